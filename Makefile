@@ -60,7 +60,7 @@ coverage: .venv/.ready ## the lines of the layer that the last make test did not
 	@.venv/bin/python -m tests.support.coverage --missing
 
 .PHONY: check
-check: .venv/.ready ## format, lint, types, policy tests: what CI runs first
+check: .venv/.ready .venv-tools/.ready ## format, lint, types, policy tests: what CI runs first
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy

@@ -211,7 +211,7 @@ def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
     return {
         name: value
         for name, value in settings.items()
-        if name.startswith("PLAZA_QUEUE_")
+        if name.startswith("PLAZA_QUEUE")
         or name == "PLAZA_ARCHIVE_BUCKET"
         or all(function.get(name) == value for function in functions)
     }

@@ -55,9 +55,12 @@ def wait_for_run(run_id: int) -> "RunReport":
 
 def to_json(report: "RunReport") -> dict[str, Any]:
     """For a machine: as GET /ops/drift tells it, and whether all agree by now."""
-    from plaza.reconciliation.schemas import RunResponse
+    from plaza.reconciliation.schemas import ReconciliationResponse
 
-    return {"settled": report.is_resolved, **RunResponse.of(report).model_dump(mode="json")}
+    return {
+        "settled": report.is_resolved,
+        **ReconciliationResponse.of(report).model_dump(mode="json"),
+    }
 
 
 def render(report: "RunReport") -> RenderableType:

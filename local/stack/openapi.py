@@ -1,8 +1,11 @@
-"""The contract, functions/api/system/openapi.json, made from the routes' own types.
+"""The contract of the API, functions/api/system/openapi.json, generated from the routes.
 
-``make contract`` writes it; a policy test says when it is out of date.
+``make contract`` writes it; a policy test fails while it is out of date. The first line of a
+handler's docstring is the summary of its operation, the rest the description, and the handler's
+name is the operation id. Examples come from the models; those of problems from ``DETAILS``.
 """
 
+import inspect
 import json
 import os
 import re
@@ -17,18 +20,77 @@ from local.stack.functions import load_function
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
 
-_DESCRIPTION = """The social side of an app, counted exactly.
+_DESCRIPTION = """Likes, collects, follows, feeds, shops and flash sales.
 
-Ids are strings: JavaScript loses integers above 2^53. Times are RFC 3339 UTC. Errors are
-`application/problem+json` (RFC 9457) with a stable `type`. Lists give `next`, an opaque cursor for
-the page after; null is the end.
+Requests and responses are JSON in UTF-8. A request body has at most 64 KiB, and unknown fields are
+refused. Ids are strings, because JavaScript rounds integers above 2^53. Times are RFC 3339 in UTC.
 
-Every answer has an `X-Request-Id`. A request may bring its own: 8 to 64 letters, digits and
-`+/=._-`, a letter among them; another is ignored. With it, what came of a request can be found."""
+Errors are `application/problem+json` (RFC 9457). `type` is stable: programs compare it.
+
+Lists return `items` and `next`. Send `next` as `cursor` to get the next page; null is the end.
+
+Each response has an `X-Request-Id`. A request may send its own: 8 to 64 letters, digits and
+`+/=._-`, at least one of them a letter. Other values are replaced."""
+
+_TAGS = {
+    "auth": "Sign-in with a phone, and sessions.",
+    "check-ins": "Daily check-ins of the caller.",
+    "content": "Posts, comments and reviews.",
+    "feed": "Posts of the users whom the caller follows.",
+    "flash sales": "Vouchers with a limited stock, and their orders.",
+    "follows": "Follows, and lists of followers.",
+    "operations": "Queues, dead letters and reconciliations. For admins.",
+    "reactions": "Likes and collects.",
+    "recommendations": "Rankings of reviews and posts.",
+    "shops": "Shops and shop types.",
+    "system": "Health and contract.",
+    "users": "Profiles of users.",
+}
+
+_RESOURCES = {
+    "comment_id": "Comment",
+    "order_id": "Order",
+    "post_id": "Post",
+    "review_id": "Review",
+    "shop_id": "Shop",
+    "type_id": "Shop type",
+    "user_id": "User",
+    "voucher_id": "Voucher",
+}
+# 404 of operations whose path has no id, or names another resource: what does not exist.
+_MISSING = {
+    "create_voucher": "Shop 1",
+    "get_my_profile": "User 7",
+    "list_dead_letters": "Queue likes",
+    "list_nearby_shops": "Shop type 1",
+    "redrive_dead_letters": "Queue likes",
+    "update_my_profile": "User 7",
+}
+# 410 of operations whose path has no id of what was deleted.
+_DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1", "place_order": "Shop 1"}
+
+DETAILS = {
+    "code-refused": "This code is wrong, used or expired: request a new one.",
+    "follow-limit": "You follow 5000 users. Unfollow one first.",
+    "forbidden": "This request requires the role admin.",
+    "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
+    "internal": "The server failed; the error was logged.",
+    "not-open": "This sale has not begun.",
+    "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
+    "self-follow": "User 7 is your own user. Follow another one.",
+    "sold-out": "This voucher is sold out.",
+    "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
+    "type-in-use": "Shop type 3 has shops. Move or delete them first.",
+    "unauthenticated": "Send the header `Authorization: Bearer <token>`.",
+    "unavailable": "MySQL is unavailable; try again.",
+}
+"""The ``detail`` in the examples of problems that are the same for all operations."""
+
+_CURSOR_EXAMPLE = "WzcsMTc5NTM0ODgwMTAwMDQxN10"
 
 
 def make_contract() -> str:
-    """The contract as JSON text, the same for the same routes."""
+    """Returns the contract as JSON text: the same text for the same routes."""
     for name, value in {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
@@ -36,35 +98,223 @@ def make_contract() -> str:
     }.items():
         os.environ.setdefault(name, value)
     # The functions don't load the OpenAPI models: they would pay for them at each cold start.
-    bearer: dict[str, SecurityScheme] = {"bearer": HTTPBearer()}
+    bearer: dict[str, SecurityScheme] = {
+        "bearer": HTTPBearer(description="A session token, from `POST /auth/sessions`.")
+    }
     merge = OpenAPIMerge(
         title="Plaza",
         version="1.0.0",
-        description=_DESCRIPTION,
+        description=_join_lines(_DESCRIPTION),
         security_schemes=bearer,
         on_conflict="error",
     )
     for path in sorted(API.glob("*/app.py")):
         resolver = getattr(load_function(f"api/{path.parent.name}"), "app", None)
         if resolver is not None:
+            for route in (*resolver._static_routes, *resolver._dynamic_routes):
+                _document(route)
             merge.add_schema(resolver.get_openapi_schema(security_schemes=bearer))
-    contract: dict[str, Any] = json.loads(merge.get_openapi_json_schema())
+    # Page[ShopResponse] is Page_ShopResponse_ to pydantic and ShopPage to clients.
+    text = re.sub(r"\bPage_(\w+?)(?:Response)?_\b", r"\1Page", merge.get_openapi_json_schema())
+    contract: dict[str, Any] = json.loads(text)
+    schemas = contract["components"]["schemas"]
+    contract["components"]["examples"] = {}
+    for unused in ("HTTPValidationError", "ResponseValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for schema in schemas.values():
+        _tidy_schema(schema)
+        schema.setdefault("description", "One page of a list.")
     for path, methods in contract["paths"].items():
         for method, operation in methods.items():
-            _tidy(path, method, operation)
-    schemas = contract["components"]["schemas"]
-    for unused in ("HTTPValidationError", "ValidationError"):
-        schemas.pop(unused, None)
-    return json.dumps(contract, indent=1, sort_keys=True) + "\n"
+            _tidy_operation(path, method, operation, contract["components"])
+    contract["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
+    return json.dumps(contract, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _tidy(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Drop what Powertools adds for its own validation answers; ours is 400, and declared."""
-    operation["responses"].pop("422", None)
-    operation["responses"].get("204", {}).pop("content", None)  # it has none
-    suffix = re.sub(r"\W", "_", path) + f"_{method}"
-    operation["operationId"] = operation["operationId"].removesuffix(suffix)
-    operation["summary"] = operation.pop("description", operation["summary"])
+def _document(route: Any) -> None:
+    """Take the id, the summary and the description of an operation from its handler."""
+    summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
+    route.operation_id = route.func.__name__
+    route.summary = summary.removesuffix(".")
+    route.description = _join_lines(description)
+
+
+def _join_lines(text: str) -> str:
+    """Returns ``text`` with one line a paragraph, and with Markdown's code marks."""
+    paragraphs = text.strip().replace("``", "`").split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+# ---------------------------------------------------------------- operations
+
+
+def _tidy_operation(
+    path: str, method: str, operation: dict[str, Any], components: dict[str, Any]
+) -> None:
+    """Add what all operations have, add examples, and drop what only Powertools needs."""
+    schemas, shared = components["schemas"], components["examples"]
+    operation["responses"].pop("422", None)  # Powertools' own; Plaza declares and sends 400
+    operation["responses"].get("204", {}).pop("content", None)  # it has no body
+    operation["description"] = " ".join(
+        text
+        for text in (operation["description"], _session(operation), _rate(path, method, operation))
+        if text
+    )
+    for parameter in operation.get("parameters", ()):
+        _tidy_parameter(parameter)
+    has_cursor = any(one["name"] == "cursor" for one in operation.get("parameters", ()))
+    for body in operation.get("requestBody", {}).get("content", {}).values():
+        body["example"] = _example_of(body["schema"], schemas, 0, has_cursor)
+    for status, response in operation["responses"].items():
+        for media_type, body in response.get("content", {}).items():
+            _tidy_schema(body["schema"])
+            if media_type == "application/problem+json":
+                response["description"] = "; ".join(
+                    f"{example['summary']} (`{slug}`)" for slug, example in body["examples"].items()
+                )
+                for slug, example in body["examples"].items():
+                    body["examples"][slug] = _complete_problem(
+                        path, slug, int(status), example["summary"], operation, shared
+                    )
+            else:
+                index = body.pop("x-example", 0)
+                body["example"] = _example_of(body["schema"], schemas, index, has_cursor)
+        if status in ("429", "503") or operation["operationId"] in _POLLED.get(status, ()):
+            response["headers"] = {"Retry-After": _RETRY_AFTER}
+
+
+_RETRY_AFTER = {
+    "description": "Seconds after which to send the request again.",
+    "schema": {"type": "integer", "minimum": 0},
+}
+# Responses with an order: they have the header while it is pending.
+_POLLED = {"200": ("get_order", "place_order"), "202": ("place_order",)}
+
+
+def _session(operation: dict[str, Any]) -> str:
+    security = operation.get("security", [])
+    if not security:
+        return "Needs no session."
+    return "A session is optional." if {} in security else "Needs a session."
+
+
+def _rate(path: str, method: str, operation: dict[str, Any]) -> str:
+    from plaza.auth.caller_identity import bucket_of_user
+
+    if not operation.get("security"):
+        return "Counts as one request of the caller's network."
+    group = bucket_of_user(1, f"{method.upper()} {path}").group
+    return f"Counts as one {group.removesuffix('s')} of the caller."
+
+
+def _tidy_parameter(parameter: dict[str, Any]) -> None:
+    """A parameter is sent or left out, so it is never null; one description is enough."""
+    schema = parameter["schema"]
+    _tidy_schema(schema)
+    schema.pop("description", None)
+    choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
+    for choice in choices:
+        schema.update(choice)
+    if parameter["in"] == "header":
+        parameter["name"] = "-".join(word.capitalize() for word in parameter["name"].split("-"))
+
+
+def _tidy_schema(schema: Any) -> None:
+    """Drop the titles that pydantic makes of names, and write whole limits as integers."""
+    if isinstance(schema, list):
+        for one in schema:
+            _tidy_schema(one)
+        return
+    if not isinstance(schema, dict):
+        return
+    schema.pop("title", None)
+    if "description" in schema:
+        schema["description"] = _join_lines(schema["description"])
+    for limit in ("minimum", "maximum"):
+        value = schema.get(limit)
+        if isinstance(value, float) and value.is_integer():
+            schema[limit] = int(value)
+    for one in schema.get("properties", {}).values():
+        _tidy_schema(one)
+    for inner in ("anyOf", "items", "additionalProperties"):
+        _tidy_schema(schema.get(inner))
+    if "description" in schema:
+        for choice in schema.get("anyOf", ()):
+            choice.pop("description", None)
+
+
+# ---------------------------------------------------------------- examples
+
+
+def _example_of(
+    schema: dict[str, Any], schemas: dict[str, Any], index: int, has_cursor: bool
+) -> Any:
+    """Returns the example of a body: of its model, or a page with the example of its items."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    model = schemas.get(name, {})
+    if "examples" in model:
+        return model["examples"][index]
+    if name.endswith("Page"):
+        item = _example_of(model["properties"]["items"]["items"], schemas, index, False)
+        return {"items": [item], "next": _CURSOR_EXAMPLE if has_cursor else None}
+    if schema == {"additionalProperties": True, "type": "object"}:  # the contract itself
+        return {"openapi": "3.1.0", "info": {"title": "Plaza", "version": "1.0.0"}, "paths": {}}
+    raise LookupError(f"{name or schema} has no example")
+
+
+def _complete_problem(
+    path: str,
+    slug: str,
+    status: int,
+    title: str,
+    operation: dict[str, Any],
+    shared: dict[str, Any],
+) -> dict[str, Any]:
+    """Returns the example of a problem, or a reference to the one in ``shared``."""
+    detail = _detail_of_operation(path, slug, operation)
+    example = {
+        "summary": title,
+        "value": {
+            "type": f"https://plaza.example/problems/{slug}",
+            "title": title,
+            "status": status,
+            **(detail or {"detail": DETAILS[slug]}),
+        },
+    }
+    if detail:
+        return example
+    shared[slug] = example
+    return {"$ref": f"#/components/examples/{slug}"}
+
+
+def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dict[str, Any] | None:
+    """Returns the fields that differ by operation: ``detail``, and ``errors`` of a 400."""
+    operation_id = operation["operationId"]
+    resource = next((_RESOURCES.get(name) for name in re.findall(r"{(\w+)}", path)), None)
+    match slug:
+        case "invalid-request":
+            field, error = _find_invalid_field(operation)
+            return {"detail": f"{field}: {error}", "errors": [{"field": field, "detail": error}]}
+        case "not-found":
+            return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist."}
+        case "gone":
+            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was deleted."}
+        case "forbidden" if operation["tags"] == ["content"] and resource:
+            return {"detail": f"{resource} 1 belongs to another user."}
+    return None
+
+
+def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
+    """Returns a field that a request can have wrong, and what the server says about it."""
+    query = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
+    if "requestBody" in operation:
+        example = operation["requestBody"]["content"]["application/json"]["example"]
+        field, value = next(iter(example.items()))
+        kind = {str: "string", int: "integer", list: "list"}[type(value)]
+        return f"body.{field}", f"Input should be a valid {kind}"
+    if "limit" in query:
+        return "query.limit", "Input should be less than or equal to 100"
+    return f"query.{min(query)}", "Field required"
 
 
 if __name__ == "__main__":

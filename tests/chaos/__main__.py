@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 from local.audit.audit import run_audit
@@ -89,6 +90,10 @@ def play_pairs(names: Sequence[str]) -> int:
     return 1 if any(result.problems for result in results) else 0
 
 
+# A follow that fails while Redis is unavailable leaves its claim, for an hour (docs/limits.md).
+CLAIMS = "claims of user"
+
+
 def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[PairResult]:
     """The pairs of one first fault, one after the other, and what the record says after them."""
     operations = harness.open_pairs()
@@ -114,7 +119,7 @@ def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[Pair
         if isinstance(operation, Orders):
             problems += operation.click_again()
     quiet_s = wait_until_quiet(harness, operations, time.monotonic(), problems)
-    problems += workload.errors + find_audit_problems(harness)
+    problems += workload.errors + find_audit_problems(harness, ignored=CLAIMS)
     count_lost_promises(results, operations, harness.rows)
     for problem in problems:
         results[-1].problems.append(f"after all of {first}: {problem}")
@@ -180,9 +185,15 @@ def play(harness: Harness, name: str) -> Row:
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
 
-def find_audit_problems(harness: Harness) -> list[str]:
-    """What the audit finds, as one problem; none when it is clean."""
+def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[str]:
+    """Return what the audit finds as one problem; none if it is clean.
+
+    ``ignored``: beginning of the subjects of differences that do not count.
+    """
     truth = run_audit(harness.stack)
+    if ignored is not None:
+        left = [d for d in truth.differences if not d.subject.startswith(ignored)]
+        truth = replace(truth, differences=left)
     if truth.clean:
         return []
     differing = "; ".join(map(str, truth.differences[:5]))

@@ -98,7 +98,7 @@ def test_codes_for_a_phone_are_limited_to_one_a_minute_and_the_owner_can_sign_in
     (phone, stranger), (other_phone, owner) = newcomer(), newcomer()
     assert ask_for_code(stranger, phone).status == 202
     refused = ask_for_code(stranger, phone, **{"x-forwarded-for": "203.0.113.9"})
-    assert (refused.status, problem(refused)) == (429, "too-many")
+    assert (refused.status, problem(refused)) == (429, "too-many-requests")
     assert 50 < int(refused.headers["retry-after"]) <= 60
     assert ask_for_code(stranger, other_phone).status == 202, "they share an address"
     sent = ask_for_code(owner, phone)

@@ -77,7 +77,7 @@ def test_a_caller_over_the_limit_is_refused_and_others_are_not(
     in_redis.set(key, seconds * 1_000_000 + microseconds + 8_000_000)  # full in 8 s, empty for 7
     try:
         refused = cy("GET", "/users/me")
-        assert (refused.status, problem(refused)) == (429, "too-many")
+        assert (refused.status, problem(refused)) == (429, "too-many-requests")
         assert refused.headers["retry-after"] == "7"
         assert cy("GET", "/feed").status == 429
         assert cy("PUT", "/checkins/today").status == 200, "a write is another group"

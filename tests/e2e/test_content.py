@@ -111,7 +111,7 @@ def test_concurrent_posts_with_one_idempotency_key_create_one_post(
     assert {reply.status for reply in replies} == {201}
     assert len({reply.json["id"] for reply in replies}) == 1
     other = client("POST", "/posts", POST | {"title": "Soup"}, key)
-    assert (other.status, problem(other)) == (409, "key-reused")
+    assert (other.status, problem(other)) == (409, "idempotency-key-reused")
     assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", TWICE) == ((1,),)
     assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", TWICE) == ((1,),)
 
@@ -133,7 +133,7 @@ def test_an_invalid_post_is_refused_and_not_stored(
         POST | {"body": "a" * 70_000},
     ):
         refused = client("POST", "/posts", body, {"content-type": "application/json"})
-        assert (refused.status, problem(refused)) == (400, "bad-input")
+        assert (refused.status, problem(refused)) == (400, "invalid-request")
     assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER) == before
 
 

@@ -52,19 +52,19 @@ def test_drift_is_found_repaired_and_reported_to_admins(
     with redis.Redis.from_url(stack.redis_url) as client:
         client.hset(keys_of(LIKE.name, Target("post", second)).meta, "base", 9)
     status, report = drift(stack)
-    found = {(e["reason"], e["what"], e["id"]) for e in report["examples"]}
+    found = {(e["reason"], e["metric"], e["id"]) for e in report["examples"]}
     assert {
         ("counter", "like", str(first)),
         ("counter", "likes_received", str(AUTHOR)),
         ("total", "like", str(second)),
     } <= found
     assert (status, report["settled"]) == (0, True)
-    assert report["repaired"] == report["differing"] >= 3
+    assert report["repaired"] == report["differences"] >= 3
 
     for post in (first, second):
         assert user(6_100_001)("GET", f"/posts/{post}").json["likes"] == 1
     again, clean = drift(stack)
-    assert (again, clean["differing"], clean["examples"]) == (0, 0, [])
+    assert (again, clean["differences"], clean["examples"]) == (0, 0, [])
     assert clean["relations"] >= 2
 
     admin = Client(base_url, sign_in(6_100_002, role="admin"))

@@ -78,4 +78,4 @@ def test_a_feed_request_without_session_or_with_invalid_query_is_refused(
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
     for query in ("limit=0", "limit=101", "cursor=abc"):
         refused = me("GET", f"/feed?{query}")
-        assert (refused.status, problem(refused)) == (400, "bad-input")
+        assert (refused.status, problem(refused)) == (400, "invalid-request")

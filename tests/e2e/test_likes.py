@@ -195,7 +195,7 @@ def test_an_invalid_body_is_400_and_names_the_field(
     anonymous: Client, body: Any, field: str
 ) -> None:
     reply = anonymous("POST", "/reactions/query", body)
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert field in json.dumps(reply.json.get("errors") or reply.json["detail"])
 
 
@@ -205,7 +205,7 @@ def test_an_invalid_body_is_400_and_names_the_field(
 def test_a_content_type_other_than_json_is_400(anonymous: Client, content_type: str) -> None:
     body = json.dumps({"targets": [{"type": "post", "id": "1"}]}).encode()
     reply = anonymous("POST", "/reactions/query", body, {"content-type": content_type})
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert "content-type" in reply.json["detail"]
 
 
@@ -214,7 +214,7 @@ def test_a_content_type_other_than_json_is_400(anonymous: Client, content_type: 
 )
 def test_an_invalid_query_is_400(anonymous: Client, add: Callable[..., int], query: str) -> None:
     reply = anonymous("GET", f"/posts/{add()}/likers?{query}")
-    assert (reply.status, problem(reply)) == (400, "bad-input")
+    assert (reply.status, problem(reply)) == (400, "invalid-request")
 
 
 def test_a_wrong_method_is_405_and_an_unknown_path_404(anonymous: Client) -> None:

@@ -230,7 +230,7 @@ def test_an_invalid_profile_change_is_refused_and_not_stored(
     [(ada_id, ada)] = make_users(1)
     before = rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id)
     refused = ada("PATCH", "/users/me", body, {"content-type": "application/json"})
-    assert (refused.status, problem(refused)) == (400, "bad-input")
+    assert (refused.status, problem(refused)) == (400, "invalid-request")
     assert field in [error["field"] for error in refused.json["errors"]]
     assert rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id) == before
     assert before[0][2] == "user"

@@ -179,4 +179,4 @@ def test_rankings_equal_those_computed_in_mysql(
         "the deleted post is not listed", lambda: posts[1] not in {p for _, p in shown("all")}
     )
     refused = anonymous("GET", "/posts/ranking?window=year")
-    assert (refused.status, problem(refused)) == (400, "bad-input")
+    assert (refused.status, problem(refused)) == (400, "invalid-request")

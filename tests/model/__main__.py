@@ -1,11 +1,11 @@
-"""The model of reactions for longer than ``make test`` runs it, and the mutations it must find.
+"""Many runs of the model of reactions, and the mutations of the protocol that it must find.
 
     python -m tests.model [--runs 2000] [--first 0] [--trouble NAME]
     python -m tests.model --mutations [--mutation NAME] [--runs 400]
 
-Prints a line for each trouble (runs, wrong, what happened), or a table of the mutations: runs until
-each was found, and by what.
-Exit status 1 when a run is wrong, or a mutation is not found within the runs.
+Prints a line for each trouble (runs, failed runs, counts), or a table of the mutations with the
+number of runs until each was found. The exit status is 1 when a run failed or a mutation was not
+found.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tests.support.plaza import FakeQueues, World, forget, set_up_for
 
 @contextmanager
 def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
-    """A Redis and a MariaDB of this command's own, and a queue in memory."""
+    """Start a Redis and a MariaDB for this command, and a queue in memory."""
     patch = pytest.MonkeyPatch()
     fake = FakeQueues()
     with (
@@ -53,32 +53,32 @@ def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
 
 
 def play(trouble: str, seeds: range, world: World, patch: pytest.MonkeyPatch) -> int:
-    """Run seeds of one trouble; returns how many were wrong."""
+    """Run seeds of one trouble; return how many runs failed."""
     stats: Counter[str] = Counter()
-    wrong: list[str] = []
+    failed: list[str] = []
     began_s = time.monotonic()
     for seed in seeds:
         try:
             with redirect_stdout(StringIO()):
                 stats += run_seed(seed, trouble, world, patch)
         except AssertionError as error:
-            wrong.append(str(error).partition("\n")[0][-1500:])
+            failed.append(str(error).partition("\n")[0][-1500:])
     seconds = time.monotonic() - began_s
-    print(f"{trouble:9} {len(seeds)} runs, {len(wrong)} wrong, {seconds:.0f} s  {dict(stats)}")
-    for line in wrong[:3]:
+    print(f"{trouble:9} {len(seeds)} runs, {len(failed)} failed, {seconds:.0f} s  {dict(stats)}")
+    for line in failed[:3]:
         print(f"   {line[-1500:]}", flush=True)
-    return len(wrong)
+    return len(failed)
 
 
 def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int | None:
-    """How many runs it takes to find a mutation, None when ``runs`` do not find it."""
+    """Return the number of runs until a mutation is found, None when ``runs`` do not find it."""
     troubles = MUTATIONS[name].troubles
     for run in range(runs):
         trouble = troubles[run % len(troubles)]
         try:
             with redirect_stdout(StringIO()):
                 run_seed(run + 1, trouble, world, patch, mutate(name))
-        except Exception as error:  # whatever it breaks, it is seen
+        except Exception as error:  # any error finds the mutation
             reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
             show_row(name, run + 1, trouble, reason[:120])
             return run + 1
@@ -93,7 +93,7 @@ def show_row(*cells: object) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.model", description=__doc__)
-    parser.add_argument("--runs", type=int, help="in all, or for each mutation at most")
+    parser.add_argument("--runs", type=int, help="runs in all, or the maximum for each mutation")
     parser.add_argument("--first", type=int, default=0, help="the seed before the first one")
     parser.add_argument("--trouble", choices=TROUBLES)
     parser.add_argument("--mutations", action="store_true", help="break each rule of the protocol")

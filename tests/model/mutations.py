@@ -1,4 +1,4 @@
-"""Rules of the protocol, each broken on purpose: the model must find every one of them."""
+"""Mutations of the protocol, each of which breaks one rule; the model must find them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.model.reactions_model import rewrite
 
 
 class Mutation(NamedTuple):
-    """A piece of a script that is replaced, and the troubles in which that shows soonest."""
+    """A replaced text of a script, and the troubles that find it soonest."""
 
     script: str
     old: str
@@ -21,8 +21,8 @@ class Mutation(NamedTuple):
 
 
 MUTATIONS: Mapping[str, Mutation] = {
-    # An UNCHANGED answer records nothing and is not published.
-    "insist": Mutation(
+    # UNCHANGED is no assertion: it is neither recorded nor published.
+    "assertions": Mutation(
         "GATE",
         "local changed = was ~= want",
         "local changed = was ~= want"
@@ -66,9 +66,10 @@ MUTATIONS: Mapping[str, Mutation] = {
         "if ARGV[6] == '' then",
         ("none", "drops"),
     ),
-    "row_requests is forgotten when a row is applied": Mutation(
+    "an applied row ends its row request": Mutation(
         "APPLY",
-        "if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end",
+        "if redis.call('EXISTS', row_requests) == 1 then"
+        " redis.call('HDEL', row_requests, unpack(actors)) end",
         "",
         ("none", "drops"),
     ),
@@ -85,10 +86,10 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
     ),
-    "who leaves the first page": Mutation(
+    "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
     ),
-    "who comes into the first page": Mutation(
+    "an actor enters the first page": Mutation(
         "APPLY",
         "or states[i] ~= '0' and tonumber(versions[i]) <= last",
         "",
@@ -103,14 +104,14 @@ _WITH_META = ("GATE", "READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_
 
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
-    """What breaks a rule, until the patch is undone."""
+    """Return a function that applies a mutation with a patch."""
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:
         scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
         for script in scripts:
             rewrite(patch, script, mutation.old, mutation.new)
-        if name == "insist":
+        if name == "assertions":
             publish = react.publish
 
             def publish_changed(event: Any) -> bool:

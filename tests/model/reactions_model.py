@@ -55,22 +55,22 @@ from tests.support.servers import IS_CLUSTER
 from tests.support.stores import add_users
 
 CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
-# Of the model's clock, which on a cluster is the real one: there a busy machine must not be late.
+# On the model's clock. A cluster has the real clock: longer, so that a busy machine is not late.
 GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
-LEASES_MS = (30, 500)  # of real time; one of them in a run
+LEASES_MS = (30, 500)  # of real time; a run has one of them
 GRACE_US = 300_000
 PAGE_OF_READERS = 3
-STALLED_SHARE = 0.3  # of the processes that read what may be old by the time they use it
-CHECKED_SHARE = 0.1  # of the steps, at which all of a target is compared
-PAGE = 3  # actors of a page of a filter that is built
+STALLED_SHARE = 0.3  # of the processes, after a read that may become old
+CHECKED_SHARE = 0.1  # of the steps: a target is compared with the log
+PAGE = 3  # actors in a page of a build
 MAX_LATE_STEPS = 1_500
 ACTORS = range(1, 13)
 TWO_DEVICES = (1, 2, 3, 4, 5)
 AUTHORS = (1, 2)
-IDOLS = (1, 2)
+FOLLOWED = (1, 2)
 REQUESTS = 5  # of one device
 MAX_STEPS = 6_000
-MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # there leases end by the real time
+MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # on a cluster leases end in real time
 
 STORES = (
     redis_commits,
@@ -88,12 +88,12 @@ Pair = tuple[Kind, Target, int]
 
 @dataclass(frozen=True)
 class Trouble:
-    """Which faults a run may meet, and how often, per step."""
+    """The faults of a run, as probabilities per step."""
 
     kill: float = 0.0
     queue_away: float = 0.0
     lost_reply: float = 0.0  # of a call of Redis, which is then repeated
-    late: float = 0.0  # of a call of the gate, which is executed after its caller gave up
+    late: float = 0.0  # of a call of the gate, which is executed after its caller's timeout
     redis_away: float = 0.0
     flush: float = 0.0
     rollback: float = 0.0
@@ -105,7 +105,7 @@ class Trouble:
 
     @property
     def is_lossy(self) -> bool:
-        """Some requests are decided later, or decisions are lost with Redis."""
+        """Return whether requests may be decided later, or decisions be lost with Redis."""
         return self.loses_data or self.redis_away > 0 or self.late > 0
 
 
@@ -125,17 +125,17 @@ TROUBLES = {
 
 @dataclass
 class Request:
-    """A request of one device: when it began and ended, in steps, and what was answered."""
+    """A request of one device: its first and last step, and its result."""
 
     want: bool
     began: int
     ended: int | None = None
-    answer: str = "none"  # changed, unchanged, provisional, failed; none: killed
+    result: str = "none"  # changed, unchanged, provisional, failed; none: killed
 
 
 @dataclass
 class Run:
-    """One run: a crowd on a few targets."""
+    """One run: many actors on a few targets."""
 
     seed: int
     trouble: Trouble
@@ -168,16 +168,16 @@ class Run:
 
     @property
     def is_decided_by_gate(self) -> bool:
-        """Whether the newest decision of the gate is the state of an actor at every moment."""
+        """Return whether the gate's newest decision is the actor's state at every moment."""
         return not self.trouble.is_lossy
 
-    def note(self, what: str) -> None:
-        self.log.append(f"{self.scheduler.steps} {what}")
+    def note(self, text: str) -> None:
+        self.log.append(f"{self.scheduler.steps} {text}")
 
     # -- processes
 
     def device(self, actor: int) -> None:
-        """One device of an actor: a request after the other."""
+        """Spawn a device of an actor, which sends requests one after the other."""
 
         def work() -> None:
             for _ in range(REQUESTS):
@@ -192,43 +192,44 @@ class Run:
         if kind is FOLLOW and target.id == actor:
             return
         want = self.rng.random() < 0.6
-        mine = self.requests[kind, target, actor]
+        requests = self.requests[kind, target, actor]
         request = Request(want, self.scheduler.steps)
-        mine.append(request)
+        requests.append(request)
         try:
             if kind is FOLLOW and want:
                 outcome = follows.follow(target.id, actor)
             else:
                 outcome = react.react(kind, target, actor, want)
         except (Unavailable, FollowLimit, TooManyChanges) as error:
-            request.answer = "failed"
+            request.result = "failed"
             self.stats[type(error).__name__] += 1
         else:
-            request.answer = (
+            request.result = (
                 "provisional"
                 if not outcome.exact
                 else "changed"
                 if outcome.changed
                 else "unchanged"
             )
-            if request.answer == "provisional":
+            if request.result == "provisional":
                 self.scheduler.sleep(0.0011)  # the clock of a queue has milliseconds
         request.ended = self.scheduler.steps
-        self.stats[request.answer] += 1
-        self.note(f"{actor} {'+' if want else '-'} {kind.name} {target}: {request.answer}")
-        self._check_answer(actor, mine)
+        self.stats[request.result] += 1
+        self.note(f"{actor} {'+' if want else '-'} {kind.name} {target}: {request.result}")
+        self._check_result(actor, requests)
 
-    def _check_answer(self, actor: int, mine: Sequence[Request]) -> None:
-        """After an exact answer, the next one says truly whether it changed something."""
+    def _check_result(self, actor: int, requests: Sequence[Request]) -> None:
+        """Check that an exact result after an exact one is right about the change."""
         if actor in TWO_DEVICES or self.trouble.loses_data:
             return
-        request, before = mine[-1], mine[-2] if len(mine) > 1 else Request(False, 0, 0, "changed")
-        if request.answer in ("changed", "unchanged") and before.answer in ("changed", "unchanged"):
+        request = requests[-1]
+        before = requests[-2] if len(requests) > 1 else Request(False, 0, 0, "changed")
+        if request.result in ("changed", "unchanged") and before.result in ("changed", "unchanged"):
             changed = request.want != before.want
-            assert (request.answer == "changed") == changed, f"{actor}: {before} then {request}"
+            assert (request.result == "changed") == changed, f"{actor}: {before} then {request}"
 
     def comment(self) -> None:
-        """A comment moves the counter of a post, but no version of its reactions."""
+        """Add a comment: it changes the row of a post's counter, but no version of reactions."""
         posts = [target for _, target in self.targets if target.type == "post"]
         if not posts:
             return
@@ -243,9 +244,9 @@ class Run:
         self.scheduler.spawn(work)
 
     def consume(self) -> None:
-        """A batch in any order, deleted from the queue only when it is saved, and not even then."""
-        waiting = self.queues.messages[reactions_queues.REACTIONS]
-        batch = self.rng.sample(waiting, self.rng.randint(1, min(len(waiting), 8)))
+        """Save a random batch; delete it from the queue afterwards, with a probability of 0.9."""
+        bodies = self.queues.messages[reactions_queues.REACTIONS]
+        batch = self.rng.sample(bodies, self.rng.randint(1, min(len(bodies), 8)))
         if self.rng.random() < 0.2:
             batch += self.rng.sample(batch, 1)
         again = not self.is_calm and self.rng.random() < 0.1
@@ -254,30 +255,30 @@ class Run:
             with suppress(Unavailable):
                 persist.save([read_event(body) for body in batch])
                 if not again:
-                    self._delete(waiting, batch)
+                    self._delete(bodies, batch)
 
         self.scheduler.spawn(work)
 
     @staticmethod
-    def _delete(waiting: list[str], bodies: Sequence[str]) -> None:
-        for body in bodies:
-            waiting[:] = [other for other in waiting if other is not body]
+    def _delete(queued: list[str], batch: Sequence[str]) -> None:
+        for body in batch:
+            queued[:] = [other for other in queued if other is not body]
 
     def acknowledge_again(self) -> None:
-        waiting = self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]
-        body = self.rng.choice(waiting)
+        bodies = self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]
+        body = self.rng.choice(bodies)
 
         def work() -> None:
             with suppress(Unavailable):
                 persist.acknowledge_again([reactions_queues.Unacknowledged.from_json(body)])
-                self._delete(waiting, [body])
+                self._delete(bodies, [body])
 
         self.scheduler.spawn(work)
 
     def rebuild(self) -> None:
         kind, target = self.rng.choice(self.targets)
-        waiting = self.queues.messages[reactions_queues.REBUILDS]
-        body = waiting[-1] if waiting else None
+        bodies = self.queues.messages[reactions_queues.REBUILDS]
+        body = bodies[-1] if bodies else None
 
         def work() -> None:
             with suppress(Unavailable):
@@ -286,7 +287,7 @@ class Run:
                     return
                 rebuild.rebuild([reactions_queues.REBUILDS.decode(body)])
                 self.stats["built"] += 1
-                self._delete(waiting, [body])
+                self._delete(bodies, [body])
 
         self.scheduler.spawn(work)
 
@@ -295,7 +296,7 @@ class Run:
 
         def work() -> None:
             with suppress(Unavailable):
-                # Longer than a request takes: what is not answered yet is not published.
+                # The grace is longer than a request: its entry is not sent before its reply.
                 sweep.sweep_outbox(grace_us=GRACE_US)
 
         self.scheduler.spawn(work)
@@ -311,37 +312,37 @@ class Run:
                     kind, target, None, self.rng.random() < 0.5, limit
                 )
                 actors = [reactor.actor_id for reactor in listed]
-                assert len(set(actors)) == len(actors), f"a list names an actor twice: {listed}"
+                assert len(set(actors)) == len(actors), f"a list has an actor twice: {listed}"
                 queries.list_reacted(LIKE, actor, None, 5)
-                counters.read_users([actor, *IDOLS])
+                counters.read_users([actor, *FOLLOWED])
 
         self.scheduler.spawn(work)
 
     def _check_count(self, kind: Kind, target: Target, actor: int) -> None:
-        """An exact answer was true at some moment while it was asked for."""
+        """Check that an exact count was right at some moment during the read."""
         on, first = self._count_on(kind, target), len(self.decisions)
-        mine = self.decided[kind, target, actor]
-        totals, states = {on}, {mine}
-        held = dict(self.decided)
-        [(total, seen)], exact = queries.read_counts([(kind, target)], actor)
+        totals, states = {on}, {self.decided[kind, target, actor]}
+        decided = dict(self.decided)
+        [(total, state)], exact = queries.read_counts([(kind, target)], actor)
         for pair, want in self.decisions[first:]:
             if pair[:2] == (kind, target):
-                on += want - held.get(pair, False)
-                held[pair] = want
+                on += want - decided.get(pair, False)
+                decided[pair] = want
                 totals.add(on)
                 states |= {want} if pair[2] == actor else set()
         if exact and self.is_decided_by_gate:
-            assert total in totals, f"{kind.name} {target}: read {total}, it was {totals}"
-            assert seen in states, f"{kind.name} {target} of {actor}: read {seen}, it was {states}"
+            name = f"{kind.name} {target}"
+            assert total in totals, f"{name}: read {total}, it was {totals}"
+            assert state in states, f"{name} of {actor}: read {state}, it was {states}"
 
     def _check_replica(self, kind: Kind, target: Target) -> None:
-        """What Redis holds is what MySQL had; of another run of the node it holds nothing."""
+        """Compare a target with the log; one of another run of the node must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
             return
         with suppress(RedisDown):
-            seen = redis_queries.read_all([(kind, target)], None)
-            assert seen == [None], f"{kind.name} {target}: {seen} of another run of the node"
+            cached = redis_queries.read_all([(kind, target)], None)
+            assert cached == [None], f"{kind.name} {target}: {cached} of another run of the node"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
         return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))
@@ -355,7 +356,7 @@ class Run:
         self.stats["flushed"] += 1
 
     def roll_back(self) -> None:
-        """Redis restarts with older data: first the moment that it keeps, then the restart."""
+        """Restart Redis with older data: the first call stores the data, the second restarts."""
         if self.saved is None:
             with _raw() as client:
                 self.saved = {
@@ -366,7 +367,7 @@ class Run:
         redis.execute("FLUSHALL")
         with _raw() as client:
             for key, (value, ttl_ms) in self.saved.items():
-                if value is not None:  # it expired while the moment was kept
+                if value is not None:  # expired between KEYS and DUMP
                     client.restore(key, ttl_ms, value)
         self.saved = None
         self.losses += 1
@@ -382,9 +383,10 @@ class Run:
             redis.execute("DEL", key)
             self.losses += 1
 
-    # -- one step of any process
+    # -- one step
 
-    def turn(self) -> None:
+    def advance(self) -> None:
+        """Play one step of a random process or fault."""
         rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
         if rng.random() < trouble.flush:
             self.flush()
@@ -420,17 +422,17 @@ class Run:
         self.watch(command, answer)
 
     def calm_down(self) -> None:
-        """No more faults: what waits is done, by consumers that overtake each other."""
+        """Stop the faults; run processes and consumers until nothing is left to do."""
         self.is_calm = True
         self.queues.away = self.scheduler.redis_away = False
         while self.late:
             self.execute_late()
         for step in range(MAX_QUIET_STEPS):
-            if step % 1000 == 0:  # leases of the dead end; the living read again
+            if step % 1000 == 0:  # leases of killed processes expire; others read again
                 for kind, target in self.targets:
                     redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
-            waiting, alive = self.queues.messages[reactions_queues.REACTIONS], self.scheduler.alive
-            if waiting and len(alive) < 8 and self.rng.random() < 0.3:
+            bodies, alive = self.queues.messages[reactions_queues.REACTIONS], self.scheduler.alive
+            if bodies and len(alive) < 8 and self.rng.random() < 0.3:
                 self.consume()
             elif alive:
                 self.scheduler.step()
@@ -440,66 +442,66 @@ class Run:
                 self.world.let_sweeps_be_due()
                 sweep.sweep_outbox(grace_us=0)
                 if not any(self.queues.messages.values()) and self.is_quiet():
-                    for kind, target in self.targets:  # the killed loaded nothing, and hold leases
+                    for kind, target in self.targets:  # leases of killed processes expire
                         redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
                     return
                 self.scheduler.sleep(GAP_US / 1e6)
                 time.sleep(0.01)
-        held = {}
+        states = {}
         for kind, target in self.targets:
             keys = redis_keys.keys_of(kind.name, target)
-            held[f"{kind.name} {target}"] = (
+            states[f"{kind.name} {target}"] = (
                 redis.client().hgetall(keys.meta),
                 redis.client().hgetall(keys.outbox),
                 redis.client().hkeys(keys.ahead),
                 redis.execute("ZSCORE", keys.outboxes, keys.member),
                 mysql_reactions.read_counters([(kind, target)]),
             )
-        waiting_in = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
+        backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"it never became quiet: {held}, {redis._nodes}, queues {waiting_in},"
+            f"not quiet after {MAX_QUIET_STEPS} steps: {states}, {redis._nodes}, queues {backlogs},"
             f" {[_stack_of(process) for process in self.scheduler.alive]}"
         )
 
     def is_quiet(self) -> bool:
-        """Whether all that was committed is applied."""
+        """Return whether all commits are applied and all outboxes are empty."""
         if find_keys("*:outbox") or find_keys("{*}:outboxes"):
             return False
         for kind, target in self.targets:
             ahead = redis_keys.keys_of(kind.name, target).ahead
             if self.meta(kind, target) and redis.execute("EXISTS", ahead):
                 return False
-            [(_, n)] = mysql_reactions.read_counters([(kind, target)])
-            s = self.meta(kind, target).get("db_version")
-            if s is not None and int(s) != n:
-                raise AssertionError(f"{kind.name} {target} is at {s}, MySQL at {n}, for ever")
+            [(_, committed)] = mysql_reactions.read_counters([(kind, target)])
+            applied = self.meta(kind, target).get("db_version")
+            if applied is not None and int(applied) != committed:
+                raise AssertionError(f"{kind.name} {target} stays at {applied}, not {committed}")
         return True
 
-    # -- what is watched
+    # -- observation of the gate
 
     def meta(self, kind: Kind, target: Target) -> dict[str, str]:
-        """The meta of a target that is loaded in this run of the node, else nothing."""
+        """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
         found: dict[str, str] = redis.client().hgetall(keys.meta)
         return found if found.get("run_id") == redis.find_node(keys.meta).run_id else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
-        """Take note of what the gate decided."""
+        """Record a decision of the gate."""
         if command[0] != "EVALSHA":
             return
         self.is_unchecked = True
         if command[1] == redis_gate.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
             actor, want, nonce, deadline_us = command[11:15]
             now_us, member = self.scheduler.clock.now_us, str(command[19])
-            assert IS_CLUSTER or now_us <= deadline_us, f"of {actor}: decided after its deadline"
+            assert IS_CLUSTER or now_us <= deadline_us, f"{actor}: decided after the deadline"
             for kind, target in self.targets:
                 if member == redis_keys.keys_of(kind.name, target).member:
                     self._decide((kind, target, actor), want == 1, nonce, answer)
 
     def _decide(self, pair: Pair, want: bool, nonce: str, answer: Sequence[Any]) -> None:
-        """Take note of a decision, and whether it says truly what it changed."""
+        """Record a decision, and check that its code is right about the change."""
         was, last_nonce = self.decided[pair], self.nonces.get(pair)
-        # A repeat of the newest request answers as the first time while its entry is there.
+        # A repeat of the newest request gets the first reply while its entry exists.
         if self.is_decided_by_gate and nonce != last_nonce:
             changed = answer[0] == "CHANGED"
             assert changed == (was != want), (
@@ -509,9 +511,9 @@ class Run:
         self.decisions.append((pair, want))
 
     def check_now(self) -> None:
-        """After every step that ran a script: the total, and the membership of one actor.
+        """After a step with a script, check the totals and the state of one actor.
 
-        Of some of them: all that Redis holds of a target, and what is listed of it.
+        After some of these steps, also compare a target with the log.
         """
         if not self.is_unchecked:
             return
@@ -521,15 +523,15 @@ class Run:
             self.is_unchecked = False
             return
         actor = self.rng.choice(ACTORS)
-        for (kind, target), seen in zip(
+        for (kind, target), cached in zip(
             self.targets, redis_queries.read_all(self.targets, actor), strict=True
         ):
-            if seen is not None:
+            if cached is not None:
                 name, on = f"{kind.name} {target}", self._count_on(kind, target)
-                assert seen.total == on, f"{name}: total {seen.total}, {on} were decided on"
-                mine = self.decided[kind, target, actor]
-                assert seen.viewer_state in (mine, None), (
-                    f"{name} of {actor}: {seen.viewer_state}, decided {mine}"
+                assert cached.total == on, f"{name}: total {cached.total}, {on} were decided on"
+                decided = self.decided[kind, target, actor]
+                assert cached.viewer_state in (decided, None), (
+                    f"{name} of {actor}: {cached.viewer_state}, decided {decided}"
                 )
         self.is_unchecked = False
 
@@ -540,26 +542,26 @@ def _stack_of(process: greenlet) -> str:
 
 
 def _raw() -> Any:
-    """A client whose values are bytes."""
+    """Return a client whose values are bytes."""
     return redis_py.Redis.from_url(settings.settings().redis_url)
 
 
-# ---------------------------------------------------------------- beginning and hooks
+# ---------------------------------------------------------------- setup and hooks
 
 
-def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run:
-    """A run in which nothing has happened yet."""
+def begin(seed: int, trouble: Trouble, world: World, run_class: type[Run] = Run) -> Run:
+    """Return a new run with its devices, none of which has started."""
     posts = [Target("post", seed * 10 + n) for n in (1, 2)]
     for post, author in zip(posts, AUTHORS, strict=True):
         world.add(post, author_id=author)
     rng = random.Random(seed)
     targets = [(LIKE, posts[0]), (COLLECT, posts[0]), (LIKE, posts[1])]
-    targets += [(FOLLOW, Target("user", idol)) for idol in IDOLS]
-    # Few of them: the more meet at one, the more can go wrong there.
+    targets += [(FOLLOW, Target("user", user_id)) for user_id in FOLLOWED]
+    # One or two targets: more actors on each find more faults.
     two_kinds = rng.random() < 0.2
     chosen = targets[:2] if two_kinds else rng.sample(targets, rng.randint(1, 2))
     chosen.sort(key=str)
-    run = of(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
+    run = run_class(seed, trouble, world, Scheduler(rng, stall=0.02), chosen)
     if rng.random() < 0.5:
         _save_earlier(run)
     for actor in [*ACTORS, *TWO_DEVICES]:
@@ -568,7 +570,7 @@ def begin(seed: int, trouble: Trouble, world: World, of: type[Run] = Run) -> Run
 
 
 def _save_earlier(run: Run) -> None:
-    """Save more than ``recent`` holds, and forget it: the targets are incomplete once loaded."""
+    """Save more actors than ``recent`` keeps, and flush Redis: targets are loaded incomplete."""
     events: list[ReactionEvent] = []
     for kind, target in run.targets:
         for actor in run.rng.sample(ACTORS, run.rng.randint(CAP + 1, 2 * CAP + 1)):
@@ -586,7 +588,7 @@ def _save_earlier(run: Run) -> None:
 
 
 def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let processes pause, and calls of Redis lose their replies or come late."""
+    """Make processes pause, and calls of Redis lose their replies or arrive late."""
     run.scheduler.hook(monkeypatch)
     run.scheduler.hook_clock(monkeypatch)
     send_pipeline = redis._send
@@ -597,7 +599,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         return send_pipeline(commands)
 
     def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-        """Those of the model's targets that are in the index: it has few of the shards."""
+        """Read the index for the run's targets only, not for all shards."""
         commands = []
         for kind, target in run.targets:
             keys = redis_keys.keys_of(kind.name, target)
@@ -613,20 +615,20 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     hydrate_all, evict_all = redis_hydration.hydrate_all, redis_hydration.evict_all
     read_state = mysql_reactions.read_state
 
-    def stall(most: int) -> None:
-        """Of some, so long that others are accepted, saved and applied meanwhile."""
+    def stall(max_steps: int) -> None:
+        """Pause some processes for so long that other reactions are saved and applied."""
         if run.rng.random() < STALLED_SHARE:
-            for _ in range(run.rng.randrange(most)):
+            for _ in range(run.rng.randrange(max_steps)):
                 if not run.is_calm:
                     run.scheduler.pause()
 
     def hydrate_late(found: Any) -> list[str]:
-        """A reader that stalls with its snapshot."""
+        """Pause between the snapshot and the hydration."""
         stall(200)
         return hydrate_all(found)
 
     def read_state_late(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
-        """A device that stalls with the row that it read."""
+        """Pause between the read of a row and the gate."""
         found = read_state(kind, target, actor_id)
         stall(100)
         return found
@@ -650,7 +652,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_send", send_at)
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
-    _hold_back_fills(run, monkeypatch)
+    _discard_old_totals(run, monkeypatch)
     execute, send = redis.client().__class__.execute_command, cluster.send
 
     def execute_command(client: Any, *args: Any, **options: Any) -> Any:
@@ -663,7 +665,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             due = run.scheduler.steps + run.rng.randrange(MAX_LATE_STEPS)
             run.late.append((due, tuple(args)))
             run.late.sort()
-            raise RedisDown("Redis is silent (the model says so)")
+            raise RedisDown("timeout in the model")
         if args[0] == "EVALSHA":
             _set_clock(run)
         answer = send_once()
@@ -672,7 +674,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             run.stats["lost replies"] += 1
             for _ in range(run.rng.randrange(6)):
                 run.scheduler.pause()
-            _set_clock(run)  # Redis may have lost it
+            _set_clock(run)  # the key may have been flushed
             answer = send_once()
             run.watch(args, answer)
         return answer
@@ -691,7 +693,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _set_clock(run: Run) -> None:
-    """Scripts read the time of the model from this key, see ``set_up``. Nothing waits for it."""
+    """Store the model's time in the key that scripts read, see ``set_up``, without a reply."""
     connection = redis.client().connection
     commands = [("CLIENT", "REPLY", "SKIP"), ("SET", "model:now", run.scheduler.clock.now_us)]
     connection.send_packed_command(connection.pack_commands(commands))
@@ -699,17 +701,17 @@ def _set_clock(run: Run) -> None:
 
 
 def _forget_clocks() -> None:
-    """There is one clock in a model."""
+    """Set the clock offset of all nodes to 0: a model has one clock."""
     for name, node in redis._nodes.items():
         redis._nodes[name] = node._replace(clock_offset_us=0)
 
 
-def _hold_back_fills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process brings totals of users into Redis that it read before Redis lost what it had.
+def _discard_old_totals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Discard totals of users that a process read before a loss of Redis.
 
-    Projections do not withstand that (docs/limits.md, caches and projections).
+    Projections do not withstand them (docs/limits.md, caches and projections).
     """
-    read, keep = mysql_store.read_users, redis_store.project_users
+    read, store = mysql_store.read_users, redis_store.project_users
 
     def read_users(ids: Sequence[int]) -> dict[int, UserCounter]:
         run.read_after[getcurrent()] = run.losses
@@ -717,21 +719,21 @@ def _hold_back_fills(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
         if not create or run.read_after[getcurrent()] == run.losses:
-            keep(totals, create=create)
+            store(totals, create=create)
 
     monkeypatch.setattr(mysql_store, "read_users", read_users)
     monkeypatch.setattr(redis_store, "project_users", project_users)
 
 
-# ---------------------------------------------------------------- what must hold when it is quiet
+# ---------------------------------------------------------------- checks when all is applied
 
 
 def check_quiet(run: Run) -> None:
-    """Redis = counter = rows = log, and each actor's last answer stands."""
+    """Check that Redis, counters, rows and log agree, and with each actor's last result."""
     for kind, target in run.targets:
         rows = _rows(kind, target)
         on = {actor for actor, (state, _) in rows.items() if state}
-        [(counter, n)] = mysql_reactions.read_counters([(kind, target)])
+        [(counter, db_version)] = mysql_reactions.read_counters([(kind, target)])
         name = f"{kind.name} {target}"
         assert counter == len(on), f"{name}: counter {counter}, rows {len(on)}"
         [(logged, commits)] = mysql.fetch_all(
@@ -740,12 +742,12 @@ def check_quiet(run: Run) -> None:
             (*target, kind.name),
         )
         assert logged == len(on), f"{name}: log {logged}, rows {len(on)}"
-        assert commits <= n, f"{name}: {commits} commits in the log, version {n}"
-        _check_redis(run, kind, target, rows, on, n)
+        assert commits <= db_version, f"{name}: {commits} commits in the log, version {db_version}"
+        _check_redis(run, kind, target, rows, on, db_version)
         for actor in ACTORS:
             allowed = _allowed(run.requests.get((kind, target, actor), []))
             assert (actor in on) in allowed, (
-                f"{name} of {actor}: row {rows.get(actor)}, answered"
+                f"{name} of {actor}: row {rows.get(actor)}, requests"
                 f" {run.requests[kind, target, actor]}"
             )
         in_order = sorted(on, key=lambda actor: (rows[actor][1], actor))
@@ -753,12 +755,12 @@ def check_quiet(run: Run) -> None:
             listed = _read_list(kind, target, latest)
             assert listed == (in_order[::-1] if latest else in_order), f"{name}: list {listed}"
         for actor in ACTORS:
-            [(count, mine)], exact = queries.read_counts([(kind, target)], actor)
-            assert (count, mine, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
-    _check_my_lists()
+            [(count, state)], exact = queries.read_counts([(kind, target)], actor)
+            assert (count, state, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
+    _check_user_lists()
     _check_users(run)
     [(comments,)] = mysql.fetch_all("SELECT COALESCE(SUM(comment_total), 0) FROM content_counter")
-    assert run.comments <= comments <= run.comments_begun, "a comment is counted once"
+    assert run.comments <= comments <= run.comments_begun, "each comment is counted once"
 
 
 def _check_redis(
@@ -767,15 +769,15 @@ def _check_redis(
     target: Target,
     rows: Mapping[int, tuple[bool, int]],
     on: set[int],
-    n: int,
+    db_version: int,
 ) -> None:
     meta, name = run.meta(kind, target), f"{kind.name} {target} in Redis"
     if not meta:
         return
     keys = redis_keys.keys_of(kind.name, target)
-    assert (int(meta["db_version"]), int(meta["base"])) == (n, len(on)), f"{name}: {meta}"
+    assert (int(meta["db_version"]), int(meta["base"])) == (db_version, len(on)), f"{name}: {meta}"
     assert (meta["delta"], meta["outbox_count"]) == ("0", "0"), f"{name}: {meta}"
-    assert redis.execute("PTTL", keys.meta) > 0, f"{name}: what is quiet expires some day"
+    assert redis.execute("PTTL", keys.meta) > 0, f"{name}: no TTL"
     floor = int(meta["floor"])
     pairs = redis.execute("ZRANGE", keys.recent, 0, -1, "WITHSCORES")
     recent = {int(a): int(float(v)) for a, v in zip(pairs[::2], pairs[1::2], strict=True)}
@@ -783,29 +785,29 @@ def _check_redis(
     assert {a: v for a, v in recent.items() if v > floor} == above, f"{name}: recent {recent}"
     assert set(recent) <= on, f"{name}: recent {recent}, on {on}"
     for actor in ACTORS:
-        [seen] = redis_queries.read_all([(kind, target)], actor)
-        if seen is not None and seen.viewer_state is not None:
-            assert seen.viewer_state == (actor in on), (
-                f"{name}: {actor} is {seen.viewer_state}, row {rows.get(actor)}"
+        [cached] = redis_queries.read_all([(kind, target)], actor)
+        if cached is not None and cached.viewer_state is not None:
+            assert cached.viewer_state == (actor in on), (
+                f"{name}: {actor} is {cached.viewer_state}, row {rows.get(actor)}"
             )
 
 
-def _allowed(mine: Sequence[Request]) -> set[bool]:
-    """The states that an actor's row may have after all their requests.
+def _allowed(requests: Sequence[Request]) -> set[bool]:
+    """Return the states that an actor's row may have after these requests.
 
-    The last answered request stands. A request that failed or was killed may have been executed,
-    and so may each that overlaps another.
+    The last successful request decides. A request that failed, was killed or overlaps another may
+    or may not have been executed.
     """
     allowed = {False}
-    for request in sorted(mine, key=lambda request: request.began):
+    for request in sorted(requests, key=lambda request: request.began):
         overlaps = any(
             other is not request
             and other.began <= (request.ended if request.ended is not None else 10**9)
             and request.began <= (other.ended if other.ended is not None else 10**9)
-            for other in mine
+            for other in requests
         )
-        is_answered = request.answer in ("changed", "unchanged", "provisional")
-        allowed = {request.want} | (set() if is_answered and not overlaps else allowed)
+        is_successful = request.result in ("changed", "unchanged", "provisional")
+        allowed = {request.want} | (set() if is_successful and not overlaps else allowed)
     return allowed
 
 
@@ -828,7 +830,7 @@ def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:
             return listed
 
 
-def _check_my_lists() -> None:
+def _check_user_lists() -> None:
     for kind in (LIKE, FOLLOW):
         for actor in ACTORS:
             listed, _ = queries.list_reacted(kind, actor, None, 100)
@@ -837,7 +839,7 @@ def _check_my_lists() -> None:
 
 
 def _check_users(run: Run) -> None:
-    """The counters of users = the rows that they count, in MySQL and in Redis."""
+    """Check that counters of users equal the rows that they count, in MySQL and in Redis."""
     saved = mysql_store.read_users(ACTORS)
     in_redis = redis_store.read_users(ACTORS)
     for user_id, counted in saved.items():
@@ -851,21 +853,21 @@ def _check_users(run: Run) -> None:
             " WHERE r.state = 1) AS reacted",
             [user_id] * 4,
         )
-        followers, following_, likes, collects = map(int, rows[0])
-        expected = UserCounter(followers, following_, 0, likes, collects, counted.version)
+        followers, follows_total, likes, collects = map(int, rows[0])
+        expected = UserCounter(followers, follows_total, 0, likes, collects, counted.version)
         assert counted == expected, f"the counters of user {user_id}"
         if not run.trouble.rollback:
             assert in_redis.get(user_id, counted) == counted, f"user {user_id} in Redis"
         if not run.trouble.is_lossy:
-            assert following_ <= MAX_FOLLOWED, f"user {user_id} follows too many"
+            assert follows_total <= MAX_FOLLOWED, f"user {user_id} follows too many"
     if not run.trouble.is_lossy and run.trouble.kill == 0:
-        assert find_keys("*:claims") == [], "what is counted is claimed no more"
+        assert find_keys("*:claims") == [], "counted follows have no claims"
 
 
 # ---------------------------------------------------------------- a run
 
 
-# In place of TIME; a key that no script gets by KEYS is the model's own.
+# Replaces TIME. This key is the model's own, so scripts do not get it by KEYS.
 MODEL_TIME = (
     "(function() local now = redis.call('GET', 'model:now')"
     " return {math.floor(now / 1000000), now % 1000000} end)()"
@@ -879,26 +881,26 @@ def run_seed(
     monkeypatch: pytest.MonkeyPatch,
     mutate: Callable[[pytest.MonkeyPatch], None] | None = None,
 ) -> Counter[str]:
-    """Play one seed; returns what happened, by name. Raises AssertionError with the seed."""
+    """Play one seed; return counts of what happened. Raises AssertionError with the seed."""
     with monkeypatch.context() as patch:
         set_up(world, patch, seed)
         if mutate:
             mutate(patch)
-        if trouble != "none":  # there no commit is lost, however far others are ahead
+        if trouble != "none":  # without faults no commit is lost
             patch.setattr(redis_commits, "MAX_AHEAD", MAX_AHEAD)
         run = begin(seed, TROUBLES[trouble], world)
         try:
             with patch.context() as hooks:
                 hook(run, hooks)
                 for _ in range(MAX_STEPS):
-                    run.turn()
+                    run.advance()
                     run.check_now()
                     if all(device.dead for device in run.devices):
                         break
                 run.calm_down()
                 check_quiet(run)
-            if trouble == "none" and not IS_CLUSTER:  # there a step may take longer than a gap
-                assert not run.stats["dropped"], "a target is dropped although nothing was lost"
+            if trouble == "none" and not IS_CLUSTER:  # on a cluster a step may exceed the gap
+                assert not run.stats["dropped"], "a target was dropped without a lost commit"
         except AssertionError as error:
             raise AssertionError(
                 f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}: {error}\n" + "\n".join(run.log[-60:])
@@ -909,10 +911,10 @@ def run_seed(
 
 
 def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
-    """An empty world in which targets are small and waits are short."""
+    """Empty the stores; make targets small and waits short."""
     patch.setenv("PLAZA_RECENT_CAP", str(CAP))
     patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
-    patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # it is one clock here
+    patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
     patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
@@ -938,7 +940,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
 
 
 def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
-    """Replace a piece of a script, which must have it."""
+    """Replace ``old``, which the script must contain."""
     [module] = [store for store in STORES if name in vars(store)]
     script: Script = getattr(module, name)
     assert old in script.source, f"{name} has no {old!r}"

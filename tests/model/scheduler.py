@@ -1,10 +1,9 @@
-"""A scheduler for model tests: the product's own code, interleaved at every call to a dependency.
+"""A scheduler for model tests: it interleaves the product's code at each call to a dependency.
 
 Each process (a request, a consumer's batch, a sweep) is a greenlet that runs the real functions.
-It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice says
-which process goes on, which is killed there, and which sleeps for long. A transaction is one step:
-consumers that share a target take turns at its counter row (``counters.lock_content``), so nothing
-finer could be told apart.
+It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice selects
+the process that continues, is killed or sleeps. A transaction is one step: consumers of a target
+are serialized by its counter's row (``counters.lock_content``), so smaller steps find nothing more.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ MIN_STEP_US, MAX_STEP_US = 20, 100
 
 
 class Clock:
-    """The time of a model: it passes by steps.
+    """The time of a model, which advances with each step.
 
-    On a cluster it is the real time: scripts have no other there, since a key that says the time
-    would be in one slot.
+    On a cluster it is the real time: a key with the time would be in one slot, which scripts of
+    other slots cannot read.
     """
 
     def __init__(self) -> None:
@@ -40,16 +39,15 @@ class Clock:
     def now_us(self) -> int:
         return time.time_ns() // 1000 if IS_CLUSTER else self._now_us
 
-    def pass_by(self, by_us: int) -> None:
-        """So much time passes."""
+    def advance(self, by_us: int) -> None:
+        """Advance the time."""
         self._now_us += by_us
 
 
 class Scheduler:
     """Runs processes a step at a time, in an order that ``rng`` decides.
 
-    ``stall`` is the chance per step that the process sleeps: for many steps, so that others pass it
-    with all they do.
+    ``stall`` is the probability per step that the process sleeps for 20 to 900 steps.
     """
 
     def __init__(self, rng: random.Random, stall: float = 0.0) -> None:
@@ -64,18 +62,18 @@ class Scheduler:
         self._main = getcurrent()
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make every call to Redis and MySQL a place where a process pauses."""
+        """Make processes pause at each call to Redis and MySQL."""
         for dependency in (redis.REDIS, mysql.MYSQL):
             monkeypatch.setattr(dependency, "call", self._pausing(dependency))
 
     def hook_clock(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Make the time of the product that of the model."""
+        """Make the product use the model's clock."""
         monkeypatch.setattr(clock, "now_us", lambda: self.clock.now_us)
         monkeypatch.setattr(clock, "monotonic_s", lambda: self.clock.now_us / 1e6)
         monkeypatch.setattr(clock, "sleep", self.sleep)
 
     def spawn(self, work: Callable[[], Any]) -> greenlet:
-        """A new process; it has not begun."""
+        """Return a new process, which starts with one of the next steps."""
 
         def run() -> None:
             try:
@@ -91,9 +89,9 @@ class Scheduler:
         return process
 
     def step(self) -> None:
-        """One process goes on to its next pause, unless it sleeps."""
+        """Run a random process to its next pause, unless it sleeps."""
         self.steps += 1
-        self.clock.pass_by(self.rng.randint(MIN_STEP_US, MAX_STEP_US))
+        self.clock.advance(self.rng.randint(MIN_STEP_US, MAX_STEP_US))
         process = self.rng.choice(self.alive)
         if self._asleep.get(process, 0) > self.steps:
             return
@@ -103,32 +101,32 @@ class Scheduler:
         process.switch()
 
     def kill(self) -> None:
-        """One process ends where it is, and what it had in memory is gone."""
+        """End a random process where it is."""
         victim = self.rng.choice(self.alive)
         self._killed.add(victim)
         victim.throw(GreenletExit)
-        if victim in self.alive:  # it had not begun
+        if victim in self.alive:  # it had not started
             self.alive.remove(victim)
         self._asleep.pop(victim, None)
 
     def finish(self) -> None:
-        """Every process goes on to its end, in random order."""
+        """Run all processes to their ends, in random order."""
         while self.alive:
             self.step()
 
     def pause(self) -> None:
-        """Let another process go on, if this is one. The killed do nothing any more, also not
-        what a ``finally`` asks for."""
+        """Switch to the scheduler, when called in a process. A killed process ends here, also in a
+        ``finally``."""
         if getcurrent() in self._killed:
             raise GreenletExit
         if getcurrent() is not self._main:
             self._main.switch()
 
     def sleep(self, seconds: float) -> None:
-        """In place of ``clock.sleep``: others go on until the time is over."""
+        """Replace ``clock.sleep``: run other processes until the time is over."""
         until_us = self.clock.now_us + int(seconds * 1e6)
         if getcurrent() is self._main:
-            self.clock.pass_by(until_us - self.clock.now_us)
+            self.clock.advance(until_us - self.clock.now_us)
         while self.clock.now_us < until_us:
             self.pause()
 
@@ -138,7 +136,7 @@ class Scheduler:
         def paused(work: Callable[[], Any], *retries: RetryRule) -> Any:
             self.pause()
             if dependency is redis.REDIS and self.redis_away and getcurrent() is not self._main:
-                raise RedisDown("Redis is away (the model says so)", may_have_run=False)
+                raise RedisDown("unavailable in the model", may_have_run=False)
             result = call(work, *retries)
             self.pause()
             return result

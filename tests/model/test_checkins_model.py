@@ -1,7 +1,7 @@
-"""Random histories of check-ins: whatever is late, lost or doubled, the streak is right after.
+"""The model of check-ins: after random histories the days and the streak are the accepted ones.
 
-What is accepted is a set of days. Messages are delivered in any order, some twice; publishes fail;
-consumers die before they tell Redis; Redis is away, loses single keys or everything; zones change.
+Messages are delivered in any order, some twice; publishes fail; consumers die before they update
+Redis; Redis is unavailable, or loses single keys or all of them; time zones change.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ZONES = ["UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Asia/Shanghai", "America/Ne
 
 
 class History:
-    """One random history, and the set of days that should come of it."""
+    """One random history, and the set of accepted days."""
 
     def __init__(
         self, seed: int, plaza: World, clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -50,27 +50,26 @@ class History:
         self.accepted: set[date] = set()
 
     def step(self) -> None:
-        """Something happens."""
-        acts = {
-            self.come: 12, self.come_unheard: 3, self.come_without_redis: 4, self.go_on: 12,
-            self.move: 1, self.deliver: 4, self.die: 2, self.look: 6, self.look_slowly: 4,
-            self.wait_for_mysql: 2, self.sweep: 1, self.lose_a_key: 2, self.lose_all: 3,
-            self.check_when_quiet: 5,
+        """Play one random action."""
+        actions = {
+            self.check_in: 12, self.check_in_without_queue: 3, self.check_in_without_redis: 4,
+            self.go_on: 12, self.move: 1, self.deliver: 4, self.die: 2, self.read: 6,
+            self.read_slowly: 4, self.wait_for_mysql: 2, self.sweep: 1, self.lose_a_key: 2,
+            self.lose_all: 3, self.check_when_delivered: 5,
         }  # fmt: skip
-        self.rng.choices(list(acts), list(acts.values()))[0]()
+        self.rng.choices(list(actions), list(actions.values()))[0]()
 
-    def come(self) -> None:
+    def check_in(self) -> None:
         self.accepted.add(daily_checkin.check_in(ADA).today)
 
-    def come_unheard(self) -> None:
-        """The queue is away."""
+    def check_in_without_queue(self) -> None:
         self.queues.away = True
-        self.come()
+        self.check_in()
         self.queues.away = False
 
-    def come_without_redis(self) -> None:
+    def check_in_without_redis(self) -> None:
         def away(*args: Any) -> Any:
-            raise RedisDown("Redis is away (a test says so)")
+            raise RedisDown("unavailable in this test")
 
         with self.monkeypatch.context() as patch:
             patch.setattr(redis_store, "check_in", away)
@@ -79,50 +78,51 @@ class History:
         self.accepted.add(month.today)
 
     def go_on(self) -> None:
-        self.clock.go_on(hours=self.rng.choice([1, 11, 24, 24, 24, 24, 24, 50]))
+        self.clock.advance(hours=self.rng.choice([1, 11, 24, 24, 24, 24, 24, 50]))
 
     def move(self) -> None:
         profiles.change_profile(ADA, {"time_zone": self.rng.choice(ZONES)})
         self.queues.take("refreshes")
 
-    def take_some(self) -> list[CheckInEvent]:
-        waiting = self.queues.take(CHECKINS)
-        self.rng.shuffle(waiting)
-        cut = self.rng.randint(0, len(waiting))
-        some, rest = waiting[:cut], waiting[cut:]
-        again = [body for body in some if self.rng.random() < 0.3]
-        self.queues.messages[CHECKINS] += rest + again
-        return [CheckInEvent.from_json(body) for body in some]
+    def receive(self) -> list[CheckInEvent]:
+        """Receive random messages; some of them stay on the queue."""
+        bodies = self.queues.take(CHECKINS)
+        self.rng.shuffle(bodies)
+        cut = self.rng.randint(0, len(bodies))
+        received, rest = bodies[:cut], bodies[cut:]
+        repeated = [body for body in received if self.rng.random() < 0.3]
+        self.queues.messages[CHECKINS] += rest + repeated
+        return [CheckInEvent.from_json(body) for body in received]
 
     def deliver(self) -> None:
-        persist.persist_checkins(self.take_some())
+        persist.persist_checkins(self.receive())
 
     def die(self) -> None:
-        """A consumer commits and dies; its messages come again."""
-        facts = self.take_some()
+        """Kill a consumer after its commit; its messages are delivered again."""
+        events = self.receive()
         with self.monkeypatch.context() as patch:
-            patch.setattr(redis_store, "acknowledge_all", lambda facts: 0)
-            persist.persist_checkins(facts)
-        self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
+            patch.setattr(redis_store, "acknowledge_all", lambda events: 0)
+            persist.persist_checkins(events)
+        self.queues.messages[CHECKINS] += [event.to_json() for event in events]
 
     def wait_for_mysql(self) -> None:
-        """MySQL is away for a consumer, whose messages come again."""
+        """Run a consumer without MySQL; its messages are delivered again."""
 
-        def away(facts: Any) -> Any:
-            raise MysqlDown("MySQL is away (a test says so)")
+        def away(events: Any) -> Any:
+            raise MysqlDown("unavailable in this test")
 
-        facts = self.take_some()
-        if facts:
+        events = self.receive()
+        if events:
             with self.monkeypatch.context() as patch, suppress(MysqlDown):
                 patch.setattr(mysql_store, "insert", away)
-                persist.persist_checkins(facts)
-        self.queues.messages[CHECKINS] += [fact.to_json() for fact in facts]
+                persist.persist_checkins(events)
+        self.queues.messages[CHECKINS] += [event.to_json() for event in events]
 
-    def look(self) -> None:
+    def read(self) -> None:
         daily_checkin.read_month(ADA, self.rng.choice(self.months()))
 
-    def look_slowly(self) -> None:
-        """A consumer saves and settles while a reader is bringing a month back."""
+    def read_slowly(self) -> None:
+        """Run a consumer while a reader loads a month into Redis."""
         read = mysql_store.read
 
         def read_and_wait(*args: Any) -> Any:
@@ -134,12 +134,12 @@ class History:
         with self.monkeypatch.context() as patch:
             patch.setattr(mysql_store, "read", read_and_wait)
             with suppress(CheckInsKeepChanging):
-                self.look()
+                self.read()
 
-    def check_when_quiet(self) -> None:
-        """The queue is empty: what is shown is what was accepted, saved or not."""
+    def check_when_delivered(self) -> None:
+        """Deliver all messages and compare the months with the accepted days."""
         self.queues.drain()
-        self.check_what_is_shown()
+        self.check_months()
 
     def sweep(self) -> None:
         for key in find_keys("*:checkins:outboxes"):
@@ -148,12 +148,12 @@ class History:
         sweep.sweep_checkins(grace_us=-(2**50))
 
     def lose_a_key(self) -> None:
-        """Evicted: what has a time to live may go at any moment."""
+        """Evict a random key that has a TTL."""
         keys = [KEYS.head, KEYS.lease, *(KEYS.month(first) for first in self.months())]
         redis.execute("DEL", self.rng.choice(keys))
 
     def lose_all(self) -> None:
-        """Nothing is lost: what was answered is on the queue or in MySQL as well."""
+        """Lose all of Redis: accepted days are on the queue or in MySQL as well."""
         redis.execute("FLUSHALL")
 
     def months(self) -> list[date]:
@@ -166,23 +166,23 @@ class History:
         return {day for (day,) in mysql.fetch_all("SELECT day FROM checkin WHERE user_id = 7")}
 
     def check_the_end(self) -> None:
-        """All is delivered and swept: MySQL and Redis have what was accepted."""
+        """Deliver and sweep everything; check that MySQL and Redis have the accepted days."""
         for _ in range(2):
             self.queues.drain()
             self.sweep()
         self.queues.drain()
         assert self.saved() == self.accepted
         assert redis.execute("HGETALL", KEYS.outbox) == {}
-        self.check_what_is_shown()
+        self.check_months()
         redis.execute("FLUSHALL")
-        self.check_what_is_shown()
+        self.check_months()
 
-    def check_what_is_shown(self) -> None:
+    def check_months(self) -> None:
         for first in self.months():
-            seen = daily_checkin.read_month(ADA, first)
-            own = sorted(d.day for d in self.accepted if month_of(d) == first)
-            assert list(seen.days or []) == own
-            assert seen.streak == self.streak(seen.today)
+            month = daily_checkin.read_month(ADA, first)
+            days = sorted(d.day for d in self.accepted if month_of(d) == first)
+            assert list(month.days or []) == days
+            assert month.streak == self.streak(month.today)
 
     def streak(self, today: date) -> int:
         day = today if today in self.accepted else today - timedelta(days=1)
@@ -193,7 +193,7 @@ class History:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_after_any_history_days_and_streak_are_what_was_accepted(
+def test_days_and_streak_are_right_after_random_histories(
     plaza: World, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     clock = Clock("2026-11-20T00:30:00")

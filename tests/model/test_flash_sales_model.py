@@ -1,10 +1,10 @@
-"""Sales under every kind of trouble at once: never oversold, never undersold, no order lost.
+"""The model of flash sales: with random faults never oversold, never undersold, no order lost.
 
-A call whose reply is lost was executed; or it was not, and is later. The client library of Redis
-sends it again, or its caller hears that the server is away.
+A call with a lost reply was executed, or is executed later. The Redis client repeats it, or raises
+RedisDown.
 
-Each run is one seed. PLAZA_MODEL_RUNS says how many (default 72), PLAZA_MODEL_SEED where to begin;
-a failure names its seed, and that seed fails again. The invariant is checked after every step.
+A run is one seed: PLAZA_MODEL_RUNS (default 72) runs, starting after PLAZA_MODEL_SEED. A failure
+shows its seed and can be repeated with it. The invariant is checked after every step.
 """
 
 from __future__ import annotations
@@ -60,27 +60,27 @@ MAX_ALIVE = 8
 
 @dataclass
 class Trouble:
-    """Which troubles a run may meet, and how often, per step."""
+    """The faults of a run, as probabilities per step, and its limits."""
 
     kill: float = 0.03
     lost_push: float = 0.15
     duplicate: float = 0.3
-    give_up: float = 0.3
+    dead_letters: float = 0.3
     flush: float = 0.0
     redis_away: float = 0.0
     lost_reply: float = 0.0  # per call
     max_pending: int = 1_000
-    hold_us: int = 0
-    saves: int = 4  # how much of the work is saving: little, and much is on its way when Redis goes
+    max_drain_us: int = 0
+    saves: int = 4  # share of consumers; with few of them many orders are pending at a flush
 
 
 TROUBLES = {
-    "crowd": Trouble(kill=0, lost_push=0, duplicate=0, give_up=0),
+    "none": Trouble(kill=0, lost_push=0, duplicate=0, dead_letters=0),
     "queue": Trouble(kill=0),
     "kills": Trouble(),
     "away": Trouble(redis_away=0.02),
-    "flush": Trouble(flush=0.03, saves=1, give_up=0.1),
-    "held": Trouble(flush=0.015, saves=2, hold_us=3_600_000_000),
+    "flush": Trouble(flush=0.03, saves=1, dead_letters=0.1),
+    "drain": Trouble(flush=0.015, saves=2, max_drain_us=3_600_000_000),
     "replies": Trouble(
         kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2, max_pending=2
     ),
@@ -90,19 +90,21 @@ TROUBLES = {
 
 @dataclass
 class Run:
-    """One run: a crowd on two sales. ``told``: order -> (what its buyer heard last, their id, the
-    number of losses of Redis before they asked for it); ``sent``: what the queue ever had, as order
-    -> identity."""
+    """One run: many buyers on two sales.
+
+    ``replies``: order id -> (the last reply, the buyer, the losses of Redis before the request).
+    ``sent``: order id -> identity of all events that were ever on the queue.
+    """
 
     trouble: Trouble
     world: World
     scheduler: Scheduler
     vouchers: list[Voucher]
-    told: dict[int, tuple[Order, int, int]] = field(default_factory=dict)
+    replies: dict[int, tuple[Order, int, int]] = field(default_factory=dict)
     sent: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     calm: bool = False
     losses: int = 0
-    memories: list[dict[int, SaleGeneration]] = field(default_factory=list)
+    caches: list[dict[int, SaleGeneration]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
     @property
@@ -113,10 +115,10 @@ class Run:
     def rng(self) -> random.Random:
         return self.scheduler.rng
 
-    def note(self, what: str) -> None:
-        self.log.append(what)
+    def note(self, text: str) -> None:
+        self.log.append(text)
 
-    # -- what the crowd does
+    # -- requests
 
     def order(self) -> None:
         voucher, buyer = self.rng.choice(self.vouchers), self.rng.choice(BUYERS)
@@ -126,68 +128,68 @@ class Run:
             with suppress(PlazaError):
                 found, made = place_order.place_order(voucher.id, buyer)
                 self.note(f"{buyer} {'made' if made else 'has'} {found}")
-                self.hear(found, buyer, losses)
+                self.record_reply(found, buyer, losses)
 
         self.scheduler.spawn(request)
 
     def read(self) -> None:
-        if not self.told:
+        if not self.replies:
             return
-        order_id = self.rng.choice(list(self.told))
-        _, buyer, losses = self.told[order_id]
+        order_id = self.rng.choice(list(self.replies))
+        _, buyer, losses = self.replies[order_id]
 
         def work() -> None:
             with suppress(Unavailable):
                 try:
-                    self.hear(queries.read_order(order_id, buyer), buyer, losses)
+                    self.record_reply(queries.read_order(order_id, buyer), buyer, losses)
                     listed, _ = queries.list_orders(buyer, None, 100)
                     assert order_id in [o.id for o in listed] or losses < self.losses
                 except OrderMissing:
-                    raise AssertionError(f"{order_id} was promised and is not there") from None
+                    raise AssertionError(f"order {order_id} was accepted and is missing") from None
 
         self.scheduler.spawn(work)
 
-    def hear(self, found: Order, buyer: int, losses: int) -> None:
-        """Redis had been lost ``losses`` times before they asked."""
-        before, _, losses = self.told.get(found.id, (found, buyer, losses))
+    def record_reply(self, found: Order, buyer: int, losses: int) -> None:
+        """Record the reply to a request that began after ``losses`` losses of Redis."""
+        before, _, losses = self.replies.get(found.id, (found, buyer, losses))
         if before.status in (SUCCESS, FAILED) and found != before:
-            # What was on its way when it was decided may still be heard; a decision never changes.
+            # A late reply may show the order as pending; a decision never changes.
             assert found.status not in (SUCCESS, FAILED), f"{before} became {found}"
             found = before
-        self.told[found.id] = found, buyer, losses
+        self.replies[found.id] = found, buyer, losses
 
-    # -- what works for it
+    # -- consumers and schedules
 
     def save(self) -> None:
-        """A batch in any order, deleted from the queue only when it is done, and not even then."""
-        waiting_now = self.queues.messages[ORDERS]
-        batch = self.rng.sample(waiting_now, self.rng.randint(1, min(len(waiting_now), 8)))
+        """Save a random batch; delete it from the queue afterwards, unless it is repeated."""
+        bodies = self.queues.messages[ORDERS]
+        batch = self.rng.sample(bodies, self.rng.randint(1, min(len(bodies), 8)))
         if self.rng.random() < self.trouble.duplicate:
             batch += self.rng.sample(batch, 1)
 
         def work() -> None:
             with suppress(Unavailable):
-                persist.persist_orders(sales.facts(batch))
+                persist.persist_orders(sales.parse_events(batch))
                 self.note(f"saved {batch}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS.name, batch)
 
         self.scheduler.spawn(work)
 
-    def die(self) -> None:
-        """A message was received too often; or it was not, and is in both queues."""
-        waiting_now = self.queues.messages[ORDERS]
-        body = self.rng.choice(waiting_now)
+    def dead_letter(self) -> None:
+        """Move a message to the DLQ, or copy it there."""
+        bodies = self.queues.messages[ORDERS]
+        body = self.rng.choice(bodies)
         self.queues.messages[ORDERS_DLQ].append(body)
         if self.rng.random() < 0.5:
-            waiting_now.remove(body)
+            bodies.remove(body)
 
-    def give_up(self) -> None:
+    def decide_dead_letter(self) -> None:
         body = self.rng.choice(self.queues.messages[ORDERS_DLQ])
 
         def work() -> None:
             with suppress(Unavailable):
-                persist.decide_dead_letters(sales.facts([body]))
+                persist.decide_dead_letters(sales.parse_events([body]))
                 self.note(f"gave up {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
@@ -195,7 +197,7 @@ class Run:
         self.scheduler.spawn(work)
 
     def recover(self) -> None:
-        decide_after_s = 0.0 if self.rng.random() < self.trouble.give_up else 3600.0
+        decide_after_s = 0.0 if self.rng.random() < self.trouble.dead_letters else 3600.0
 
         def work() -> None:
             with suppress(Unavailable):
@@ -209,7 +211,7 @@ class Run:
             with suppress(ValueError):
                 self.queues.messages[queue].remove(body)
 
-    # -- what happens to it
+    # -- faults
 
     def flush(self) -> None:
         self.note("FLUSHALL")
@@ -217,16 +219,16 @@ class Run:
         redis.client().execute_command("FLUSHALL")
 
     def loses_reply(self) -> bool:
-        """Whether the reply of the call that a process makes now is lost."""
+        """Return whether the reply to the present call is lost."""
         if self.calm or getcurrent() is self.scheduler._main:
             return False
         return self.rng.random() < self.trouble.lost_reply
 
     def lose_replies_of_redis(self, call: Callable[[Callable[[], Any]], Any]) -> Any:
-        """``call``, and now and then a reply is lost on the way back, or a command on the way."""
+        """Return ``call`` with some replies lost, and some commands executed late."""
 
         def call_late(work: Callable[[], Any], losses: int) -> None:
-            if losses == self.losses:  # else the server it waits for has begun anew
+            if losses == self.losses:  # else the server has restarted
                 with suppress(RedisDown):
                     call(work)
 
@@ -242,35 +244,34 @@ class Run:
                 losses = self.losses
                 self.scheduler.spawn(lambda: call_late(work, losses))
             if not repeated:
-                raise RedisDown("The reply is lost (the model says so)")
+                raise RedisDown("lost reply in the model")
             resends.note_resend()
             return call(work)
 
         return lossy
 
     def lose_replies_of_mysql(self, call: Callable[..., Any]) -> Any:
-        """``call``, and now and then nobody hears that it was executed."""
+        """Return ``call`` with some replies lost."""
 
         def lossy(work: Callable[[], Any], *again: RetryRule) -> Any:
             result = call(work, *again)
             if self.loses_reply():
-                raise MysqlDown("The reply is lost (the model says so)")
+                raise MysqlDown("lost reply in the model")
             return result
 
         return lossy
 
     def let_time_pass(self) -> None:
-        """Leases of the dead run out, refusals are forgotten, functions begin anew; or it is the
-        turn of one that slept, and remembers a sale as it was then."""
-        self.memories.append(place_order._sales.get_all(voucher.id for voucher in self.vouchers))
+        """Expire leases and caches, as for a new process; or restore the cache of an idle one."""
+        self.caches.append(place_order._sales.get_all(voucher.id for voucher in self.vouchers))
         clear_caches()
         if self.rng.random() < 0.5:
-            place_order._sales.put_all(self.rng.choice(self.memories))
+            place_order._sales.put_all(self.rng.choice(self.caches))
         for key in find_keys("*:lease"):
             redis.client().execute_command("DEL", key)
 
-    def turn(self) -> None:
-        """One step of anybody."""
+    def advance(self) -> None:
+        """Play one step of a random process or fault."""
         rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
         if rng.random() < trouble.flush:
             self.flush()
@@ -283,24 +284,24 @@ class Run:
             self.note("KILL")
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
-            doings = [self.order] * 10 + [self.read] * 2 + [self.recover]
+            processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
             if self.queues.messages[ORDERS]:
-                doings += [self.save] * trouble.saves
-                doings += [self.die] if rng.random() < trouble.give_up else []
+                processes += [self.save] * trouble.saves
+                processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []
             if self.queues.messages[ORDERS_DLQ]:
-                doings += [self.give_up] * 2
-            rng.choice(doings)()
+                processes += [self.decide_dead_letter] * 2
+            rng.choice(processes)()
         elif alive:
             self.scheduler.step()
         self.look()
 
     def look(self) -> None:
         """What must hold at every instant."""
-        wrong = sales.what_is_wrong(*(voucher.id for voucher in self.vouchers))
+        wrong = sales.find_violations(*(voucher.id for voucher in self.vouchers))
         assert not wrong, wrong
 
     def calm_down(self) -> None:
-        """Nothing goes wrong any more: everybody ends, and all that waits is done."""
+        """Stop the faults; run processes and consumers until nothing is left to do."""
         self.queues.away = self.scheduler.redis_away = False
         self.calm = True
         while self.scheduler.alive:
@@ -311,7 +312,7 @@ class Run:
             left = self.queues.take(ORDERS)
             self.rng.shuffle(left)
             for start in range(0, len(left), 2):
-                persist.persist_orders(sales.facts(left[start : start + 2]))
+                persist.persist_orders(sales.parse_events(left[start : start + 2]))
                 self.look()
             self.queues.drain()
             for voucher in self.vouchers:
@@ -321,46 +322,46 @@ class Run:
                 self.queues.messages.values()
             ):
                 return
-        raise AssertionError("it never went quiet")
+        raise AssertionError("not quiet after 20 rounds")
 
 
 def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
-    """A run up to the quiet after it."""
+    """Play a run until nothing is left to do."""
     patch.setattr(redis.REDIS, "call", run.lose_replies_of_redis(redis.REDIS.call))
     patch.setattr(mysql.MYSQL, "call", run.lose_replies_of_mysql(mysql.MYSQL.call))
     patch.setenv("PLAZA_MAX_PENDING_ORDERS", str(run.trouble.max_pending))
     settings.settings.cache_clear()
     run.scheduler.hook(patch)
     patch.setattr(backlog._backlog, "_ttl_s", 0.0)
-    patch.setattr(redis_store, "MAX_DRAIN_US", run.trouble.hold_us)
+    patch.setattr(redis_store, "MAX_DRAIN_US", run.trouble.max_drain_us)
     send = sqs.send
 
     def watched(queue: str, body: str, delay_s: int = 0) -> None:
         run.scheduler.pause()
         send(queue, body, delay_s)
-        fact = OrderEvent.from_json(body)
-        assert run.sent.setdefault(fact.order_id, fact.identity) == fact.identity, (
-            "one id, two orders"
+        event = OrderEvent.from_json(body)
+        assert run.sent.setdefault(event.order_id, event.identity) == event.identity, (
+            "two orders with one id"
         )
         run.scheduler.pause()
         if run.loses_reply():
-            raise QueueDown("The reply is lost (the model says so)")
+            raise QueueDown("lost reply in the model")
 
     patch.setattr(sqs, "send", watched)
     for _ in range(STEPS):
-        run.turn()
+        run.advance()
     run.calm_down()
 
 
 def check(run: Run) -> None:
-    """Everything that must hold when it is quiet."""
+    """Check that Redis, MySQL, replies and events agree, and that the rest can be sold."""
     settings.settings.cache_clear()
     for voucher in run.vouchers:
         rows = sales.rows(voucher.id)
         won = [row for row in rows.values() if row.is_success]
         assert len(won) <= voucher.terms.stock, "oversold"
-        assert len({row.buyer_id for row in won}) == len(won), "one for each"
-        assert sales.stock(voucher.id) == voucher.terms.stock - len(won), "MySQL agrees with itself"
+        assert len({row.buyer_id for row in won}) == len(won), "one order for each buyer"
+        assert sales.stock(voucher.id) == voucher.terms.stock - len(won), "stock = orders"
         assert sales.counts(voucher.id) == (sales.stock(voucher.id), 0, len(won)), "Redis = MySQL"
         for row in rows.values():
             assert queries.read_order(row.order_id, row.buyer_id) == row.order
@@ -370,36 +371,36 @@ def check(run: Run) -> None:
         for order_id, row in sales.rows(voucher.id).items()
     }
     reasons = {row.reason for row in decided.values()}
-    assert run.losses or reasons <= {None}, "promised what there was not"
+    assert run.losses or reasons <= {None}, "an accepted order failed without a loss of Redis"
     assert mysql_orders.read_outbox(None, 1) == []
-    for order_id, (last, buyer, _) in run.told.items():
-        assert order_id in decided, f"{order_id} was promised and is lost"
+    for order_id, (last, buyer, _) in run.replies.items():
+        assert order_id in decided, f"order {order_id} was accepted and is lost"
         assert decided[order_id].buyer_id == buyer
         if last.status in (SUCCESS, FAILED):
             assert decided[order_id].order == last
     for order_id, identity in run.sent.items():
-        assert order_id in decided, f"{order_id} was on the queue and is lost"
+        assert order_id in decided, f"order {order_id} was on the queue and is lost"
         assert decided[order_id].identity == identity
 
-    # What is left can be bought, by everybody who has none: nothing is undersold.
+    # Other buyers can order the rest: nothing is undersold.
     clear_caches()
     for voucher in run.vouchers:
-        left, have = sales.stock(voucher.id), set(sales.holders(voucher.id))
-        for buyer in [b for b in range(1, 30) if b not in have][:left]:
+        left, holders = sales.stock(voucher.id), set(sales.holders(voucher.id))
+        for buyer in [b for b in range(1, 30) if b not in holders][:left]:
             assert place_order.place_order(voucher.id, buyer)[1]
     run.queues.drain()
     for voucher in run.vouchers:
         assert len(sales.holders(voucher.id)) == voucher.terms.stock
         sales.check(voucher.id)
-        over = sales.now_us() - 120_000_000
-        redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", over)
+        closed_us = sales.now_us() - 120_000_000
+        redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closed_us)
     mysql.write("UPDATE voucher SET opens_at = FROM_UNIXTIME(1), closes_at = FROM_UNIXTIME(9)")
     clear_caches()
     assert finalize_vouchers.finalize_vouchers() == len(run.vouchers)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_when_it_is_quiet_all_is_sold_or_left_and_everybody_knows(
+def test_no_unit_and_no_order_is_lost_with_random_faults(
     trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(RUNS // len(TROUBLES)):

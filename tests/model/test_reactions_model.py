@@ -1,13 +1,12 @@
-"""Reactions under every kind of trouble at once, on the product's own Lua and SQL.
+"""The model of reactions: random requests and faults on the product's Lua and SQL.
 
-Always: the total in Redis is the number of actors whose newest decision is on, an answer about
-membership agrees with it, and each answer of the gate says truly whether it changed something.
-When it is quiet: Redis = counter = rows = log, no answer about membership contradicts a row, lists
-have no hole, each actor's last answered request stands, and so do the totals of users.
+At every step the total in Redis is the number of actors whose newest decision is on, the state of
+an actor agrees with it, and each code of the gate is right about the change. At the end Redis,
+counters, rows, log, lists and totals of users agree, also with each actor's last result.
 
-A run is one seed. ``python -m tests.model`` runs thousands of them, and the mutations of the
-protocol; here PLAZA_MODEL_RUNS (150) are run, beginning with PLAZA_MODEL_SEED. A failure names its
-seed, and that seed fails again.
+A run is one seed. ``python -m tests.model`` plays thousands of runs and the mutations of the
+protocol; this test plays PLAZA_MODEL_RUNS (150), starting after PLAZA_MODEL_SEED. A failure shows
+its seed and can be repeated with it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_answers_hold_at_every_moment_and_when_it_is_quiet_all_stores_agree(
+def test_replies_are_right_at_every_step_and_all_stores_agree_at_the_end(
     trouble: str, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for seed in range(FIRST + 1, FIRST + 1 + -(-RUNS // len(TROUBLES))):

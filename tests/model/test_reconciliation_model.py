@@ -1,8 +1,8 @@
-"""Reconciliation within a crowd: what is on its way is no difference, what was damaged is repaired.
+"""The model of reconciliation: unsaved reactions are no drift, and damage is repaired.
 
-Each run is one seed. PLAZA_MODEL_RUNS says how many (150), PLAZA_MODEL_SEED where to begin; a
-failure names its seed, and that seed fails again. The referee is the audit of ``local``, which
-shares no code with what is tested.
+A run is one seed: PLAZA_MODEL_RUNS (150) runs, starting after PLAZA_MODEL_SEED. A failure shows its
+seed and can be repeated with it. Results are compared with the audit of ``local``, which shares no
+code with the reconciliation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ AUDIT_EVERY = 200  # steps
 
 @dataclass
 class Reconciled(Run):
-    """A run of the crowd with reconciliation in it, and with damage if ``damages``."""
+    """A run with reconciliation, and with damage at the probability ``damages`` per step."""
 
     damages: float = 0.0
 
@@ -43,12 +43,12 @@ class Reconciled(Run):
     def is_decided_by_gate(self) -> bool:
         return super().is_decided_by_gate and not self.damages
 
-    def _check_answer(self, actor: int, mine: Sequence[Request]) -> None:
+    def _check_result(self, actor: int, requests: Sequence[Request]) -> None:
         if not self.damages:
-            super()._check_answer(actor, mine)
+            super()._check_result(actor, requests)
 
     def comment(self) -> None:
-        """A comment with its row: this model counts them."""
+        """Add a comment with its row, which reconciliation counts."""
         posts = [target for _, target in self.targets if target.type == "post"]
         if not posts:
             return
@@ -66,10 +66,10 @@ class Reconciled(Run):
         self.scheduler.spawn(lambda: mysql.run_in_transaction(write))
 
     def reconcile(self) -> None:
-        """Start, or take a message: a part further, or a repair. Some are delivered twice."""
-        waiting = {name: self.queues.messages[name] for name in (COMPARISONS.name, REPAIRS.name)}
-        queue = self.rng.choice([name for name in waiting if waiting[name]] or [""])
-        body = self.rng.choice(waiting[queue]) if queue else ""
+        """Start a reconciliation, or process a message of one; some messages are repeated."""
+        bodies = {name: self.queues.messages[name] for name in (COMPARISONS.name, REPAIRS.name)}
+        queue = self.rng.choice([name for name in bodies if bodies[name]] or [""])
+        body = self.rng.choice(bodies[queue]) if queue else ""
         again = not self.is_calm and self.rng.random() < 0.3
 
         def work() -> None:
@@ -82,13 +82,13 @@ class Reconciled(Run):
                     orchestrator.start()
                 if queue and not again:
                     with suppress(ValueError):
-                        waiting[queue].remove(body)
+                        bodies[queue].remove(body)
                 self.note(f"{queue or 'started'} {body}")
 
         self.scheduler.spawn(work)
 
     def damage(self) -> None:
-        """Something goes wrong that no code of ours does."""
+        """Damage a random part of the data, as an operator or a defect may."""
         kind, target = self.rng.choice(self.targets)
         keys = redis_keys.keys_of(kind.name, target)
         by = self.rng.choice([-2, -1, 1, 3])
@@ -97,12 +97,12 @@ class Reconciled(Run):
             f" WHERE target_type = '{target.type}' AND target_id = {target.id}"
         )
         actor = self.rng.choice(ACTORS)
-        what = self.rng.choice(
-            ["counter", "comments", "user", "gone", "total", "member", "extra", "filter",
+        part = self.rng.choice(
+            ["counter", "comments", "user", "no user", "total", "member", "extra", "filter",
              "projection", "row"]
         )  # fmt: skip
-        self.note(f"DAMAGE {what} {kind.name} {target} {actor} {by}")
-        match what:
+        self.note(f"DAMAGE {part} {kind.name} {target} {actor} {by}")
+        match part:
             case "counter":
                 mysql.write(of_target.format(kind.total))
             case "comments":
@@ -113,23 +113,23 @@ class Reconciled(Run):
                     f"INSERT INTO user_counter (user_id, {column}) VALUES ({actor}, {by})"
                     f" ON DUPLICATE KEY UPDATE {column} = user_counter.{column} + {by}"
                 )
-            case "gone":
+            case "no user":
                 mysql.write("DELETE FROM user_counter WHERE user_id = %s", (actor,))
             case "row":
                 where = "WHERE target_type = %s AND target_id = %s AND kind = %s AND actor_id = %s"
                 for table in ("reaction", "reaction_log"):
                     mysql.write(f"DELETE FROM {table} {where}", (*target, kind.name, actor))
             case "projection" if redis.execute("HEXISTS", counters.user_key(actor), "value"):
-                shown = counters.UserCounter(*(self.rng.randint(0, 9) for _ in range(5)))
+                wrong = counters.UserCounter(*(self.rng.randint(0, 9) for _ in range(5)))
                 version = int(redis.execute("HGET", counters.user_key(actor), "version"))
                 version += self.rng.choice([0, 50])
-                shown = shown._replace(version=version)
+                wrong = wrong._replace(version=version)
                 redis.execute(
-                    "HSET", counters.user_key(actor), "version", version, "value", shown.to_json()
+                    "HSET", counters.user_key(actor), "version", version, "value", wrong.to_json()
                 )
         if not redis.execute("HEXISTS", keys.meta, "base"):
             return
-        match what:
+        match part:
             case "total":
                 redis.execute("HINCRBY", keys.meta, "base", by)
             case "member" if newest := redis.execute("ZRANGE", keys.recent, 0, -1):
@@ -140,18 +140,18 @@ class Reconciled(Run):
                 redis.execute("DEL", keys.bloom)
                 redis.execute("SETBIT", keys.bloom, bits, 1)
 
-    def turn(self) -> None:
-        """One step of anybody, reconciliation among them."""
+    def advance(self) -> None:
+        """Play one step of a random process, fault, damage or reconciliation."""
         if self.rng.random() < self.damages:
             self.damage()
         if len(self.scheduler.alive) < MAX_ALIVE and self.rng.random() < 0.08:
             self.reconcile()
         else:
-            super().turn()
+            super().advance()
 
 
 def finish(run: Reconciled) -> int:
-    """Everything that waits is done, then one more run; the id of the last one."""
+    """Finish all work, then one more reconciliation; return its id."""
     run.calm_down()
     run_id = orchestrator.start()
     run.queues.drain()
@@ -160,13 +160,13 @@ def finish(run: Reconciled) -> int:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reconciliation compares a few at a time."""
+    """Make reconciliation compare few rows in a step."""
     monkeypatch.setattr("plaza.reconciliation.run_steps._ACTORS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.run_steps._SUSPECTS_PER_STEP", 2)
     monkeypatch.setattr("plaza.reconciliation.mysql_counts.MAX_RELATIONS", 2)
 
 
-def forget_runs() -> None:
+def delete_runs() -> None:
     for table in (
         "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
     ):  # fmt: skip
@@ -174,7 +174,7 @@ def forget_runs() -> None:
 
 
 def count_posts() -> None:
-    """The posts of the crowd come without being counted."""
+    """Count the posts of the model, which are inserted without their counters."""
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, version)"
         " SELECT author_id, COUNT(*), 1 FROM content WHERE content_type = 'post'"
@@ -185,7 +185,7 @@ def count_posts() -> None:
 @pytest.mark.parametrize("trouble", ["none", "kills", "all"])
 @pytest.mark.parametrize("damages", [0.0, 0.01], ids=["sound", "damaged"])
 @pytest.mark.usefixtures("small_steps")
-def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
+def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
     trouble: str,
     damages: float,
     plaza: World,
@@ -197,9 +197,9 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
         seed = FIRST + n + 1
         with monkeypatch.context() as patch:
             reactions_model.set_up(plaza, patch, seed)
-            if not IS_CLUSTER:  # a restart is the model's word: the server goes on
+            if not IS_CLUSTER:  # a simulated restart changes no run_id of the server
                 patch.setattr(stores, "_read_run_ids", lambda _: {"": redis.find_node("").run_id})
-            forget_runs()
+            delete_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)
             run.damages = damages
@@ -208,25 +208,27 @@ def test_what_is_damaged_is_right_in_the_end_and_what_moves_is_no_damage(
                 with patch.context() as hooks:
                     reactions_model.hook(run, hooks)
                     for step in range(MAX_STEPS):
-                        run.turn()
+                        run.advance()
                         if not damages and trouble != "all" and step % AUDIT_EVERY == 0:
                             cache = read_redis_state(redis_url)
                             record = read_mysql_state(mysql_url, cache=cache)
                             found_busy = compare(record, cache, {"reactions": (1, 0)}).differences
-                            assert found_busy == [], "the audit, while it is busy"
+                            assert found_busy == [], "the audit, during the run"
                         if all(device.dead for device in run.devices):
                             break
                     found = finish(run)
                 reports = orchestrator.read_reports(limit=50)
                 if not damages and trouble == "none":
-                    assert [r.examples for r in reports if r.differing] == [], "nothing was wrong"
+                    assert [r.examples for r in reports if r.differing] == [], (
+                        "no drift without damage"
+                    )
                 assert orchestrator.read_report(found).is_resolved
                 last = finish(run)
-                assert orchestrator.read_report(last).examples == [], "a second run is clean"
-                truth = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
-                wrong = [d for d in truth.differences if "claims" not in d.subject]
+                assert orchestrator.read_report(last).examples == [], "no drift after the repair"
+                audited = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
+                wrong = [d for d in audited.differences if "claims" not in d.subject]
                 assert wrong == [], "the audit"
-                assert truth.quiet
+                assert audited.quiet
             except AssertionError as error:
                 raise AssertionError(
                     f"PLAZA_MODEL_SEED={seed - 1} -k {trouble}-{damages}: {error}\n"

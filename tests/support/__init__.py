@@ -1,1 +1,1 @@
-"""What tests use and is no test: servers, a whole Plaza in one process, looks into the stores."""
+"""Helpers of tests: servers, Plaza in one process, access to the stores."""

@@ -1,4 +1,4 @@
-"""A vote log with a history of many days, and S3 in this process for its archives."""
+"""A vote log of many days, and an S3 in this process for its archives."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ BUCKET = "plaza-archive"
 TODAY = date(2026, 11, 21)
 DAY_US = 86_400_000_000
 Known = set[tuple[str, int, str, int, int, int]]
-"""Facts as (type, id, kind, actor, version, state)."""
+"""Events as (type, id, kind, actor, version, state)."""
 
 
 @pytest.fixture
 def s3(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client of an S3 with the empty bucket; the log has one partition, as after a deploy."""
+    """A client of an S3 with an empty bucket; the log has one partition, as after a deploy."""
     with mock_aws():
         monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
         monkeypatch.setenv("PLAZA_ARCHIVE_BUCKET", BUCKET)
-        monkeypatch.setattr(days, "DAYS_AHEAD", 2)  # each partition takes its time
+        monkeypatch.setattr(days, "DAYS_AHEAD", 2)  # creating a partition is slow
         forget()
         client = objects.client()
         client.create_bucket(Bucket=BUCKET)
@@ -42,7 +42,7 @@ def s3(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def merge_partitions() -> None:
-    """One partition for all days, as the migrations make it."""
+    """Merge all partitions into one, as the migrations create it."""
     if len(mysql_log.read_partitions()) == 1:
         return
     names = ", ".join(partition.name for partition in mysql_log.read_partitions())
@@ -53,7 +53,7 @@ def merge_partitions() -> None:
 
 
 def at(days_ago: int, micros: int = 0) -> int:
-    """A version of so many days before TODAY."""
+    """Return a version ``days_ago`` before TODAY."""
     midnight = datetime(TODAY.year, TODAY.month, TODAY.day, tzinfo=UTC)
     return int((midnight - timedelta(days=days_ago)).timestamp()) * 1_000_000 + micros
 
@@ -71,7 +71,7 @@ def log_event(
 
 
 def random_history(draw: random.Random, count: int, days: int = 18) -> list[ReactionEvent]:
-    """Facts of few actors about few targets of all kinds, of the last ``days``, out of order."""
+    """Draw events of the last ``days`` in random order: few actors and targets, all kinds."""
     events = []
     for _ in range(count):
         kind = draw.choice((LIKE, LIKE, COLLECT, FOLLOW))
@@ -83,12 +83,12 @@ def random_history(draw: random.Random, count: int, days: int = 18) -> list[Reac
 
 
 def write_content(authors: Sequence[int] = (90, 91)) -> None:
-    """Posts, comments and reviews 1 to 5, by turns of ``authors``."""
-    for number, of in enumerate(sorted(LIKE.targets)):
+    """Insert posts, comments and reviews 1 to 5; ``authors`` alternate."""
+    for number, target_type in enumerate(sorted(LIKE.targets)):
         for target_id in range(1, 6):
             mysql.write(
                 "INSERT INTO content (content_type, content_id, author_id) VALUES (%s, %s, %s)",
-                (of, target_id, authors[(number + target_id) % len(authors)]),
+                (target_type, target_id, authors[(number + target_id) % len(authors)]),
             )
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, version) SELECT author_id, COUNT(*), 1"
@@ -97,12 +97,11 @@ def write_content(authors: Sequence[int] = (90, 91)) -> None:
 
 
 def roll_up() -> None:
-    """As if everybody who reads the log had read all of it."""
-    mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', %s)", (_highest(),))
-
-
-def _highest() -> int:
-    return mysql_reactions.read_log_head()
+    """Move the watermark to the end of the log, as after a roll-up."""
+    mysql.write(
+        "REPLACE INTO watermark (name, seq) VALUES ('votes', %s)",
+        (mysql_reactions.read_log_head(),),
+    )
 
 
 def events_in_mysql(mysql_url: str) -> Known:
@@ -120,15 +119,16 @@ def known(events: Sequence[ReactionEvent]) -> Known:
 
 
 def totals_of(events: Sequence[ReactionEvent], until_us: int) -> dict[tuple[Target, str], int]:
-    """What content_counter must say after ``events`` up to a version, told in plain Python."""
+    """Return the expected totals of content_counter after ``events`` up to a version."""
     newest: dict[ReactionKey, ReactionEvent] = {}
-    for one in events:
-        if one.effective_version_us <= until_us and (
-            one.key not in newest or newest[one.key].effective_version_us < one.effective_version_us
+    for event in events:
+        last = newest.get(event.key)
+        if event.effective_version_us <= until_us and (
+            last is None or last.effective_version_us < event.effective_version_us
         ):
-            newest[one.key] = one
+            newest[event.key] = event
     totals: dict[tuple[Target, str], int] = {}
-    for key, one in newest.items():
-        counted = key.target, KINDS[key.kind].total
-        totals[counted] = totals.get(counted, 0) + one.on
+    for key, event in newest.items():
+        counter = key.target, KINDS[key.kind].total
+        totals[counter] = totals.get(counter, 0) + event.on
     return totals

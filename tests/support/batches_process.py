@@ -1,7 +1,7 @@
-"""What works through batches, in a process of its own: ``batches_process reactions``.
+"""A consumer in a process of its own: ``batches_process reactions``.
 
-Messages come on standard input, one a line; an empty line ends a batch. It says ``ready`` when it
-is asked, waits for the line ``go`` before it works, and then says ``done``.
+It reads messages from standard input, one a line; an empty line ends a batch. It prints ``ready``
+for the line ``ready?``, begins at the line ``go``, and prints ``done`` at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
 
 
 def main() -> None:
-    """Work through each batch. What others would be told on a queue is not sent."""
+    """Handle all batches, without sending messages."""
     read, work = WORK[sys.argv[1]]
     sqs.send = lambda queue, body, delay_s=0: None
     batches: list[list[Any]] = [[]]

@@ -1,4 +1,4 @@
-"""Calls that a test has replaced, written down."""
+"""A log of calls."""
 
 from typing import Any, TypeVar
 
@@ -6,6 +6,6 @@ Result = TypeVar("Result")
 
 
 def record_call(calls: list[Any], call: object, result: Result) -> Result:
-    """Append a call to those made so far; returns its result."""
+    """Append a call to the log; return its result."""
     calls.append(call)
     return result

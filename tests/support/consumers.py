@@ -1,4 +1,4 @@
-"""Consumers in processes of their own, that meet where a test wants them to."""
+"""Consumers in processes of their own, synchronized by locked rows."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ BASE_US = 1_700_000_000_000_000
 def make_event(
     actor: int, on: bool = True, at: int = 0, target: Target = POST, kind: Kind = LIKE
 ) -> ReactionEvent:
-    """A fact of the version ``BASE_US + at``."""
+    """Return an event of the version ``BASE_US + at``."""
     return ReactionEvent(ReactionKey(*target, kind.name, actor), on, BASE_US + at)
 
 
 def statements() -> int:
-    """What this process has asked MySQL so far; the question itself is one more."""
+    """Return the number of statements of this connection; reading it is one more."""
     [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
     return int(count)
 
 
 @contextmanager
 def working(what: str, batches: Sequence[Sequence[str]]) -> Iterator[subprocess.Popen[str]]:
-    """A process that has ``batches`` of messages and waits for ``go``; see batches_process."""
+    """Start batches_process with ``batches`` of messages; it waits for ``go``."""
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
     command = [sys.executable, "-m", "tests.support.batches_process", what]
     process = subprocess.Popen(
@@ -56,8 +56,8 @@ def working(what: str, batches: Sequence[Sequence[str]]) -> Iterator[subprocess.
 def consumer(
     batches: Sequence[Sequence[ReactionEvent]],
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    """A consumer of reactions in its own process, which waits for ``go``."""
-    return working("reactions", [[f.to_json() for f in batch] for batch in batches])
+    """Start a consumer of reactions in its own process; it waits for ``go``."""
+    return working("reactions", [[event.to_json() for event in batch] for batch in batches])
 
 
 def go(process: subprocess.Popen[str]) -> None:
@@ -73,13 +73,13 @@ def end(process: subprocess.Popen[str]) -> None:
 
 @contextmanager
 def lock_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
-    """Somebody else holds the counter of ``target``; gives how many transactions wait."""
+    """Lock the counter of ``target``; yield a function that counts waiting transactions."""
     yield from _lock_row(mysql_url, "content_counter", target_type=target.type, target_id=target.id)
 
 
 @contextmanager
 def lock_user_counter(mysql_url: str, user_id: int) -> Iterator[Callable[[], int]]:
-    """Somebody else holds the counters of a user; gives how many transactions wait."""
+    """Lock the counters of a user; yield a function that counts waiting transactions."""
     yield from _lock_row(mysql_url, "user_counter", user_id=user_id)
 
 
@@ -100,24 +100,25 @@ def _lock_row(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable
 
 
 def save_at_once(
-    hold: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionEvent]
+    lock: AbstractContextManager[Callable[[], int]], *batches: Sequence[ReactionEvent]
 ) -> None:
-    """A consumer for each batch; one after the other runs into ``hold`` or into one before it.
+    """Run a consumer for each batch, all at once, and wait for their end.
 
-    Then all go on. What each holds by then is the same in every run.
+    They start one after the other, each until it waits for ``lock`` or for a consumer before it;
+    then the lock is released. So each run has the same interleaving.
     """
     with ExitStack() as stack:
         processes = [stack.enter_context(consumer([batch])) for batch in batches]
-        with hold as waiting:
+        with lock as waiting:
             for number, process in enumerate(processes, 1):
                 go(process)
-                wait_for(lambda number=number: waiting() == number, "it waits for its turn")  # type: ignore[misc]
+                wait_for(lambda number=number: waiting() == number, "the consumer waits")  # type: ignore[misc]
         for process in processes:
             end(process)
 
 
 def deadlocks() -> int:
-    """How many there were since the server began."""
+    """Return the number of deadlocks since the server started."""
     [(count,)] = mysql.fetch_all(
         "SELECT COUNT FROM information_schema.innodb_metrics WHERE name = 'lock_deadlocks'"
     )

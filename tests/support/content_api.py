@@ -1,4 +1,4 @@
-"""Asking the content function in this process, and what must hold of all that was written."""
+"""Requests to the content function in this process, and checks of its counters."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHOP = 5
 
 @dataclass
 class Reply:
-    """An answer: ``body`` is its JSON, None without one."""
+    """A response: ``body`` is its decoded JSON, None without a body."""
 
     status: int
     body: Any
@@ -54,7 +54,7 @@ def ask(
     agent: str = "tests",
     folder: str = "api/content",
 ) -> Reply:
-    """One request, as API Gateway would pass it on. A ``str`` is sent as it is, else as JSON."""
+    """Send one request in the format of API Gateway. A ``str`` is sent unchanged, else as JSON."""
     path, _, query = path.partition("?")
     headers = {"user-agent": agent, "content-type": "application/json"}
     if key is not None:
@@ -76,40 +76,40 @@ def ask(
     }
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
-    answer = load_function(folder).handler(event, None)
-    said = json.loads(answer["body"]) if answer.get("body") else None
-    return Reply(answer["statusCode"], said, answer.get("headers") or {})
+    response = load_function(folder).handler(event, None)
+    decoded = json.loads(response["body"]) if response.get("body") else None
+    return Reply(response["statusCode"], decoded, response.get("headers") or {})
 
 
 def made(path: str, body: Any, user: int = 7) -> str:
-    """The id of what was just written there."""
+    """Create content by a POST to ``path``; return its id."""
     reply = ask("POST", path, body, user=user)
     assert reply.status == 201, reply.body
     return str(reply.body["id"])
 
 
 def post(user: int = 7) -> str:
-    """The id of a new post."""
+    """Create a post; return its id."""
     return made("/posts", POST, user)
 
 
 def comment(post_id: str, user: int = 8) -> str:
-    """The id of a new comment."""
+    """Create a comment; return its id."""
     return made(f"/posts/{post_id}/comments", COMMENT, user)
 
 
 def review(user: int = 7) -> str:
-    """The id of a new review."""
+    """Create a review; return its id."""
     return made(f"/shops/{SHOP}/reviews", REVIEW, user)
 
 
 def add_shop() -> None:
-    """The one shop of these tests."""
+    """Insert the shop of these tests."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", (SHOP,))
 
 
 def add_users(*user_ids: int) -> None:
-    """Users with nicknames."""
+    """Insert users with nicknames."""
     for user_id in user_ids:
         mysql.write(
             "INSERT IGNORE INTO user (id, nickname) VALUES (%s, %s)", (user_id, f"user{user_id}")
@@ -117,15 +117,13 @@ def add_users(*user_ids: int) -> None:
 
 
 def as_another_process() -> None:
-    """Forget what this process remembers of texts and targets, as if it were a fresh one."""
+    """Clear the local caches, as in a new process."""
     clear_caches()
 
 
 def somebody_waits(mysql_url: str) -> bool:
-    """Whether a transaction waits for a lock.
-
-    innodb_trx would show what it had, to who reads it again within 0.1 s.
-    """
+    """Return whether a transaction waits for a lock.
+    innodb_trx is not used: it is refreshed every 0.1 s only."""
     with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
         [(_, count)] = cursor.fetchall()
@@ -133,8 +131,7 @@ def somebody_waits(mysql_url: str) -> bool:
 
 
 def check_counters() -> None:
-    """Raises AssertionError unless posts_total and comment_total are what the rows say, in MySQL
-    and as readers get them."""
+    """Assert that posts_total and comment_total match the rows, in MySQL and for readers."""
     posts: dict[int, int] = dict(
         mysql.fetch_all(
             "SELECT author_id, CAST(SUM(deleted_at IS NULL) AS SIGNED) FROM content"
@@ -161,7 +158,7 @@ def check_counters() -> None:
 
 
 class Work:
-    """How much was sent while it was counted."""
+    """The statements and round trips that were counted."""
 
     statements = 0
     round_trips = 0
@@ -169,7 +166,7 @@ class Work:
 
 @contextmanager
 def counting_work() -> Iterator[Work]:
-    """Counts statements (of transactions too) and round trips to Redis meanwhile."""
+    """Count statements, also those in transactions, and round trips to Redis."""
     work, execute = Work(), Cursor.execute
 
     def execute_counted(cursor: Cursor, *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``python -m tests.support.coverage [--missing]``: the lines of the layer that tests reached."""
+"""``python -m tests.support.coverage [--missing]``: the lines of the layer that tests cover."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ RESULT = ROOT / ".coverage.json"  # [tool.slipcover] of pyproject.toml
 
 
 def main() -> int:
-    """Print the share, and with ``--missing`` the lines file by file. Exit status 1 without one."""
+    """Print the covered share; with ``--missing`` the other lines. Return 1 without a result."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.coverage", description=__doc__)
-    parser.add_argument("--missing", action="store_true", help="also the lines that none reached")
+    parser.add_argument(
+        "--missing", action="store_true", help="print the lines that no test covers"
+    )
     options = parser.parse_args()
     if not RESULT.exists():
-        print("no coverage is known: run `make test`", file=sys.stderr)
+        print(f"{RESULT.name} does not exist: run `make test`", file=sys.stderr)
         return 1
     found = json.loads(RESULT.read_text())
     if options.missing:
@@ -27,14 +29,14 @@ def main() -> int:
             if lines := of_file["missing_lines"]:
                 print(f"{Path(name).resolve().relative_to(LAYER)}: {render_lines(lines)}")
     summary = found["summary"]
-    reached = summary["covered_lines"]
-    total = reached + summary["missing_lines"]
-    print(f"{reached:,} of {total:,} lines of the layer reached, {reached / total:.1%}")
+    covered = summary["covered_lines"]
+    total = covered + summary["missing_lines"]
+    print(f"{covered:,} of {total:,} lines of the layer covered, {covered / total:.1%}")
     return 0
 
 
 def render_lines(lines: list[int]) -> str:
-    """``3, 7-9`` for 3, 7, 8, 9."""
+    """Return ``3, 7-9`` for 3, 7, 8, 9."""
     parts = []
     for _, group in groupby(enumerate(sorted(lines)), key=lambda pair: pair[1] - pair[0]):
         run = [line for _, line in group]

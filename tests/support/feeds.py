@@ -1,4 +1,4 @@
-"""Feeds in tests: posts and follows straight into MySQL, scrolling, and what MySQL says."""
+"""Feeds in tests: posts and follows inserted into MySQL, scrolling, the expected feed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_ONCE = 5_000
 
 
 def insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
-    """(post, author, created_us): nobody pushes them."""
+    """Insert (post, author, created_us) without pushing them."""
     for some in _parts(
         f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
         for post, author, at_us in posts
@@ -26,8 +26,10 @@ def insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
 
 
 def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
-    """(who, whom), with counters that fit: no inbox hears of it."""
-    for some in _parts(f"('user',{whom},'follow',{who},1,{BASE_US})" for who, whom in pairs):
+    """Insert (follower, followed user) with their counters, without updating inboxes."""
+    for some in _parts(
+        f"('user',{target},'follow',{actor},1,{BASE_US})" for actor, target in pairs
+    ):
         mysql.write(
             "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
             f" VALUES {','.join(some)}"
@@ -48,7 +50,7 @@ def insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
 
 
 def truth(user_id: int) -> list[int]:
-    """The ids of the posts of a user's feed, newest first, as MySQL has them."""
+    """Return the ids of the posts of a user's feed in MySQL, newest first."""
     return [
         post_id
         for (post_id,) in mysql.fetch_all(
@@ -64,23 +66,23 @@ def truth(user_id: int) -> list[int]:
 def scroll(
     user_id: int, size: int, meanwhile: Callable[[], object] | None = None
 ) -> list[ContentView]:
-    """A feed, followed to its end; ``meanwhile`` happens after each page."""
-    seen: list[ContentView] = []
+    """Read a feed to its end, ``size`` posts a page; call ``meanwhile`` after each page."""
+    views: list[ContentView] = []
     after: ListPosition | None = None
     for _ in range(5_000):
         page, after = queries.read_feed(user_id, after, size)
-        assert len(page) == size or after is None, "a short page, and there is more"
-        seen += page
+        assert len(page) == size or after is None, "a page before the last is short"
+        views += page
         if after is None:
-            return seen
+            return views
         if meanwhile is not None:
             meanwhile()
     raise AssertionError("the feed does not end")
 
 
-def ids(seen: Sequence[ContentView]) -> list[int]:
-    """The ids of posts."""
-    return [whole.text.id for whole in seen]
+def ids(views: Sequence[ContentView]) -> list[int]:
+    """Return the ids of posts."""
+    return [view.text.id for view in views]
 
 
 def _parts(rows: Iterable[str]) -> Iterable[list[str]]:

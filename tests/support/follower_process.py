@@ -1,8 +1,8 @@
-"""Somebody who follows many, in a process of its own.
+"""A process that follows many users.
 
-Takes the actor's id and the users to follow as arguments. It says ``ready``, waits for the line
-``go``, and follows them one after the other; then it says how many it may follow, and after that
-the facts that it sent, one a line.
+Its arguments are the actor's id and the users to follow. It prints ``ready``, waits for the line
+``go``, follows the users in sequence, and prints the number of accepted follows and then the events
+that it sent, one a line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plaza.infra import mysql, redis, sqs
 
 
 def main() -> None:
-    """Follow as many as one may."""
+    """Follow up to the limit."""
     actor_id, *user_ids = map(int, sys.argv[1:])
     sent: list[str] = []
     sqs.send = lambda queue, body, delay_s=0: sent.append(body)
@@ -24,11 +24,11 @@ def main() -> None:
     mysql.fetch_all("SELECT 1")
     print("ready", flush=True)
     sys.stdin.readline()
-    may = 0
+    accepted = 0
     for user_id in user_ids:
         with suppress(FollowLimit):
-            may += follows.follow(user_id, actor_id).on
-    print(may, *sent, sep="\n", flush=True)
+            accepted += follows.follow(user_id, actor_id).on
+    print(accepted, *sent, sep="\n", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The functions of Plaza in this process, and the samples of what invokes them."""
+"""The functions of Plaza in this process, and their sample events."""
 
 from __future__ import annotations
 
@@ -23,5 +23,5 @@ def event(name: str) -> dict[str, Any]:
 
 
 def ask(name: str, folder: str = "api/reactions") -> tuple[int, Any]:
-    answer = handler(folder)(event(name), None)
-    return answer["statusCode"], json.loads(answer["body"])
+    response = handler(folder)(event(name), None)
+    return response["statusCode"], json.loads(response["body"])

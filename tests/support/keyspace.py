@@ -1,7 +1,4 @@
-"""The Redis of a test from outside: all its keys, its clock, connections of one's own.
-
-One node or a cluster: a test that looks through here need not know.
-"""
+"""The Redis of a test, a single node or a cluster: its keys, its clock, further connections."""
 
 from __future__ import annotations
 
@@ -14,25 +11,25 @@ from plaza.infra.settings import settings
 
 
 def find_keys(pattern: str = "*") -> list[str]:
-    """All keys that fit, sorted, but for the samples of hot keys: any command may bring one."""
+    """Return the keys that match, sorted, without hot-key reports: any command may add one."""
     found = (key for node in redis.nodes().values() for key in node.keys(pattern))
     return sorted(key for key in found if ":hot:" not in key)
 
 
 def delete_keys(keys: Iterable[str]) -> None:
-    """Remove keys, whatever slots they are in."""
+    """Delete keys of any slots."""
     redis.pipeline(redis.delete_commands(keys))
 
 
 def redis_us() -> int:
-    """The clock of Redis (of one of its nodes), microseconds since 1970."""
+    """Return the time of one Redis node in microseconds since 1970."""
     [(seconds, micros)] = redis.pipeline([("TIME",)])
     return int(seconds) * 1_000_000 + int(micros)
 
 
 @contextmanager
 def own_client() -> Iterator[Any]:
-    """A client beside that of the process, for a thread."""
+    """Open a client for a thread, besides that of the process."""
     own = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
     try:
         yield own

@@ -1,4 +1,4 @@
-"""Likes of posts and reviews as facts, and what must come of the log that they become."""
+"""Likes of posts and reviews as events, and the expected results of their log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR_US = mysql_votes.HOUR_US
 
 
 def early_in_an_hour() -> int:
-    """This hour, since 1970, when some of it is left; else the next, waited for."""
+    """Return the current hour since 1970; in its last 30 s, wait for the next one."""
     while time.time() % 3600 > 3570:
         time.sleep(0.5)
     return time.time_ns() // 1000 // HOUR_US
@@ -30,8 +30,8 @@ def like(
     *,
     provisional: bool = False,
 ) -> ReactionEvent:
-    """An event of ``at`` microseconds from now (before, when negative); a provisional one is of
-    the last microsecond of that millisecond, when the queue took it."""
+    """Return an event ``at`` microseconds after the start of the test (negative: before it).
+    The version of a provisional event is the last microsecond of the millisecond it was sent in."""
     key, version_us = ReactionKey(*target, kind.name, actor), NOW_US + at
     if provisional:
         return ReactionEvent(key, on, None, sent_ms=version_us // 1000)
@@ -61,7 +61,7 @@ def votes() -> dict[int, int]:
 
 
 def totals() -> dict[int, int]:
-    """What the votes must be."""
+    """Return the expected votes."""
     return dict(
         mysql.fetch_all(
             "SELECT c.content_id, COALESCE(k.like_total, 0) FROM content c LEFT JOIN"
@@ -72,16 +72,14 @@ def totals() -> dict[int, int]:
 
 
 def hours() -> dict[tuple[int, int], int]:
-    """(hour, post) -> net, without the zeros."""
+    """Return (hour, post) -> net, without zeros."""
     rows = mysql.fetch_all("SELECT hour, post_id, net FROM post_hour WHERE net <> 0")
     return {(hour, post_id): int(net) for hour, post_id, net in rows}
 
 
 def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[int, int], int]:
-    """What the hours must be: the sums of the changes in the log.
-
-    What is more than ``days`` old is not looked at: of the log it may be archived.
-    """
+    """Return the expected hours, the sums of changes in the log of the last ``days``.
+    Older days may be archived."""
     first_s = time.time() - days * 86_400
     rows = mysql.fetch_all(
         f"SELECT version DIV {HOUR_US}, target_id, change_by FROM reaction_log"
@@ -95,10 +93,8 @@ def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[i
 
 
 def find_wrong_changes() -> list[tuple[int, ...]]:
-    """Rows of the log whose change is not what it says, told in Python from the order of saving.
-
-    An event changes the count if it is newer than all that was saved of its key before it.
-    """
+    """Return rows of the log with a wrong change.
+    An event changes the count if it is newer than all events of its key that were saved before."""
     rows = mysql.fetch_all(
         "SELECT target_type, target_id, kind, actor_id, version, state, change_by FROM reaction_log"
         " ORDER BY seq"
@@ -106,9 +102,9 @@ def find_wrong_changes() -> list[tuple[int, ...]]:
     newest: dict[tuple[object, ...], tuple[int, int]] = {}
     wrong = []
     for *key, version_us, state, change in rows:
-        before_us, was = newest.get(tuple(key), (0, 0))
+        before_us, old_state = newest.get(tuple(key), (0, 0))
         is_newer = version_us > before_us
-        if change != (state - was if is_newer else 0):
+        if change != (state - old_state if is_newer else 0):
             wrong.append((*key, version_us, state, change))
         if is_newer:
             newest[tuple(key)] = version_us, state
@@ -116,7 +112,7 @@ def find_wrong_changes() -> list[tuple[int, ...]]:
 
 
 def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
-    """(likes, post) of a window of hours, as its ranking must be."""
+    """Return the expected ranking of a window of hours, as (likes, post)."""
     likes: dict[int, int] = {}
     for (hour, post_id), net in hours_in_log().items():
         if first_hour <= hour <= last_hour:
@@ -132,7 +128,7 @@ def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
 
 
 def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
-    """(likes, post) of all time, as the ranking must be."""
+    """Return the expected ranking of all time, as (likes, post)."""
     rows = mysql.fetch_all(
         "SELECT k.like_total, k.target_id FROM content_counter k JOIN content c"
         " ON c.content_type = 'post' AND c.content_id = k.target_id AND c.deleted_at IS NULL"
@@ -144,7 +140,7 @@ def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:
 
 
 def best_reviews(shop_id: int, limit: int = 100) -> list[int]:
-    """The reviews of a shop, as they must be recommended once all is quiet."""
+    """Return the expected recommendations of a shop when no event is in flight."""
     rows = mysql.fetch_all(
         "SELECT c.content_id FROM content c LEFT JOIN content_counter k"
         " ON k.target_type = 'review' AND k.target_id = c.content_id"

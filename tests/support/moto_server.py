@@ -1,4 +1,4 @@
-"""The SQS of moto behind a socket: what does not go through botocore reaches it, too."""
+"""The SQS of moto on a socket, for clients that do not use botocore."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Answer one action of SQS."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        asked = HTTPHeaders.from_dict(dict(self.headers))
-        request = AWSPreparedRequest("POST", URL, asked, body, stream_output=False)
-        answer = BotocoreStubber().process_request(request)
-        assert answer is not None, "moto has no SQS"
-        status, headers, text = answer
+        headers_in = HTTPHeaders.from_dict(dict(self.headers))
+        request = AWSPreparedRequest("POST", URL, headers_in, body, stream_output=False)
+        response = BotocoreStubber().process_request(request)
+        assert response is not None, "moto has no SQS"
+        status, headers, text = response
         reply = text.encode() if isinstance(text, str) else text
         self.send_response(status)
         for name, value in headers.items():
@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def serving_sqs() -> Iterator[str]:
-    """Serve the SQS of moto on loopback; yields its URL. Needs ``mock_aws``."""
+    """Serve the SQS of moto on loopback; yield its URL. Needs ``mock_aws``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)

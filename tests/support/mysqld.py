@@ -1,4 +1,4 @@
-"""A MySQL in place of MariaDB, for whoever has one: ``PLAZA_TEST_MYSQLD=/usr/sbin/mysqld``."""
+"""MySQL instead of MariaDB in tests: ``PLAZA_TEST_MYSQLD=/usr/sbin/mysqld``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from local.stack.servers import Server
 
 
 def prepare_mysqld(mysqld: str, directory: Path) -> Server:
-    """As ``local.stack.servers.prepare_mysql`` for tests, by the MySQL of version 8 and later."""
+    """Prepare MySQL 8 or later, as ``local.stack.servers.prepare_mysql`` prepares MariaDB."""
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     port, password = free_port(), secrets.token_hex(16)
     lines = [

@@ -1,6 +1,6 @@
-"""Plaza in this process, on the Redis and MariaDB of tests/support/servers.py, a queue in memory.
+"""Plaza in this process, with the Redis and MariaDB of tests/support/servers.py and fake queues.
 
-A plugin: ``plaza`` is a fresh world for one test; ``FakeQueues`` stands where SQS would.
+A plugin: the fixture ``plaza`` empties all stores for one test; ``FakeQueues`` replaces SQS.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ T = TypeVar("T")
 
 
 class Sent(str):
-    """The body of a message, with its attributes: when its queue took it, milliseconds since 1970,
-    and the request that it was sent for."""
+    """The body of a message, when it was sent (milliseconds since 1970), and its request id."""
 
     sent_ms: int
     request_id: str | None
@@ -47,7 +46,7 @@ class Sent(str):
 
 
 def decode(queue: Queue[T], body: str) -> T:
-    """The message in a body, with what its consumer knows of when it was sent."""
+    """Decode a message as its consumer gets it, with the time at which it was sent."""
     message = queue.decode(body)
     if isinstance(message, ReactionEvent) and isinstance(body, Sent):
         return replace(message, sent_ms=body.sent_ms, request_id=body.request_id)
@@ -55,12 +54,12 @@ def decode(queue: Queue[T], body: str) -> T:
 
 
 def read_event(body: str) -> ReactionEvent:
-    """The event in a message, with what its consumer knows of the message."""
+    """Decode a reaction event as its consumer gets it."""
     return decode(REACTIONS, body)
 
 
 class Bodies(defaultdict[str, list[str]]):
-    """Name of a queue -> the bodies that wait there. A queue stands for its name."""
+    """Name of a queue -> the bodies of its messages. Keys are queues or names."""
 
     def __getitem__(self, queue: Queue[Any] | str) -> list[str]:
         return super().__getitem__(name_of(queue))
@@ -70,19 +69,18 @@ class Bodies(defaultdict[str, list[str]]):
 
 
 def name_of(queue: Queue[Any] | str) -> str:
-    """The name of a queue."""
     return queue if isinstance(queue, str) else queue.name
 
 
 @dataclass
 class FakeQueues:
-    """Queues that keep what they are sent, as SQS does, and can be away."""
+    """Queues in memory. While ``away`` is True they raise QueueDown."""
 
     messages: Bodies = field(default_factory=lambda: Bodies(list))
     away: bool = False
 
     def send(self, queue: Queue[Any] | str, body: str, delay_s: int = 0) -> None:
-        """Take one message, or raise as the real one does."""
+        """Accept one message. Raises QueueDown."""
         self._take(queue, sqs.for_request(body, current_request_id()))
 
     def send_all(
@@ -91,7 +89,7 @@ class FakeQueues:
         messages: Sequence[str | Outgoing],
         deadline: Deadline | None = None,
     ) -> int:
-        """Take many messages, however late it is."""
+        """Accept messages, also after the deadline. Raises QueueDown."""
         for message in messages:
             if isinstance(message, str):
                 self.send(queue, message)
@@ -101,37 +99,37 @@ class FakeQueues:
 
     def _take(self, queue: Queue[Any] | str, message: Outgoing) -> None:
         if self.away:
-            raise QueueDown("SQS is away (a test says so)")
+            raise QueueDown("SQS is unavailable (simulated)")
         now_ms, request_id = clock.now_ms(), message.attributes.get(REQUEST)
         self.messages[queue].append(Sent(message.body, now_ms, request_id))
 
     def measure(self, queue: str) -> Depth:
-        """How many messages wait; none is in flight or delayed."""
+        """Return the number of waiting messages; none is in flight or delayed."""
         if self.away:
-            raise QueueDown("SQS is away (a test says so)")
+            raise QueueDown("SQS is unavailable (simulated)")
         return Depth(len(self.messages[queue]), 0, 0)
 
     def take(self, queue: Queue[Any] | str) -> list[str]:
-        """All messages of a queue, which is empty after."""
+        """Remove and return all messages of a queue."""
         taken, self.messages[queue] = self.messages[queue], []
         return taken
 
     def drain(self) -> None:
-        """Let the consumers work until there is nothing to do."""
+        """Call the consumers until all queues are empty."""
         queues = load_queues()
         while any(self.messages.values()):
-            for queue in [queue for queue, waiting in self.messages.items() if waiting]:
+            for queue in [queue for queue, bodies in self.messages.items() if bodies]:
                 queues[queue].handle([decode(queues[queue], body) for body in self.take(queue)])
 
 
 @dataclass(frozen=True)
 class World:
-    """What a test of Plaza in this process works with."""
+    """The stores and queues of a test."""
 
     queues: FakeQueues
 
     def add(self, *targets: reactions.Target, author_id: int = 99) -> None:
-        """Make content that can be reacted to."""
+        """Insert content as targets of reactions."""
         for target in targets:
             mysql.write(
                 "INSERT IGNORE INTO content (content_type, content_id, author_id)"
@@ -140,7 +138,7 @@ class World:
             )
 
     def let_sweeps_be_due(self) -> None:
-        """As if the time had passed that the sweeper waits before it looks at a target again."""
+        """Make all outboxes due, as after the wait between two sweeps."""
         for key in find_keys("*:outboxes"):
             for member in redis.execute("ZRANGE", key, 0, -1):
                 redis.execute("ZADD", key, 0, member)
@@ -148,12 +146,12 @@ class World:
 
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
-    "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "stale_list", "post_hour", "star",
-    "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
+    "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "stale_list", "post_hour",
+    "star", "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
     "spilled_message", "delayed_comment_count",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
-# Of each table that has rows its name: a DELETE of nothing takes as long as one of ten rows.
+# The names of tables with rows: a DELETE of no rows takes as long as one of ten rows.
 FIND_NOT_EMPTY = " UNION ALL ".join(
     f"SELECT '{table}' FROM DUAL WHERE EXISTS (SELECT 1 FROM {table})" for table in TABLES
 )
@@ -161,7 +159,7 @@ FIND_NOT_EMPTY = " UNION ALL ".join(
 
 @pytest.fixture(scope="session")
 def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
-    """The settings of this run, and the tables."""
+    """Apply the settings of this run and the migrations."""
     with set_up_for(redis_url, mysql_url, is_cluster=IS_CLUSTER, redis_timeout_s=2):
         yield
 
@@ -170,7 +168,7 @@ def migrated(redis_url: str, mysql_url: str) -> Iterator[None]:
 def set_up_for(
     redis_url: str, mysql_url: str, *, is_cluster: bool, redis_timeout_s: float
 ) -> Iterator[None]:
-    """The settings that Plaza has meanwhile, and the tables."""
+    """Apply settings to this process until the end of the block, and the migrations."""
     before = dict(os.environ)
     os.environ.update(
         PLAZA_ENVIRONMENT="local",
@@ -197,7 +195,7 @@ def set_up_for(
 
 @pytest.fixture
 def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """An empty world."""
+    """Empty stores and queues."""
     forget()
     fake = FakeQueues()
     for name in ("send", "send_all", "measure"):
@@ -212,11 +210,11 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def lift_budgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a test ask MySQL for more in a second than a process may; tests of budgets set theirs."""
+    """Lift the fallback budgets of this process; tests of budgets set their own."""
     monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(1e9, 10**9))
     monkeypatch.setattr(queries, "_list_budget", TokenBucket(1e9, 10**9))
 
 
 def forget() -> None:
-    """Let this process begin anew: without connections, and without what it saw."""
+    """Reset this process: close its connections and clear its caches."""
     reset_process()

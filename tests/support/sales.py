@@ -1,4 +1,4 @@
-"""Sales for tests: making one, looking at it from outside, and the check of its invariant."""
+"""Sales for tests: create and read them, and check their invariant."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CHECK = load_script(Path(__file__).with_name("check_voucher.lua"))
 
 
 def now_us() -> int:
-    """Microseconds since 1970."""
+    """Return the time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def terms(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Terms:
-    """An offer, open now."""
+    """Return terms of a sale that is open by default."""
     now = now_us()
     return Terms(
         SHOP, "Dinner", 1990, stock, now + int(opens_in_s * 1e6), now + int(closes_in_s * 1e6)
@@ -33,31 +33,31 @@ def terms(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) ->
 
 
 def offer(stock: int = 3, opens_in_s: float = -60, closes_in_s: float = 3600) -> Voucher:
-    """A voucher whose sale is open."""
+    """Create a voucher, and its shop if it is missing."""
     mysql.write("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", (SHOP,))
     return create_voucher.create_voucher(terms(stock, opens_in_s, closes_in_s), ADMIN)
 
 
-def seen(voucher_id: int) -> SaleCounts | None:
-    """The counts in Redis."""
+def read_counts(voucher_id: int) -> SaleCounts | None:
+    """Return the counts in Redis, or None."""
     return redis_store.read_counts([voucher_id]).get(voucher_id)
 
 
 def counts(voucher_id: int) -> tuple[int, int, int]:
-    """(stock, pending, sold) in Redis."""
-    found = seen(voucher_id)
+    """Return (stock, pending, sold) in Redis."""
+    found = read_counts(voucher_id)
     assert found is not None
     return found.stock, found.pending, found.sold
 
 
 def stock(voucher_id: int) -> int:
-    """What MySQL has left."""
+    """Return the remaining units in MySQL."""
     [(left,)] = mysql.fetch_all("SELECT stock FROM voucher WHERE id = %s", (voucher_id,))
     return int(left)
 
 
 def rows(voucher_id: int) -> dict[int, OrderRow]:
-    """The decided orders of a voucher."""
+    """Return order id -> row of the decided orders."""
     found = mysql.fetch_all(
         "SELECT order_id, voucher_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
         (voucher_id,),
@@ -66,25 +66,27 @@ def rows(voucher_id: int) -> dict[int, OrderRow]:
 
 
 def holders(voucher_id: int) -> list[int]:
-    """Who has a success."""
+    """Return the buyers with a success, in order."""
     return [buyer for _, buyer in mysql_orders.read_holders(voucher_id, 0, 100_000)]
 
 
-def facts(bodies: list[str]) -> list[OrderEvent]:
-    """The reservations in messages."""
+def parse_events(bodies: list[str]) -> list[OrderEvent]:
+    """Parse the bodies of messages."""
     return [OrderEvent.from_json(body) for body in bodies]
 
 
-def what_is_wrong(*voucher_ids: int) -> str:
-    """What of sales in Redis doesn't agree with itself; '' for nothing.
+def find_violations(*voucher_ids: int) -> str:
+    """Return the violations of the invariants of sales in Redis, '' if there are none.
 
-    One round trip; of a cluster, one a voucher.
+    One round trip; in a cluster, one a voucher.
     """
     bases = [redis_store.state_key(v).removesuffix("state") for v in voucher_ids]
-    return "".join(_ask(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases]))
+    return "".join(
+        _run_check(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases])
+    )
 
 
-def _ask(bases: list[str]) -> str:
+def _run_check(bases: list[str]) -> str:
     client = redis.client()
     key = f"{bases[0]}state"
     try:
@@ -94,5 +96,5 @@ def _ask(bases: list[str]) -> str:
 
 
 def check(voucher_id: int) -> None:
-    """The invariant holds."""
-    assert what_is_wrong(voucher_id) == ""
+    """Assert the invariants of a sale in Redis."""
+    assert find_violations(voucher_id) == ""

@@ -1,9 +1,8 @@
-"""A real Redis and a real MariaDB for tests: private, quick to start, surely ended.
+"""A private Redis and MariaDB for each test run, stopped at its end.
 
-A plugin (see pyproject.toml), so that every test may ask for ``redis_url`` and ``mysql_url``.
-The database ``plaza`` is empty: who needs tables applies the migrations. The Redis is a cluster
-with PLAZA_TEST_REDIS=cluster (`make test-cluster`); with PLAZA_TEST_MYSQLD=/path/to/mysqld it is
-that MySQL in place of MariaDB.
+A plugin (see pyproject.toml) with the fixtures ``redis_url`` and ``mysql_url``. The database
+``plaza`` has no tables. PLAZA_TEST_REDIS=cluster (`make test-cluster`) starts a Redis Cluster;
+PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB.
 """
 
 import os
@@ -17,19 +16,19 @@ from tests.support.mysqld import prepare_mysqld
 
 IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
 MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
-# So long that a busy machine makes no master seem dead; who tests a failover sets its own.
-_PATIENCE_MS = 15_000
+# Long enough for a busy machine; tests of failovers set their own.
+_NODE_TIMEOUT_MS = 15_000
 
 
 @pytest.fixture(scope="session")
 def redis_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[servers.Server | cluster.Cluster]:
-    """A Redis of this run's own; ``stop``, ``start``, ``pause`` and ``resume`` it at will."""
+    """The Redis of this run, with ``stop``, ``start``, ``pause`` and ``resume``."""
     directory: Path = tmp_path_factory.mktemp("redis") / "redis"
     if IS_CLUSTER:
         with servers.run_server(
-            cluster.prepare_cluster(directory, node_timeout_ms=_PATIENCE_MS)
+            cluster.prepare_cluster(directory, node_timeout_ms=_NODE_TIMEOUT_MS)
         ) as nodes:
             yield nodes
     else:
@@ -39,7 +38,7 @@ def redis_server(
 
 @pytest.fixture(scope="session")
 def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
-    """A MariaDB of this run's own, with an empty database ``plaza``."""
+    """The MariaDB of this run, with an empty database ``plaza``."""
     directory: Path = tmp_path_factory.mktemp("mysql") / "mysql"
     prepared = (
         prepare_mysqld(MYSQLD, directory)
@@ -52,7 +51,7 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S
 
 @pytest.fixture(scope="session")
 def redis_url(redis_server: servers.Server | cluster.Cluster) -> str:
-    """``redis://127.0.0.1:port/0``; of a cluster with all ports, separated by commas."""
+    """``redis://127.0.0.1:port/0``; for a cluster all addresses, separated by commas."""
     return redis_server.url
 
 

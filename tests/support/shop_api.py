@@ -1,4 +1,4 @@
-"""Asking the shops function in this process, shops to ask about, and what they cost."""
+"""Requests to the shops function in this process, and shops for them."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ NOODLES = {
 
 
 def ask(method: str, path: str, body: Any = None, **options: Any) -> Reply:
-    """One request to the shops function."""
+    """Send one request to the shops function."""
     return ask_any(method, path, body, folder="api/shops", **options)
 
 
 def write(method: str, path: str, body: Any = None) -> Reply:
-    """One request by an admin."""
+    """Send one request of an admin."""
     return ask(method, path, body, user=ADMIN, role="admin")
 
 
 def add_types() -> None:
-    """Two types of shops."""
+    """Insert two types of shops."""
     mysql.write(
         "INSERT IGNORE INTO shop_type (id, name, sort) VALUES (1, 'Food', 2), (2, 'Spa', 1)"
     )
 
 
-def made(**said: Any) -> int:
-    """The id of a new shop, like the noodles but for what is ``said``."""
-    reply = write("POST", "/shops", NOODLES | said)
+def made(**fields: Any) -> int:
+    """Create a shop like NOODLES with other ``fields``; return its id."""
+    reply = write("POST", "/shops", NOODLES | fields)
     assert reply.status == 201, reply.body
     return int(reply.body["id"])
 
 
 def insert(rows: list[tuple[int, int | None, float | None, float | None]]) -> None:
-    """Shops past the API: (id, type, x, y)."""
+    """Insert shops into MySQL: (id, type, x, y)."""
     values = ",".join(
         f"({i},'shop {i}',{'NULL' if t is None else t},{'NULL' if x is None else repr(x)},"
         f"{'NULL' if y is None else repr(y)})"
@@ -62,28 +62,28 @@ def insert(rows: list[tuple[int, int | None, float | None, float | None]]) -> No
 
 
 def build(*steps: ShopJobStep) -> None:
-    """Take walks to their end, as the consumer would."""
+    """Run builds to their end, as the consumer does."""
     run_jobs(list(steps))
 
 
 def build_places() -> None:
-    """The places of both types, and of all."""
+    """Build the places of both types, and of all shops."""
     build(ShopJobStep(PLACES, FOOD), ShopJobStep(PLACES, SPA), ShopJobStep(PLACES))
 
 
 def refresh(*shop_ids: int) -> None:
-    """What a message about these shops does."""
+    """Handle a message that refreshes these shops."""
     run_jobs([ShopRefresh(shop_ids)])
 
 
 def page(shop_id: int) -> dict[str, Any] | None:
-    """The page of a shop as Redis has it."""
+    """Return the page of a shop in Redis."""
     value = redis.execute("HGET", redis_store.page_key(shop_id), "value")
     return json.loads(value.partition(";")[2]) if value else None
 
 
 def let_it_be_stale(shop_id: int) -> None:
-    """As if the time had passed for which a page is fresh."""
+    """Make the page of a shop stale."""
     key = redis_store.page_key(shop_id)
     text = redis.execute("HGET", key, "value").partition(";")[2]
     redis.execute("HSET", key, "value", f"1;{text}")

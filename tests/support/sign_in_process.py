@@ -1,8 +1,8 @@
-"""Somebody who signs in, in a process of their own.
+"""A process that signs in.
 
-``CHALLENGE CODE COUNT``; says ``ready``, waits for a line, tries ``COUNT`` times and prints each
-outcome: the id of the user, or the name of the error. Without a code (``-``) the first is a phone,
-which signs up, and each time another.
+Its arguments are ``CHALLENGE CODE COUNT``. It prints ``ready``, waits for a line, signs in
+``COUNT`` times and prints each result: the id of the user or the name of the error. With the code
+``-`` the first argument is a phone number, and each attempt signs up with another one like it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from plaza.users.sign_up import sign_up
 
 
 def main() -> None:
-    """Try."""
     challenge, code, count = sys.argv[1:]
     secrets.read = lambda secret_id: f"the secret {secret_id}"
     redis.execute("PING")

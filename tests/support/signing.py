@@ -1,4 +1,4 @@
-"""The API as a client meets it: the gateway's authorizer, then the function; and its phone."""
+"""A client of the API: requests through the authorizer and the function, and sign-in."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: ``said`` is its body."""
+    """A response with its parsed body."""
 
     status: int
     headers: Mapping[str, str]
-    said: Any
+    body: Any
 
     @property
     def problem(self) -> str:
         assert self.headers["content-type"] == "application/problem+json"
-        return str(self.said["type"]).rpartition("/")[2]
+        return str(self.body["type"]).rpartition("/")[2]
 
 
-def ask(
+def send(
     method: str,
     path: str,
     body: Any = None,
@@ -46,9 +46,9 @@ def ask(
     folder: str = "api/auth",
     guarded: bool | None = None,
 ) -> Reply:
-    """One request, as API Gateway makes it two events. ``body`` is sent as JSON, text as it is.
+    """Send a request as the two events of API Gateway. ``body`` is sent as JSON, text unchanged.
 
-    ``guarded``: whether the route asks the authorizer; without it, all do but signing in.
+    ``guarded``: whether the route has the authorizer; by default all but sign-in have it.
     """
     if guarded is None:
         guarded = (method, path) not in (("POST", "/auth/codes"), ("POST", "/auth/sessions"))
@@ -69,34 +69,34 @@ def ask(
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
     }
     if guarded:
-        asked = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
-        context["authorizer"] = {"lambda": handler("api/authorizer")(asked, None)["context"]}  # type: ignore[assignment]
-    answer = handler(folder)(event, None)
-    said = json.loads(answer["body"]) if answer.get("body") else None
-    found = {name.lower(): value for name, value in answer.get("headers", {}).items()}
-    return Reply(answer["statusCode"], found, said)
+        request = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
+        context["authorizer"] = {"lambda": handler("api/authorizer")(request, None)["context"]}  # type: ignore[assignment]
+    response = handler(folder)(event, None)
+    parsed = json.loads(response["body"]) if response.get("body") else None
+    found = {name.lower(): value for name, value in response.get("headers", {}).items()}
+    return Reply(response["statusCode"], found, parsed)
 
 
-def ask_for_code(phone: Any = PHONE, **options: Any) -> Reply:
-    reply = ask("POST", "/auth/codes", {"phone": phone}, **options)
+def request_code(phone: Any = PHONE, **options: Any) -> Reply:
+    reply = send("POST", "/auth/codes", {"phone": phone}, **options)
     if reply.status == 202:
-        _challenges[phone] = reply.said["challenge"]
+        _challenges[phone] = reply.body["challenge"]
     return reply
 
 
 def challenge_of(phone: str = PHONE) -> str:
-    """The challenge that the client of a phone got last; one that nobody has if it got none."""
+    """Return the newest challenge of a phone, an invented one if it has none."""
     return _challenges.get(phone, "A" * 43)
 
 
 def sign_in(code: Any, phone: str = PHONE, *, challenge: Any = None, **options: Any) -> Reply:
-    """Sign in with the challenge that the client of a phone got last, or another."""
+    """Sign in with ``challenge``, by default the newest challenge of the phone."""
     body = {"challenge": challenge or challenge_of(phone), "code": code}
-    return ask("POST", "/auth/sessions", body, **options)
+    return send("POST", "/auth/sessions", body, **options)
 
 
-def is_known(token: str) -> bool:
-    """What the authorizer says of a token."""
+def is_accepted(token: str) -> bool:
+    """Return whether the authorizer accepts a token."""
     event = {
         "routeKey": "GET /users/me",
         "headers": {"authorization": f"Bearer {token}"},
@@ -105,32 +105,32 @@ def is_known(token: str) -> bool:
     return "user_id" in handler("api/authorizer")(event, None)["context"]
 
 
-def code_on(phone: str = PHONE) -> str:
-    """The code in the text that a phone got last."""
+def read_code(phone: str = PHONE) -> str:
+    """Return the code in the newest text to a phone."""
     found = re.search("[0-9]{6}", sms.read_echo(phone) or "")
-    assert found, "no text came"
+    assert found, "no text was sent"
     return found[0]
 
 
 def signed_in(phone: str = PHONE, source: str = HOME) -> str:
-    """A token, after all of it."""
-    assert ask_for_code(phone, source=source).status == 202
-    done = sign_in(code_on(phone), phone, source=source)
+    """Sign in with a new code; return the token."""
+    assert request_code(phone, source=source).status == 202
+    done = sign_in(read_code(phone), phone, source=source)
     assert done.status == 201
     let_a_minute_pass()
-    return str(done.said["token"])
+    return str(done.body["token"])
 
 
 def hasher() -> KeyedHasher:
     return phone_sign_in._hasher()
 
 
-def wrong(code: str, by: int = 1) -> str:
-    return f"{(int(code) + by) % 1_000_000:06}"
+def wrong(code: str, offset: int = 1) -> str:
+    return f"{(int(code) + offset) % 1_000_000:06}"
 
 
 def let_pass(ms: int) -> None:
-    """As if all that is limited had happened ``ms`` earlier."""
+    """Move all counted attempts ``ms`` milliseconds into the past."""
     for key in find_keys("*:limit:*"):
         for name, at_ms in redis.client().zrange(key, 0, -1, withscores=True):
             redis.execute("ZADD", key, int(at_ms) - ms, name)

@@ -1,4 +1,4 @@
-"""Looking into Redis and MySQL from outside, and the small doings that many tests share."""
+"""Access to Redis and MySQL, and calls of scripts, for tests of reactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ POST = Target("post", 11)
 
 
 def explain(sql: str, args: Any = ()) -> list[dict[str, Any]]:
-    """How the database goes about a statement: rows by the names that MariaDB and MySQL share."""
+    """Return the plan of a statement: rows with the column names that MariaDB and MySQL share."""
     database = settings().mysql.database
     with (
         closing(mysql.connect_dedicated(database=database, cursorclass=DictCursor)) as connection,
@@ -47,13 +47,13 @@ def keys(target: Target = POST, kind: Kind = LIKE) -> TargetKeys:
 
 
 def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
-    """The meta hash, numbers where they are numbers."""
+    """Return the meta hash, with numbers as int."""
     found = redis.client().hgetall(keys(target, kind).meta)
     return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
 
 
 def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
-    """actor -> (want, version, base)"""
+    """Return actor -> (wanted state, version, base)."""
     found = redis.client().hgetall(keys(target, kind).outbox)
     return {
         int(actor): tuple(int(part) for part in entry.split(":")[:3])  # type: ignore[misc]
@@ -62,12 +62,12 @@ def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int
 
 
 def recent(target: Target = POST, kind: Kind = LIKE) -> list[int]:
-    """The actors in recent, oldest first."""
+    """Return the actors in recent, oldest first."""
     return [int(a) for a in redis.execute("ZRANGE", keys(target, kind).recent, 0, -1)]
 
 
 def due(target: Target = POST, kind: Kind = LIKE) -> int | None:
-    """When the sweeper looks at the target, None when it does not."""
+    """Return the target's time in the outbox index, None if it is not indexed."""
     score = redis.execute("ZSCORE", keys(target, kind).outboxes, keys(target, kind).member)
     return None if score is None else int(float(score))
 
@@ -83,7 +83,7 @@ def put(
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> str:
-    """Load a target with what MySQL might have."""
+    """Hydrate a target with a snapshot of these values; return the code."""
     last = max([last_version_us, *(version for _, version in newest)])
     snapshot = Snapshot(total, n, last, list(newest), complete, list(rows))
     [lease] = redis_hydration.take_hydration_leases([(kind, target)])
@@ -99,22 +99,21 @@ def gate(
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> GateDecision:
-    """One run of the gate script."""
-    of_request = nonce or secrets.token_hex(6)
-    return redis_gate.gate(kind, target, actor, on, of_request, expected)
+    """Run the gate script once."""
+    return redis_gate.gate(kind, target, actor, on, nonce or secrets.token_hex(6), expected)
 
 
 def gate_as_read(
     actor: int, on: bool = True, *, was_on: bool, n: int, target: Target = POST, kind: Kind = LIKE
 ) -> GateDecision:
-    """The gate's decision once the actor's row was read: ``was_on`` at the counter's version n."""
-    asked = gate(actor, on, target=target, kind=kind)
-    assert asked.code == "UNKNOWN"
+    """Run the gate, then again with a row that was read: ``was_on`` at the counter's version n."""
+    first = gate(actor, on, target=target, kind=kind)
+    assert first.code == "UNKNOWN"
     return gate(actor, on, (was_on, n), target=target, kind=kind)
 
 
 def save_outbox(n: int, total: int, target: Target = POST, kind: Kind = LIKE) -> ApplyResult:
-    """Apply commit ``n``, in which all of the outbox was saved."""
+    """Apply commit ``n``, which saved the whole outbox."""
     found = [(a, version, want == 1) for a, (want, version, _) in outbox(target, kind).items()]
     return apply(n, total, found, target=target, kind=kind)
 
@@ -128,18 +127,18 @@ def apply(
     target: Target = POST,
     kind: Kind = LIKE,
 ) -> ApplyResult:
-    """One run of the apply script."""
+    """Run the apply script once."""
     return redis_commits.apply_all([Commit(kind, target, n, total, is_new, rows)])[0]
 
 
 def total(target: Target = POST, kind: Kind = LIKE) -> int:
-    """The total as Redis has it."""
+    """Return the total in Redis."""
     found = meta(target, kind)
     return int(found["base"]) + int(found["delta"])
 
 
 def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:
-    """actor -> (on, version) in MySQL."""
+    """Return actor -> (on, version) in MySQL."""
     found = mysql.fetch_all(
         "SELECT actor_id, state, version FROM reaction"
         " WHERE target_type = %s AND target_id = %s AND kind = %s",
@@ -149,7 +148,7 @@ def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]
 
 
 def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
-    """The total in content_counter, None without a row."""
+    """Return the total in content_counter, None without a row."""
     found = mysql.fetch_all(
         f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
         tuple(target),
@@ -158,7 +157,7 @@ def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
 
 
 def received(author_id: int = 99, kind: Kind = LIKE) -> int:
-    """What an author received, by user_counter."""
+    """Return an author's received reactions in user_counter."""
     found = mysql.fetch_all(
         f"SELECT {kind.received} FROM user_counter WHERE user_id = %s", (author_id,)
     )
@@ -166,13 +165,14 @@ def received(author_id: int = 99, kind: Kind = LIKE) -> int:
 
 
 def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE) -> None:
-    """(target, actor, state, version) straight into MySQL, with counters that fit."""
+    """Insert (target, actor, state, version) into MySQL with their counters."""
     values = ",".join(
         f"('{t.type}',{t.id},'{kind.name}',{actor},{state},{version})"
         for t, actor, state, version in found
     )
     mysql.write(
-        f"INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version) VALUES {values}"
+        "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
+        f" VALUES {values}"
     )
     mysql.write(
         f"INSERT INTO content_counter (target_type, target_id, {kind.total}, {kind.version})"
@@ -184,26 +184,26 @@ def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE
 
 
 def add_users(*user_ids: int) -> None:
-    """Make users who can be followed."""
-    values = ",".join(f"({user_id:d},'somebody')" for user_id in user_ids)
+    """Insert users."""
+    values = ",".join(f"({user_id:d},'user')" for user_id in user_ids)
     mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {values}")
 
 
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:
-    """Bring a target from MySQL into Redis."""
+    """Hydrate a target from MySQL."""
     react.hydrate([(kind, target)])
 
 
 def marker_key() -> str:
-    """The key of the one marker that says if something is there."""
+    """Return the key of the only existence marker."""
     [key] = find_keys("*:existence")
     return str(key)
 
 
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
-    """What ``condition`` answers once it is true; fails after ``timeout_s``."""
+    """Wait until ``condition`` is true and return its result; fail after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"never came: {what}"
+        assert time.monotonic() < deadline, f"timeout: {what}"
         time.sleep(0.01)
     return found

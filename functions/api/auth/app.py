@@ -1,4 +1,4 @@
-"""Signing in with a phone, and signing out."""
+"""Sign-in with a phone, and the end of sessions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza import auth
 from plaza.auth import phone_sign_in, session_end
+from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
 from plaza.infra import limits
 from plaza.infra.errors import Unauthenticated
@@ -21,24 +22,30 @@ from plaza.infra.http import (
     serve,
 )
 
-# Signing out again repeats what failed half way.
+# A session that has ended may be ended again: this repeats what failed half way.
 app = create_api(admits_unknown_tokens=True, limiter=limits.acquire_for_address)
 
 _OPEN: dict[str, Any] = {"tags": ["auth"]}
 _OWN: dict[str, Any] = {
     "tags": ["auth"],
     "security": [BEARER],
-    "responses": {204: {"description": "signed out"}} | describe_problems(401),
+    "responses": {204: {"description": "Signed out."}} | describe_problems(401),
 }
 
 
 @app.post(
     "/auth/codes",
     **_OPEN,
-    responses=describe_response(202, CodeResponse, "on its way") | describe_problems(400),
+    responses=describe_response(202, CodeResponse, "The code is being sent.")
+    | describe_problems(400),
 )
 def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
-    """Send a code to a phone. The code works only with the challenge of the answer."""
+    """Send a sign-in code.
+
+    Sends a six-digit code by text message. The code works once, for five minutes, and only with
+    the challenge of this response. Each request sends another code. Codes are limited by phone, by
+    network and by deployment.
+    """
     sent = phone_sign_in.send_code(request.phone, read_source_ip(app))
     return CodeResponse(challenge=sent.challenge, expires_in=sent.expires_in_s), 202
 
@@ -46,34 +53,43 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
 @app.post(
     "/auth/sessions",
     **_OPEN,
-    responses=describe_response(201, SessionResponse, "signed in") | describe_problems(400, 401),
+    responses=describe_response(201, SessionResponse, "The new session.")
+    | describe_problems(400, CodeRefused),
 )
-def sign_in(request: SessionRequest) -> tuple[SessionResponse, int]:
-    """Sign in with the code, which works once, for 5 minutes. The first time makes the user.
+def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
+    """Sign in with a code.
 
-    Five wrong codes end the challenge.
+    Exchanges a challenge and its code for a session. The first sign-in of a phone creates the
+    user. A code works once: do not repeat a request that succeeded. Five wrong codes end the
+    challenge.
     """
     done = phone_sign_in.sign_in(request.challenge, request.code, read_source_ip(app))
     return SessionResponse.of(done), 201
 
 
 @app.delete("/auth/sessions/current", **_OWN)
-def sign_out() -> Response[None]:
-    """Sign out."""
+def delete_current_session() -> Response[None]:
+    """Sign out.
+
+    Ends the session of the token. The next request with the token, this one included, is a 401.
+    """
     session_end.end_session(_token())
-    require_caller(app)  # whose token is unknown is told so, once it is so everywhere
+    require_caller(app)  # an unknown token is a 401, after it was ended in every store
     return Response(204)
 
 
 @app.delete("/auth/sessions", **_OWN)
-def sign_out_everywhere() -> Response[None]:
-    """Sign out everywhere."""
+def delete_sessions() -> Response[None]:
+    """Sign out on all devices.
+
+    Ends all sessions of the caller, including the one of this request.
+    """
     session_end.end_all_sessions(_token())
     return Response(204)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer one request about signing in."""
+    """Answer one request about sessions."""
     return serve(app, event, context)
 
 

@@ -1,4 +1,4 @@
-"""Check-ins: today's, and those of a month."""
+"""Check-ins of a day and of a month."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from plaza.checkins import daily_checkin
-from plaza.checkins.schemas import CheckIns, MonthParam
+from plaza.checkins.schemas import CheckInsResponse, MonthParam
 from plaza.infra.http import (
     BEARER,
     create_api,
@@ -19,29 +19,36 @@ from plaza.infra.http import (
 app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["check-ins"]}
-_PROVISIONAL = "taken as a wish while Redis is away"
+_PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _PUT = _OWN | {
-    "responses": describe_response(200, CheckIns, "this month")
-    | describe_response(202, CheckIns, _PROVISIONAL)
+    "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")
+    | describe_response(202, CheckInsResponse, _PROVISIONAL, example=1)
     | describe_problems(401)
 }
 _GET = _OWN | {
-    "responses": describe_response(200, CheckIns, "the month") | describe_problems(400, 401)
+    "responses": describe_response(200, CheckInsResponse, "The check-ins of the month.")
+    | describe_problems(400, 401)
 }
 
 
 @app.put("/checkins/today", **_PUT)
-def check_in() -> tuple[CheckIns, int]:
-    """I am here today; once a day counts."""
+def create_check_in() -> tuple[CheckInsResponse, int]:
+    """Check in today.
+
+    The profile's time zone decides which day it is. Idempotent: a day counts once.
+    """
     month = daily_checkin.check_in(require_caller(app))
-    return CheckIns.of(month), 200 if month.exact else 202
+    return CheckInsResponse.of(month), 200 if month.exact else 202
 
 
 @app.get("/checkins", **_GET)
-def list_checkins(month: MonthParam) -> CheckIns:
-    """On which days of a month I checked in, and my streak."""
+def get_check_ins(month: MonthParam) -> CheckInsResponse:
+    """Get the check-ins of a month.
+
+    Returns the days of a month on which the caller checked in, and the current streak.
+    """
     first = date.fromisoformat(f"{month}-01")
-    return CheckIns.of(daily_checkin.read_month(require_caller(app), first))
+    return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Posts, comments and reviews: write them, read them, list them, delete one's own."""
+"""Posts, comments and reviews."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from plaza.content.schemas import (
     Review,
     ReviewRequest,
 )
-from plaza.idempotency import IdempotentRequest
-from plaza.infra.errors import BadInput
+from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.infra.errors import BadInput, PlazaError
 from plaza.infra.http import (
     BEARER,
     Cursor,
@@ -40,44 +40,51 @@ from plaza.infra.http import (
 )
 from plaza.reactions import Target
 
-SortOrder = Annotated[Literal["earliest", "latest"], Query(description="by when they were written")]
+SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
 
 app = create_api()
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": [BEARER]}
 _ANY = _TAGS | {"security": [{}, BEARER]}
-_DELETED = {204: {"description": "deleted"}}
+_DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
 
 
-def _create(model: Any) -> dict[str, Any]:
-    made = describe_response(201, model, "made, by this request or by one before with this key")
-    return _OWN | {"responses": made | describe_problems(400, 401, 404, 409, 410)}
+def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
+    created = describe_response(
+        201, model, "Created by this request, or by an earlier one with the same key.", example=1
+    )
+    return _OWN | {"responses": created | describe_problems(400, 401, KeyReused, 410, *problems)}
 
 
-def _read(model: Any) -> dict[str, Any]:
-    return _ANY | {
-        "responses": describe_response(200, model, "as it is now")
-        | describe_problems(401, 404, 410)
-    }
+def _get(model: Any, description: str) -> dict[str, Any]:
+    found = describe_response(200, model, description)
+    return _ANY | {"responses": found | describe_problems(401, 404, 410)}
 
 
-def _list(model: Any) -> dict[str, Any]:
-    page = describe_response(200, Page[model], "a page; long texts make it shorter than `limit`")
-    return _ANY | {"responses": page | describe_problems(400, 401, 404, 410)}
+def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
+    page = describe_response(200, Page[model], "A page. Long texts make it shorter than `limit`.")
+    return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
 
 
 @app.post("/posts", **_create(Post))
 def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[Post, int]:
-    """Write a post."""
+    """Create a post.
+
+    The post appears in the feeds of the author's followers. With an `Idempotency-Key` the request
+    can be repeated; without one, each request creates a post.
+    """
     actor_id = require_caller(app)
     return Post.of(_create_content(request.to_draft(actor_id), key), actor_id), 201
 
 
-@app.get("/posts/<post_id>", **_read(Post))
-def read_post(post_id: Id) -> Post:
-    """A post. Who reads it is one of its viewers."""
+@app.get("/posts/<post_id>", **_get(Post, "The post."))
+def get_post(post_id: Id) -> Post:
+    """Get a post.
+
+    Counts the caller, or the network of an anonymous caller, as a viewer of the post, once.
+    """
     actor_id = find_caller(app)
     viewer = content.hash_viewer(actor_id, read_source_ip(app))
     return Post.of(queries.read_one(_target("post", post_id), actor_id, viewer), actor_id)
@@ -85,33 +92,46 @@ def read_post(post_id: Id) -> Post:
 
 @app.delete("/posts/<post_id>", **_DELETE)
 def delete_post(post_id: Id) -> Response[None]:
-    """Delete a post of one's own. What it received stays counted."""
+    """Delete a post of the caller.
+
+    The likes and collects that it received stay in the author's totals. A repeat is a 410.
+    """
     return _delete(_target("post", post_id))
 
 
 @app.get("/users/<user_id>/posts", **_list(Post))
 def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
-    """What somebody posted, newest first."""
+    """List the posts of a user.
+
+    Newest first.
+    """
     actor_id = find_caller(app)
     page = queries.list_posts(read_id(user_id, "user"), _parse_cursor(cursor), limit, actor_id)
     return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
 
 
-@app.post("/posts/<post_id>/comments", **_create(Comment))
+@app.post("/posts/<post_id>/comments", **_create(Comment, 404))
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
 ) -> tuple[Comment, int]:
-    """Comment on a post."""
+    """Create a comment on a post.
+
+    With an `Idempotency-Key` the request can be repeated; without one, each request creates a
+    comment.
+    """
     actor_id = require_caller(app)
     draft = request.to_draft(actor_id, read_id(post_id, "post"))
     return Comment.of(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/posts/<post_id>/comments", **_list(Comment))
+@app.get("/posts/<post_id>/comments", **_list(Comment, 410))
 def list_comments(
     post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
 ) -> Page[Comment]:
-    """The comments of a post."""
+    """List the comments of a post.
+
+    Newest first, unless `order` says otherwise.
+    """
     actor_id, latest = find_caller(app), order == "latest"
     post = read_id(post_id, "post")
     page = queries.list_comments(post, _parse_cursor(cursor), latest, limit, actor_id)
@@ -120,32 +140,45 @@ def list_comments(
     )
 
 
-@app.get("/comments/<comment_id>", **_read(Comment))
-def read_comment(comment_id: Id) -> Comment:
-    """A comment."""
+@app.get("/comments/<comment_id>", **_get(Comment, "The comment."))
+def get_comment(comment_id: Id) -> Comment:
+    """Get a comment.
+
+    Returns one comment with its likes.
+    """
     actor_id = find_caller(app)
     return Comment.of(queries.read_one(_target("comment", comment_id), actor_id), actor_id)
 
 
 @app.delete("/comments/<comment_id>", **_DELETE)
 def delete_comment(comment_id: Id) -> Response[None]:
-    """Delete a comment of one's own."""
+    """Delete a comment of the caller.
+
+    A repeat is a 410.
+    """
     return _delete(_target("comment", comment_id))
 
 
-@app.post("/shops/<shop_id>/reviews", **_create(Review))
+@app.post("/shops/<shop_id>/reviews", **_create(Review, 404))
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
 ) -> tuple[Review, int]:
-    """Review a shop."""
+    """Create a review of a shop.
+
+    With an `Idempotency-Key` the request can be repeated; without one, each request creates a
+    review.
+    """
     actor_id = require_caller(app)
     draft = request.to_draft(actor_id, read_id(shop_id, "shop"))
     return Review.of(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/shops/<shop_id>/reviews", **_list(Review))
+@app.get("/shops/<shop_id>/reviews", **_list(Review, 410))
 def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
-    """The reviews of a shop, newest first."""
+    """List the reviews of a shop.
+
+    Newest first.
+    """
     actor_id = find_caller(app)
     page = queries.list_reviews(read_id(shop_id, "shop"), _parse_cursor(cursor), limit, actor_id)
     return Page(
@@ -153,16 +186,22 @@ def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[
     )
 
 
-@app.get("/reviews/<review_id>", **_read(Review))
-def read_review(review_id: Id) -> Review:
-    """A review."""
+@app.get("/reviews/<review_id>", **_get(Review, "The review."))
+def get_review(review_id: Id) -> Review:
+    """Get a review.
+
+    Returns one review with its likes.
+    """
     actor_id = find_caller(app)
     return Review.of(queries.read_one(_target("review", review_id), actor_id), actor_id)
 
 
 @app.delete("/reviews/<review_id>", **_DELETE)
 def delete_review(review_id: Id) -> Response[None]:
-    """Delete a review of one's own."""
+    """Delete a review of the caller.
+
+    A repeat is a 410.
+    """
     return _delete(_target("review", review_id))
 
 
@@ -189,7 +228,7 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
         return None
     place = ListPosition(*unpack_cursor(cursor, (int, int)))
     if not place.is_valid:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return place
 
 

@@ -1,4 +1,4 @@
-"""The feed: what those whom I follow posted."""
+"""The feed: posts of the users whom the caller follows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,18 @@ app = create_api()
 _FEED: dict[str, Any] = {
     "tags": ["feed"],
     "security": [BEARER],
-    "responses": describe_response(200, Page[Post], "a page") | describe_problems(400, 401),
+    "responses": describe_response(200, Page[Post], "A page of posts.")
+    | describe_problems(400, 401),
 }
 
 
 @app.get("/feed", **_FEED)
-def read_feed(limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
-    """What those whom I follow posted, newest first."""
+def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
+    """List the posts of the caller's feed.
+
+    Returns posts of the users whom the caller follows, newest first. A new post appears within
+    seconds, and a new follow brings the posts of the followed user.
+    """
     user_id = require_caller(app)
     page = queries.read_feed(user_id, _parse_cursor(cursor), limit)
     return Page(
@@ -52,5 +57,5 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
         return None
     place = ListPosition(*unpack_cursor(cursor, (int, int)))
     if not place.is_valid:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return place

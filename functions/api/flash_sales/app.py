@@ -1,4 +1,4 @@
-"""Flash sales: vouchers that admins offer, orders and what became of them."""
+"""Flash sales: vouchers and their orders."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
-from plaza.flash_sales import (
-    PENDING,
-    VoucherAvailability,
-    backlog,
-    create_voucher,
-    place_order,
-    queries,
-)
+from plaza.flash_sales import PENDING, VoucherAvailability, backlog, queries
+from plaza.flash_sales.create_voucher import create_voucher as store_voucher
+from plaza.flash_sales.model import NotOpen, SoldOut
+from plaza.flash_sales.place_order import place_order as reserve_unit
 from plaza.flash_sales.schemas import OrderResponse, VoucherRequest, VoucherResponse
-from plaza.idempotency import IdempotentRequest
+from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
     BEARER,
     JSON,
@@ -43,72 +39,95 @@ app = create_api()
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": [BEARER]}
 _OFFER = _OWN | {
     "responses": describe_response(
-        201, VoucherResponse, "made, by this request or by one before with this key"
+        201,
+        VoucherResponse,
+        "Created by this request, or by an earlier one with the same key.",
+        example=1,
     )
-    | describe_problems(400, 401, 403, 404, 409, 410)
+    | describe_problems(400, 401, 403, 404, KeyReused, 410)
 }
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
     "security": [{}, BEARER],
-    "responses": describe_response(200, Page[VoucherResponse], "a page")
+    "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
 }
 _ORDER = _OWN | {
     "responses": describe_response(
-        202, OrderResponse, "reserved and stored twice: ask what became of it after Retry-After"
+        202,
+        OrderResponse,
+        "A unit is reserved. Read the order again after `Retry-After` seconds.",
+        example=1,
     )
-    | describe_response(200, OrderResponse, "the order that you have already")
-    | describe_problems(401, 404, 409, 410, 429)
+    | describe_response(200, OrderResponse, "The order that the caller already has.")
+    | describe_problems(401, 404, SoldOut, NotOpen, 410)
 }
 _READ = _OWN | {
-    "responses": describe_response(200, OrderResponse, "as it is now") | describe_problems(401, 404)
+    "responses": describe_response(200, OrderResponse, "The order.") | describe_problems(401, 404)
 }
 _LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[OrderResponse], "a page") | describe_problems(400, 401)
+    "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
+    | describe_problems(400, 401)
 }
 
 
 @app.post("/vouchers", **_OFFER)
-def offer_voucher(
+def create_voucher(
     request: VoucherRequest, key: IdempotencyKey = None
 ) -> tuple[VoucherResponse, int]:
-    """Create a voucher. For admins."""
+    """Create a voucher.
+
+    The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the
+    request can be repeated; without one, each request creates a voucher. For admins.
+    """
     admin_id = require_caller_with_role(app, "admin")
     terms = request.terms(read_id(request.shop_id, "shop"))
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
-    voucher = create_voucher.create_voucher(terms, admin_id, attempt)
+    voucher = store_voucher(terms, admin_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
 
 
 @app.get("/shops/<shop_id>/vouchers", **_LIST)
 def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[VoucherResponse]:
-    """What a shop offers and how much of it is left, newest first."""
-    find_caller(app)  # a token that isn't good is refused here as everywhere
+    """List the vouchers of a shop.
+
+    Newest first, with the units that are left.
+    """
+    find_caller(app)  # refuses invalid tokens
     page, last = queries.list_vouchers(read_id(shop_id, "shop"), _parse_cursor(cursor), limit)
     return Page(items=[VoucherResponse.of(offer) for offer in page], next=_pack_next(last))
 
 
 @app.post("/vouchers/<voucher_id>/orders", **_ORDER)
-def order_voucher(voucher_id: Id) -> Response[OrderResponse]:
-    """Order one. Everybody gets one at most; who has one gets it again as the answer.
+def place_order(voucher_id: Id) -> Response[OrderResponse]:
+    """Order a voucher.
 
-    A 503 leaves open whether you have an order: repeat the request, it answers with the same one.
+    Reserves one unit. A buyer has at most one order of a voucher: a repeat returns it. A 503
+    leaves open whether there is an order: repeat the request, it returns the same order. Orders
+    are also limited by the rate at which they can be stored; beyond it the response is a 429.
     """
     buyer_id = require_caller(app)
-    order, made = place_order.place_order(read_id(voucher_id, "voucher"), buyer_id)
+    order, made = reserve_unit(read_id(voucher_id, "voucher"), buyer_id)
     return _respond(order, 202 if made else 200)
 
 
 @app.get("/orders/<order_id>", **_READ)
-def read_order(order_id: Id) -> Response[OrderResponse]:
-    """What became of an order of one's own. 503 when it may exist and can't be found yet."""
+def get_order(order_id: Id) -> Response[OrderResponse]:
+    """Get an order of the caller.
+
+    A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be
+    found yet.
+    """
     buyer_id = require_caller(app)
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
 
 
 @app.get("/users/me/orders", **_LIST_OWN)
 def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderResponse]:
-    """My orders, newest first. Private."""
+    """List the caller's orders.
+
+    Newest first.
+    """
     page, last = queries.list_orders(require_caller(app), _parse_cursor(cursor), limit)
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
 

@@ -1,4 +1,4 @@
-"""Following people, and lists of them."""
+"""Follows, and lists of followers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import follows
-from plaza.follows import FollowPosition, Person
+from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
 from plaza.infra.http import (
     BEARER,
@@ -27,18 +27,28 @@ from plaza.infra.http import (
 )
 from plaza.reactions import Outcome
 
-SortOrder = Annotated[Literal["earliest", "latest"], Query(description="by when they followed")]
+SortOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
+]
 
 app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["follows"]}
-_DONE = describe_response(200, FollowResponse, "done") | describe_response(
-    202, FollowResponse, "taken as a wish while Redis is away"
-)
-_FOLLOW = _OWN | {"responses": _DONE | describe_problems(401, 404, 409)}
-_UNFOLLOW = _OWN | {"responses": _DONE | describe_problems(401, 404)}
+_PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
+_FOLLOW = _OWN | {
+    "responses": describe_response(200, FollowResponse, "The caller follows the user.")
+    | describe_response(202, FollowResponse, _PROVISIONAL, example=1)
+    | describe_problems(401, 404, SelfFollow, FollowLimit)
+}
+_UNFOLLOW = _OWN | {
+    "responses": describe_response(
+        200, FollowResponse, "The caller does not follow the user.", example=2
+    )
+    | describe_response(202, FollowResponse, _PROVISIONAL, example=3)
+    | describe_problems(401, 404)
+}
 _PAGE = {
-    "responses": describe_response(200, Page[FollowListItem], "a page")
+    "responses": describe_response(200, Page[FollowListItem], "A page of users.")
     | describe_problems(400, 401, 404)
 }
 _LIST: dict[str, Any] = _PAGE | {"security": [{}, BEARER], "tags": ["follows"]}
@@ -47,14 +57,21 @@ _LIST_OWN: dict[str, Any] = _PAGE | _OWN
 
 @app.put("/users/<user_id>/followers/me", **_FOLLOW)
 def follow_user(user_id: Id) -> tuple[FollowResponse, int]:
-    """Follow a user."""
+    """Follow a user.
+
+    The user's posts appear in the caller's feed. Idempotent: a follow counts once. A user follows
+    at most 5,000 users.
+    """
     actor_id = require_caller(app)
     return _followed(follows.follow(read_id(user_id, "user"), actor_id))
 
 
 @app.delete("/users/<user_id>/followers/me", **_UNFOLLOW)
 def unfollow_user(user_id: Id) -> tuple[FollowResponse, int]:
-    """Follow a user no more."""
+    """Unfollow a user.
+
+    The user's posts leave the caller's feed. Idempotent.
+    """
     actor_id = require_caller(app)
     return _followed(follows.unfollow(read_id(user_id, "user"), actor_id))
 
@@ -63,7 +80,10 @@ def unfollow_user(user_id: Id) -> tuple[FollowResponse, int]:
 def list_followers(
     user_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
 ) -> Page[FollowListItem]:
-    """Who follows a user, and since when."""
+    """List the followers of a user.
+
+    Latest follow first, unless `order` says otherwise. A new follow appears after a second or two.
+    """
     actor_id, of_id = find_caller(app), read_id(user_id, "user")
     latest = order == "latest"
     return _page(follows.list_followers(of_id, actor_id, _parse_cursor(cursor), latest, limit))
@@ -71,7 +91,10 @@ def list_followers(
 
 @app.get("/users/<user_id>/following", **_LIST)
 def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[FollowListItem]:
-    """Whom a user follows, newest first."""
+    """List the users whom a user follows.
+
+    Latest follow first.
+    """
     actor_id, of_id = find_caller(app), read_id(user_id, "user")
     return _page(follows.list_following(of_id, actor_id, _parse_cursor(cursor), limit))
 
@@ -80,7 +103,10 @@ def list_following(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pag
 def list_common_follows(
     user_id: Id, limit: Limit = 20, cursor: Cursor = None
 ) -> Page[FollowListItem]:
-    """Whom both a user and I follow, my newest first."""
+    """List the users whom a user and the caller follow.
+
+    The caller's latest follow first.
+    """
     actor_id, of_id = require_caller(app), read_id(user_id, "user")
     return _page(follows.list_common(of_id, actor_id, _parse_cursor(cursor), limit))
 

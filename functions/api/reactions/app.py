@@ -1,4 +1,4 @@
-"""Likes and collects: give them, take them back, count them, list them."""
+"""Likes and collects."""
 
 from __future__ import annotations
 
@@ -29,90 +29,120 @@ from plaza.reactions.schemas import (
     CollectResponse,
     Liker,
     LikeResponse,
-    ReactedItem,
-    ReactionsRequest,
-    ReactionsResponse,
+    ReactionListItem,
+    ReactionQueryRequest,
+    ReactionQueryResponse,
     TargetTotals,
-    ViewerState,
+    TargetViewerState,
 )
 
-SortOrder = Annotated[Literal["earliest", "latest"], Query(description="by when they liked it")]
+SortOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
+]
 
 app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["reactions"]}
-_PROVISIONAL = "taken as a wish while Redis is away"
-_LIKE = _OWN | {
-    "responses": describe_response(200, LikeResponse, "done")
-    | describe_response(202, LikeResponse, _PROVISIONAL)
-    | describe_problems(401, 404, 410)
-}
-_COLLECT = _OWN | {
-    "responses": describe_response(200, CollectResponse, "done")
-    | describe_response(202, CollectResponse, _PROVISIONAL)
-    | describe_problems(401, 404, 410)
-}
+_PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
+
+
+def _change(model: Any, description: str, *, example: int = 0) -> dict[str, Any]:
+    decided = describe_response(200, model, description, example=example)
+    provisional = describe_response(202, model, _PROVISIONAL, example=example + 1)
+    return _OWN | {"responses": decided | provisional | describe_problems(401, 404, 410)}
+
+
+_LIKE = _change(LikeResponse, "The caller likes it.")
+_UNLIKE = _change(LikeResponse, "The caller does not like it.", example=2)
+_COLLECT = _change(CollectResponse, "The caller collects it.")
+_UNCOLLECT = _change(CollectResponse, "The caller does not collect it.", example=2)
 _LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[ReactedItem], "a page") | describe_problems(400, 401)
+    "responses": describe_response(200, Page[ReactionListItem], "A page of targets.")
+    | describe_problems(400, 401)
 }
 _LIST: dict[str, Any] = {
     "tags": ["reactions"],
-    "responses": describe_response(200, Page[Liker], "a page")
+    "security": [{}, BEARER],
+    "responses": describe_response(200, Page[Liker], "A page of users.")
     | describe_problems(400, 401, 404, 410),
 }
 _QUERY: dict[str, Any] = {
     "tags": ["reactions"],
     "security": [{}, BEARER],
-    "responses": describe_response(200, ReactionsResponse, "totals and mine")
+    "responses": describe_response(200, ReactionQueryResponse, "The totals.")
     | describe_problems(400, 401),
 }
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
 def like_post(post_id: Id) -> tuple[LikeResponse, int]:
-    """Like a post."""
+    """Like a post.
+
+    Idempotent: a like counts once.
+    """
     return _like("post", post_id, True)
 
 
-@app.delete("/posts/<post_id>/likes/me", **_LIKE)
+@app.delete("/posts/<post_id>/likes/me", **_UNLIKE)
 def unlike_post(post_id: Id) -> tuple[LikeResponse, int]:
-    """Take the like of a post back."""
+    """Unlike a post.
+
+    Idempotent.
+    """
     return _like("post", post_id, False)
 
 
 @app.put("/comments/<comment_id>/likes/me", **_LIKE)
 def like_comment(comment_id: Id) -> tuple[LikeResponse, int]:
-    """Like a comment."""
+    """Like a comment.
+
+    Idempotent: a like counts once.
+    """
     return _like("comment", comment_id, True)
 
 
-@app.delete("/comments/<comment_id>/likes/me", **_LIKE)
+@app.delete("/comments/<comment_id>/likes/me", **_UNLIKE)
 def unlike_comment(comment_id: Id) -> tuple[LikeResponse, int]:
-    """Take the like of a comment back."""
+    """Unlike a comment.
+
+    Idempotent.
+    """
     return _like("comment", comment_id, False)
 
 
 @app.put("/reviews/<review_id>/likes/me", **_LIKE)
 def like_review(review_id: Id) -> tuple[LikeResponse, int]:
-    """Like a review."""
+    """Like a review.
+
+    Idempotent: a like counts once.
+    """
     return _like("review", review_id, True)
 
 
-@app.delete("/reviews/<review_id>/likes/me", **_LIKE)
+@app.delete("/reviews/<review_id>/likes/me", **_UNLIKE)
 def unlike_review(review_id: Id) -> tuple[LikeResponse, int]:
-    """Take the like of a review back."""
+    """Unlike a review.
+
+    Idempotent.
+    """
     return _like("review", review_id, False)
 
 
 @app.put("/posts/<post_id>/collects/me", **_COLLECT)
 def collect_post(post_id: Id) -> tuple[CollectResponse, int]:
-    """Collect a post."""
+    """Collect a post.
+
+    Saves the post in the caller's private list. Idempotent: a collect counts once.
+    """
     return _collect("post", post_id, True)
 
 
-@app.delete("/posts/<post_id>/collects/me", **_COLLECT)
+@app.delete("/posts/<post_id>/collects/me", **_UNCOLLECT)
 def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
-    """Take a post out of one's collection."""
+    """Remove a post from the caller's collects.
+
+    Idempotent.
+    """
     return _collect("post", post_id, False)
 
 
@@ -120,7 +150,10 @@ def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
 def list_post_likers(
     post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
 ) -> Page[Liker]:
-    """Who likes a post."""
+    """List the users who like a post.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
     return _likers(_target("post", post_id), order, limit, cursor)
 
 
@@ -128,7 +161,10 @@ def list_post_likers(
 def list_comment_likers(
     comment_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
 ) -> Page[Liker]:
-    """Who likes a comment."""
+    """List the users who like a comment.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
     return _likers(_target("comment", comment_id), order, limit, cursor)
 
 
@@ -136,25 +172,38 @@ def list_comment_likers(
 def list_review_likers(
     review_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
 ) -> Page[Liker]:
-    """Who likes a review."""
+    """List the users who like a review.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
     return _likers(_target("review", review_id), order, limit, cursor)
 
 
 @app.get("/users/me/likes", **_LIST_OWN)
-def list_my_likes(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactedItem]:
-    """What I like, newest first. Private."""
+def list_my_likes(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
+    """List the targets that the caller likes.
+
+    Latest like first. A new like appears after a second or two.
+    """
     return _my_reactions(LIKE, limit, cursor)
 
 
 @app.get("/users/me/collects", **_LIST_OWN)
-def list_my_collects(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactedItem]:
-    """What I collected, newest first. Private."""
+def list_my_collects(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
+    """List the targets that the caller collects.
+
+    Latest collect first. A new collect appears after a second or two.
+    """
     return _my_reactions(COLLECT, limit, cursor)
 
 
 @app.post("/reactions/query", **_QUERY)
-def query_reactions(request: ReactionsRequest) -> ReactionsResponse:
-    """Totals and mine of up to 100 targets, in one call."""
+def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
+    """Query the totals of up to 100 targets.
+
+    Returns likes, collects and the caller's state of each target. A target that does not exist has
+    zeros.
+    """
     actor_id = find_caller(app)
     targets = [_target(ref.type, ref.id) for ref in request.targets]
     wanted = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
@@ -163,7 +212,7 @@ def query_reactions(request: ReactionsRequest) -> ReactionsResponse:
     items = []
     for ref, target in zip(request.targets, targets, strict=True):
         likes, collects = found[LIKE, target], found.get((COLLECT, target))
-        mine = ViewerState(
+        mine = TargetViewerState(
             liked=likes.viewer_state, collected=collects.viewer_state if collects else None
         )
         items.append(
@@ -175,7 +224,7 @@ def query_reactions(request: ReactionsRequest) -> ReactionsResponse:
                 mine=None if actor_id is None else mine,
             )
         )
-    return ReactionsResponse(items=items, exact=exact)
+    return ReactionQueryResponse(items=items, exact=exact)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -200,20 +249,20 @@ def _collect(target_type: str, target_id: str, on: bool) -> tuple[CollectRespons
 
 
 def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
-    find_caller(app)  # a token that isn't good is refused here as everywhere
+    find_caller(app)  # refuses invalid tokens
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
     page, last = queries.list_reactors(LIKE, target, after, order == "latest", limit)
     return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
 
 
-def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactedItem]:
+def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactionListItem]:
     actor_id = require_caller(app)
     after = None
     if cursor:
         version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
         if target_type not in kind.targets:
-            raise BadInput("cursor", "is not one that we gave")
+            raise BadInput("cursor", "was not returned by this API")
         after = ReactedTarget(Target(target_type, target_id), version_us)
     page, last = queries.list_reacted(kind, actor_id, after, limit)
     cursor_after = pack_cursor(last.version_us, *last.target) if last else None
-    return Page(items=[ReactedItem.of(r) for r in page], next=cursor_after)
+    return Page(items=[ReactionListItem.of(r) for r in page], next=cursor_after)

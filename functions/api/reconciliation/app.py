@@ -1,4 +1,4 @@
-"""What differed between Redis, counters and rows, and comparing them now. For admins."""
+"""Reconciliations: comparisons of Redis, counters and rows. For admins."""
 
 from __future__ import annotations
 
@@ -19,36 +19,47 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 from plaza.reconciliation import orchestrator
-from plaza.reconciliation.schemas import RunResponse
+from plaza.reconciliation.schemas import ReconciliationResponse
 
 app = create_api()
 
-_OWN: dict[str, Any] = {"tags": ["ops"], "security": [BEARER]}
+_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
 _LIST = _OWN | {
-    "responses": describe_response(200, Page[RunResponse], "runs, newest first")
+    "responses": describe_response(200, Page[ReconciliationResponse], "A page of reconciliations.")
     | describe_problems(400, 401, 403)
 }
 _START = _OWN | {
-    "responses": describe_response(202, RunResponse, "it goes on") | describe_problems(401, 403)
+    "responses": describe_response(
+        202, ReconciliationResponse, "The reconciliation, which is running.", example=1
+    )
+    | describe_problems(401, 403)
 }
 
 
 @app.get("/ops/drift", **_LIST)
-def list_runs(limit: Limit = 10, cursor: Cursor = None) -> Page[RunResponse]:
-    """What was compared, what differed and what became of it, the newest run first. For admins."""
+def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[ReconciliationResponse]:
+    """List reconciliations.
+
+    Returns what was compared, the differences and their repairs, the newest reconciliation first.
+    For admins.
+    """
     require_caller_with_role(app, "admin")
     runs = orchestrator.read_reports(_parse_cursor(cursor), limit + 1)
     return Page(
-        items=[RunResponse.of(run) for run in runs[:limit]],
+        items=[ReconciliationResponse.of(run) for run in runs[:limit]],
         next=pack_cursor(runs[limit - 1].run_id) if len(runs) > limit else None,
     )
 
 
 @app.post("/ops/reconciliations", **_START)
-def start_run() -> tuple[RunResponse, int]:
-    """Compare everything now; a run that has not ended goes on. For admins."""
+def start_reconciliation() -> tuple[ReconciliationResponse, int]:
+    """Start a reconciliation.
+
+    Compares all targets and users in the background. While one is running, the request returns it
+    and starts no other. For admins.
+    """
     require_caller_with_role(app, "admin")
-    return RunResponse.of(orchestrator.read_report(orchestrator.start())), 202
+    return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -61,5 +72,5 @@ def _parse_cursor(cursor: str | None) -> int | None:
         return None
     [run_id] = unpack_cursor(cursor, (int,))
     if run_id <= 0:
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return int(run_id)

@@ -1,4 +1,4 @@
-"""Shops: their types, one of them, what is near. Admins add, change and delete both."""
+"""Shops and shop types. Admins create, replace and delete them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator
 
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
     BEARER,
+    ID_PATTERN,
     Cursor,
     Id,
     Limit,
     Page,
+    check_id,
     create_api,
     describe_problems,
     describe_response,
@@ -35,19 +38,24 @@ from plaza.shops import (
     queries,
     shop_types,
 )
+from plaza.shops.model import TypeInUse
 from plaza.shops.schemas import (
-    NearShopResponse,
+    NearbyShopResponse,
     ShopRequest,
     ShopResponse,
     ShopTypeRequest,
     ShopTypeResponse,
 )
 
-X = Annotated[float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="longitude, degrees")]
-Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="latitude, degrees")]
-Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="metres")]
+X = Annotated[
+    float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
+]
+Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
+Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
 TypeId = Annotated[
-    str | None, Query(alias="type", pattern=r"^[1-9][0-9]{0,18}$", description="of this type only")
+    str | None,
+    Query(alias="type", pattern=ID_PATTERN, description="Id of a shop type: only its shops."),
+    AfterValidator(check_id),
 ]
 
 app = create_api()
@@ -56,57 +64,69 @@ _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": [{}, BEARER]}
 _OWN = _TAGS | {"security": [BEARER]}
 _TYPES = _ANY | {
-    "responses": describe_response(200, Page[ShopTypeResponse], "all of them")
+    "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
 }
 _CREATE_TYPE = _OWN | {
-    "responses": describe_response(201, ShopTypeResponse, "made") | describe_problems(400, 401, 403)
+    "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
+    | describe_problems(400, 401, 403)
 }
 _REPLACE_TYPE = _OWN | {
-    "responses": describe_response(200, ShopTypeResponse, "changed")
+    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
     | describe_problems(400, 401, 403, 404)
 }
 _DELETE_TYPE = _OWN | {
-    "responses": {204: {"description": "deleted"}} | describe_problems(401, 403, 404, 409)
+    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, TypeInUse)
 }
 _READ = _ANY | {
-    "responses": describe_response(200, ShopResponse, "the shop") | describe_problems(401, 404, 410)
+    "responses": describe_response(200, ShopResponse, "The shop.")
+    | describe_problems(401, 404, 410)
 }
 _NEAR = _ANY | {
     "responses": describe_response(
-        200, Page[NearShopResponse], "a page, nearest first; it may be shorter"
+        200, Page[NearbyShopResponse], "A page of shops. It may be shorter than `limit`."
     )
     | describe_problems(400, 401, 404)
 }
 _CREATE = _OWN | {
-    "responses": describe_response(201, ShopResponse, "made") | describe_problems(400, 401, 403)
+    "responses": describe_response(201, ShopResponse, "The new shop.")
+    | describe_problems(400, 401, 403)
 }
 _REPLACE = _OWN | {
-    "responses": describe_response(200, ShopResponse, "changed")
+    "responses": describe_response(200, ShopResponse, "The shop.")
     | describe_problems(400, 401, 403, 404, 410)
 }
 _DELETE = _OWN | {
-    "responses": {204: {"description": "deleted"}} | describe_problems(401, 403, 404, 410)
+    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, 410)
 }
 
 
 @app.get("/shop-types", **_TYPES)
-def list_types() -> Page[ShopTypeResponse]:
-    """The types of shops, in the order in which they are shown."""
+def list_shop_types() -> Page[ShopTypeResponse]:
+    """List shop types.
+
+    Returns all shop types, ordered by `sort`.
+    """
     find_caller(app)
     return Page(items=[ShopTypeResponse.of(one) for one in queries.read_types()], next=None)
 
 
 @app.post("/shop-types", **_CREATE_TYPE)
-def create_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
-    """Add a type of shops. For admins."""
+def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
+    """Create a shop type.
+
+    Each request creates one. For admins.
+    """
     require_caller_with_role(app, "admin")
     return ShopTypeResponse.of(shop_types.create_type(request.to_draft())), 201
 
 
 @app.put("/shop-types/<type_id>", **_REPLACE_TYPE)
-def replace_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
-    """Replace a type of shops. For admins."""
+def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
+    """Replace a shop type.
+
+    Replaces all fields. Idempotent. For admins.
+    """
     require_caller_with_role(app, "admin")
     return ShopTypeResponse.of(
         shop_types.replace_type(read_id(type_id, "shop type"), request.to_draft())
@@ -114,58 +134,75 @@ def replace_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
 
 
 @app.delete("/shop-types/<type_id>", **_DELETE_TYPE)
-def delete_type(type_id: Id) -> Response[None]:
-    """Delete a type that no shop has. For admins."""
+def delete_shop_type(type_id: Id) -> Response[None]:
+    """Delete a shop type.
+
+    A type that shops have is not deleted. For admins.
+    """
     require_caller_with_role(app, "admin")
     shop_types.delete_type(read_id(type_id, "shop type"))
     return Response(204)
 
 
 @app.get("/shops/<shop_id>", **_READ)
-def read_shop(shop_id: Id) -> ShopResponse:
-    """A shop."""
+def get_shop(shop_id: Id) -> ShopResponse:
+    """Get a shop.
+
+    Returns one shop with its address and coordinates.
+    """
     find_caller(app)
     return ShopResponse.of(queries.read(read_id(shop_id, "shop")))
 
 
 @app.get("/shops", **_NEAR)
-def find_near(
+def list_nearby_shops(
     x: X,
     y: Y,
     radius: Radius = 5_000,
     type_id: TypeId = None,
     limit: Limit = 20,
     cursor: Cursor = None,
-) -> Page[NearShopResponse]:
-    """The shops around a place, nearest first; the 1,000 nearest, if there are more.
+) -> Page[NearbyShopResponse]:
+    """List the shops near a place.
 
-    A cursor is good for the place, radius and type that it was given for."""
+    Returns up to 1,000 shops within the radius, nearest first. A cursor is valid only with the
+    place, radius and type of the request that returned it.
+    """
     find_caller(app)
     area = Area(Place(x, y), radius, None if type_id is None else int(type_id))
     page = nearby.find_near(area, _parse_cursor(cursor, area), limit)
     return Page(
-        items=[NearShopResponse.at(near) for near in page.shops],
+        items=[NearbyShopResponse.at(near) for near in page.shops],
         next=pack_signed_cursor(area.to_text(), *page.last) if page.last else None,
     )
 
 
 @app.post("/shops", **_CREATE)
 def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
-    """Add a shop. For admins."""
+    """Create a shop.
+
+    Each request creates one. For admins.
+    """
     require_caller_with_role(app, "admin")
     return ShopResponse.of(commands.create(request.to_draft())), 201
 
 
 @app.put("/shops/<shop_id>", **_REPLACE)
 def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
-    """Say everything about a shop anew. For admins."""
+    """Replace a shop.
+
+    Replaces all fields. Idempotent. For admins.
+    """
     require_caller_with_role(app, "admin")
     return ShopResponse.of(commands.replace(read_id(shop_id, "shop"), request.to_draft()))
 
 
 @app.delete("/shops/<shop_id>", **_DELETE)
 def delete_shop(shop_id: Id) -> Response[None]:
-    """Delete a shop. For admins."""
+    """Delete a shop.
+
+    Its vouchers can no longer be ordered. A repeat is a 410. For admins.
+    """
     require_caller_with_role(app, "admin")
     deleted_id = read_id(shop_id, "shop")
     commands.delete(deleted_id)

@@ -1,13 +1,14 @@
-"""What is up, what the contract is, and an answer for every request that it doesn't have."""
+"""Health, the contract, and the response to requests that no route takes."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler import Response
+from pydantic import ConfigDict, Field
 
 from plaza.infra import health, limits
 from plaza.infra.errors import MethodNotAllowed, NotFound
@@ -32,9 +33,18 @@ app = create_api(limiter=limits.acquire_for_address)
 
 
 class Health(ResponseModel):
-    """What is up. Plaza works, with less, while some of it is down."""
+    """The state of the stores. Plaza works with limits while some of them are down."""
 
-    status: Literal["up", "degraded", "down"]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"status": "up", "redis": "up", "mysql": "up", "queue": "up"}]
+        }
+    )
+
+    status: Annotated[
+        Literal["up", "degraded", "down"],
+        Field(description="`degraded`: some stores are down. `down`: Plaza does not work."),
+    ]
     redis: State
     mysql: State
     queue: State
@@ -43,27 +53,33 @@ class Health(ResponseModel):
 @app.get(
     "/health",
     tags=["system"],
-    responses=describe_response(200, Health, "what is up") | describe_problems(),
+    responses=describe_response(200, Health, "The state of the stores.") | describe_problems(),
 )
 def get_health() -> Health:
-    """What is up, or was up to 5 seconds ago."""
-    # That SQS answers about one queue says that it is up.
+    """Get the state of Redis, MySQL and SQS.
+
+    The state is at most 5 seconds old.
+    """
+    # If SQS answers about one queue, it is up.
     return Health.model_validate(health.read("reactions"))
 
 
 @app.get(
     "/openapi.json",
     tags=["system"],
-    responses=describe_response(200, dict[str, Any], "the contract, OpenAPI 3.1")
+    responses=describe_response(200, dict[str, Any], "An OpenAPI 3.1 document.")
     | describe_problems(),
 )
 def get_contract() -> Response[str]:
-    """The contract."""
+    """Get this contract.
+
+    Returns the OpenAPI document of the API.
+    """
     return Response(200, "application/json", _CONTRACT)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer one request; those on the $default route have no other function."""
+    """Answer one request. Requests on the $default route match no other route."""
     if event.get("routeKey") == "$default":
         return _refuse(event)
     return serve(app, event, context)
@@ -74,6 +90,6 @@ def _refuse(event: dict[str, Any]) -> dict[str, Any]:
     for pattern, methods in _PATHS:
         if pattern.fullmatch(path):
             allowed = ", ".join(methods)
-            error = MethodNotAllowed(f"{path} takes {allowed}, not {method}")
+            error = MethodNotAllowed(f"{path} allows {allowed}, not {method}")
             return refuse(app, event, error, headers={"allow": allowed})
-    return refuse(app, event, NotFound(f"There is nothing at {path[:200]}"))
+    return refuse(app, event, NotFound(f"Path {path[:200]} does not exist"))

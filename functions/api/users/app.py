@@ -1,4 +1,4 @@
-"""Profiles: one's own, and those of others."""
+"""Profiles of users."""
 
 from __future__ import annotations
 
@@ -18,54 +18,74 @@ from plaza.infra.http import (
     serve,
 )
 from plaza.users import profiles
-from plaza.users.schemas import EndedSessions, OwnProfile, ProfileChange, UserProfile
+from plaza.users.schemas import (
+    EndSessionsResponse,
+    OwnProfile,
+    ProfileUpdateRequest,
+    UserProfile,
+)
 
 app = create_api()
 
 _OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
 _GET_OWN = _OWN | {
-    "responses": describe_response(200, OwnProfile, "my profile") | describe_problems(401, 404)
+    "responses": describe_response(200, OwnProfile, "The caller's profile.")
+    | describe_problems(401, 404)
 }
 _CHANGE_OWN = _OWN | {
-    "responses": describe_response(200, OwnProfile, "changed") | describe_problems(400, 401, 404)
+    "responses": describe_response(200, OwnProfile, "The changed profile.")
+    | describe_problems(400, 401, 404)
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
     "security": [{}, BEARER],
-    "responses": describe_response(200, UserProfile, "the profile") | describe_problems(401, 404),
+    "responses": describe_response(200, UserProfile, "The profile of the user.")
+    | describe_problems(401, 404),
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
     "security": [BEARER],
-    "responses": describe_response(200, EndedSessions, "all are ended")
+    "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
 
 
 @app.get("/users/me", **_GET_OWN)
-def get_me() -> OwnProfile:
-    """My profile."""
+def get_my_profile() -> OwnProfile:
+    """Get the caller's profile.
+
+    Returns what other users see, and the time zone.
+    """
     return OwnProfile.of(profiles.read_own_profile(require_caller(app)))
 
 
 @app.patch("/users/me", **_CHANGE_OWN)
-def change_me(change: ProfileChange) -> OwnProfile:
-    """Change my nickname, my avatar, my time zone."""
+def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
+    """Update the caller's profile.
+
+    Changes the fields that are sent: nickname, avatar, time zone. Idempotent.
+    """
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
 
 
 @app.get("/users/<user_id>", **_GET)
 def get_user(user_id: Id) -> UserProfile:
-    """The profile of a user, and whether I follow them."""
+    """Get a user's profile.
+
+    Returns the name, the avatar and the totals of a user, and whether the caller follows the user.
+    """
     actor_id = find_caller(app)
     return UserProfile.of(profiles.read_profile(read_id(user_id, "user"), actor_id))
 
 
 @app.delete("/users/<user_id>/sessions", **_END_SESSIONS)
-def end_sessions(user_id: Id) -> EndedSessions:
-    """End all sessions of a user. For admins."""
+def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
+    """End all sessions of a user.
+
+    Idempotent. For admins.
+    """
     admin_id = require_caller_with_role(app, "admin")
-    return EndedSessions(
+    return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )
 

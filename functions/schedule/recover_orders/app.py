@@ -10,5 +10,5 @@ def handler(event: object, context: object) -> dict[str, int]:
     """Look at all sales once."""
     return run_jobs(
         {"recovered": recover_orders, "vouchers_filtered": build_filter},
-        turn=int(clock.now_s() // 60),
+        run=int(clock.now_s() // 60),
     )

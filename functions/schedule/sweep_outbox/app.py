@@ -15,5 +15,5 @@ def handler(event: object, context: object) -> dict[str, int]:
             "checkins_republished": sweep_checkins,
             "acknowledged_again": acknowledge_after_failover,
         },
-        turn=int(clock.now_s() // 60),
+        run=int(clock.now_s() // 60),
     )

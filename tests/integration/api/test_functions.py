@@ -1,4 +1,4 @@
-"""Each function, in this process, with the sample of what invokes it."""
+"""Each function in this process, invoked with its sample event."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from plaza.auth import new_session
 from plaza.infra import mysql, redis
+from plaza.infra.http import pack_cursor
 from plaza.infra.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
@@ -28,7 +29,7 @@ def content(plaza: World) -> World:
 # ---------------------------------------------------------------- api/reactions
 
 
-def test_a_post_is_liked_and_the_like_is_taken_back(content: World) -> None:
+def test_a_post_is_liked_and_unliked(content: World) -> None:
     liked = {"liked": True, "likes": 1, "changed": True, "exact": True}
     assert ask("reactions.like_post") == (200, liked)
     assert ask("reactions.like_post") == (200, liked | {"changed": False})
@@ -48,7 +49,7 @@ def test_a_comment_is_liked_and_a_post_is_collected(content: World) -> None:
     assert (counter(COMMENT), counter(kind=COLLECT)) == (1, 1)
 
 
-def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
+def test_a_like_needs_a_session_and_a_post(plaza: World) -> None:
     assert ask("reactions.like_without_session")[0] == 401
     assert ask("reactions.like_post")[0] == 404
     plaza.add(POST)
@@ -57,21 +58,21 @@ def test_a_like_needs_a_caller_and_a_post(plaza: World) -> None:
     assert ask("reactions.like_post")[0] == 410
 
 
-def test_one_who_toggles_too_often_is_told_to_wait(content: World) -> None:
+def test_an_actor_who_toggles_too_often_gets_429(content: World) -> None:
     names = ["reactions.like_post", "reactions.unlike_post"]
     codes: list[int] = []
     while not codes or codes[-1] == 200:
         answer = handler("api/reactions")(event(names[len(codes) % 2]), None)
         codes.append(answer["statusCode"])
         assert len(codes) < 40
-    assert (len(codes), codes[-1]) == (22, 429), "a like, and twenty changes of it within a minute"
+    assert (len(codes), codes[-1]) == (22, 429), "a like, and 20 changes of it within a minute"
     assert int(answer["headers"]["retry-after"]) == 60
-    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many"
+    assert json.loads(answer["body"])["type"].rpartition("/")[2] == "too-many-requests"
     content.queues.drain()
     assert counter() == 1
 
 
-def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
+def test_likers_and_own_likes_are_listed(content: World) -> None:
     for actor in (8, 7):
         react.react(LIKE, POST, actor, True)
     content.queues.drain()
@@ -83,7 +84,15 @@ def test_who_likes_it_and_what_i_like_are_listed(content: World) -> None:
     assert [(item["type"], item["id"]) for item in page["items"]] == [("post", "11")]
 
 
-def test_many_targets_are_asked_about_in_one_call(content: World) -> None:
+@pytest.mark.parametrize("of_type", ["\ud800", "é", "日本", "\x00", "x'y", "user", ""])
+def test_a_forged_cursor_is_a_400_or_a_page(content: World, of_type: str) -> None:
+    insert_rows([(Target("post", n), 7, 1, 1_000 + n) for n in range(1, 120)])
+    request = event("reactions.list_my_likes")
+    request["queryStringParameters"] = {"cursor": pack_cursor(1_010, of_type, 5)}
+    assert handler("api/reactions")(request, None)["statusCode"] in (200, 400)
+
+
+def test_totals_of_many_targets_come_in_one_response(content: World) -> None:
     react.react(LIKE, POST, 7, True)
     assert ask("reactions.query") == (
         200,
@@ -109,7 +118,7 @@ def test_many_targets_are_asked_about_in_one_call(content: World) -> None:
     )
 
 
-def test_a_like_while_redis_is_away_is_a_202(content: World, redis_away: Away) -> None:
+def test_a_like_while_redis_is_unavailable_is_a_202(content: World, redis_away: Away) -> None:
     with redis_away():
         assert ask("reactions.like_post") == (
             202,
@@ -120,7 +129,7 @@ def test_a_like_while_redis_is_away_is_a_202(content: World, redis_away: Away) -
 # ---------------------------------------------------------------- api/authorizer, api/system
 
 
-def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_none(
+def test_the_authorizer_authorizes_all_and_passes_on_the_user_or_the_refusal(
     plaza: World,
 ) -> None:
     identify = handler("api/authorizer")
@@ -137,13 +146,15 @@ def test_everybody_is_let_through_with_their_name_or_the_reason_why_they_have_no
     assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}
 
 
-def test_nobody_is_named_while_sessions_can_not_be_checked(plaza: World, mysql_away: Away) -> None:
+def test_the_authorizer_reports_that_sessions_cannot_be_checked(
+    plaza: World, mysql_away: Away
+) -> None:
     with mysql_away():
         said = handler("api/authorizer")(event("authorizer.token"), None)
     assert said == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
 
 
-def test_what_is_up_is_told(plaza: World) -> None:
+def test_health_reports_each_store(plaza: World) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
     assert ask("system.health", "api/system") == (200, up)
     plaza.queues.away = True
@@ -152,7 +163,7 @@ def test_what_is_up_is_told(plaza: World) -> None:
     assert ask("system.health", "api/system") == (200, degraded)
 
 
-def test_the_contract_and_what_is_not_in_it(plaza: World) -> None:
+def test_the_contract_is_served_and_other_paths_and_methods_are_refused(plaza: World) -> None:
     status, contract = ask("system.contract", "api/system")
     assert (status, contract["openapi"][:3]) == (200, "3.1")
     assert ask("system.nothing_there", "api/system")[0] == 404
@@ -163,14 +174,14 @@ def test_the_contract_and_what_is_not_in_it(plaza: World) -> None:
 # ---------------------------------------------------------------- queue, schedule, ops
 
 
-def test_a_batch_of_facts_is_saved(content: World) -> None:
+def test_a_batch_of_events_is_stored(content: World) -> None:
     response = handler("queue/save_reactions")(event("save_reactions.batch"), None)
     assert response == {"batchItemFailures": []}
     assert {actor: on for actor, (on, _) in rows().items()} == {7: False, 8: True, 9: True}
     assert (counter(), counter(kind=COLLECT)) == (2, 1)
 
 
-def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_is_saved(
+def test_an_invalid_message_fails_if_the_dlq_refuses_it_and_the_rest_is_stored(
     content: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
@@ -180,13 +191,13 @@ def test_a_poison_record_is_reported_when_the_dlq_does_not_take_it_and_the_rest_
     assert {actor for actor, (on, _) in rows().items() if on} == {7, 8}
 
 
-def test_settles_are_done_again(content: World) -> None:
+def test_acknowledgements_are_repeated(content: World) -> None:
     put()
     insert_rows([(POST, 7, 1, 10), (POST, 8, 1, 20)])
     response = handler("queue/acknowledge_reactions")(event("acknowledge_reactions.batch"), None)
     assert response == {"batchItemFailures": []}
     assert (recent(), meta()["db_version"]) == ([7], 1), (
-        "the commit; the keys only say that there is more"
+        "the commit; the keys only report that there is more"
     )
     redis.execute("HSET", keys().meta, "blocked", meta()["blocked"] - 2_000_000)
     content.let_sweeps_be_due()
@@ -194,7 +205,7 @@ def test_settles_are_done_again(content: World) -> None:
     assert (recent(), meta()["db_version"]) == ([7, 8], 2)
 
 
-def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World) -> None:
+def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_without_error(content: World) -> None:
     insert_rows([(POST, 7, 1, 10)])
     put(total=1, n=1, complete=False)
     for name in ("begin", "next_step"):
@@ -203,7 +214,7 @@ def test_a_rebuild_begins_and_a_step_of_a_lost_build_ends_quietly(content: World
     assert meta()["bloom"] > 0
 
 
-def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
+def test_the_sweep_and_the_migrations_report_what_they_did(plaza: World) -> None:
     assert handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None) == {
         "republished": 0,
         "checkins_republished": 0,
@@ -212,7 +223,7 @@ def test_the_sweep_and_the_migrations_say_what_they_did(plaza: World) -> None:
     assert handler("ops/migrate")(event("migrate.deploy"), None) == {"applied": []}
 
 
-def test_the_functions_of_the_feed_take_their_samples(
+def test_the_functions_of_the_feed_accept_their_samples(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)

@@ -1,4 +1,4 @@
-"""What has expired is deleted, in steps, and nothing else is."""
+"""Expired rows, and only they, are deleted, in steps."""
 
 from __future__ import annotations
 
@@ -25,34 +25,37 @@ def delete_expired(max_s: float = expiry.MAX_RUN_S) -> dict[str, int]:
     return expiry.delete_in_steps(deletes, max_s)
 
 
-def add_creation(key: int, hours_ago: float) -> None:
+def add_key(key: int, hours_ago: float) -> None:
     mysql.write(
-        "INSERT INTO idempotency_key (user_id, key_sha256, request_sha256, resource_type, resource_id,"
-        " created_at) VALUES (7, %s, '', 'post', 1, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)",
+        "INSERT INTO idempotency_key (user_id, key_sha256, request_sha256, resource_type,"
+        " resource_id, created_at)"
+        " VALUES (7, %s, '', 'post', 1, UTC_TIMESTAMP(6) - INTERVAL %s SECOND)",
         (key.to_bytes(32, "big"), hours_ago * 3600),
     )
 
 
-def test_sessions_that_expired_are_deleted_and_the_others_stay(plaza: World) -> None:
-    live, *dead = new_session.open_sessions(range(1, 31))
+def test_only_expired_sessions_are_deleted(plaza: World) -> None:
+    live, *expired = new_session.open_sessions(range(1, 31))
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL user_id SECOND")
     mysql.write(
         "UPDATE session SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 60 SECOND WHERE user_id = 1"
     )
     found = handler("schedule/delete_expired")(event("delete_expired.schedule"), None)
     assert found == {"session": 29, "idempotency_key": 0}
-    assert len(dead) == 29
+    assert len(expired) == 29
     assert session_lookup.find_session(live)
 
 
-def test_creations_are_kept_for_a_day(plaza: World) -> None:
+def test_idempotency_keys_are_kept_for_a_day(plaza: World) -> None:
     for key, hours_ago in enumerate([0, 12, 23.9, 24.1, 48]):
-        add_creation(key, hours_ago)
+        add_key(key, hours_ago)
     assert delete_expired()["idempotency_key"] == 2
     assert count("idempotency_key") == 3
 
 
-def test_there_may_be_more_than_one_step(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_than_a_step_are_deleted_in_several_steps(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
     new_session.open_sessions(range(1, 36))
     mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
@@ -60,7 +63,7 @@ def test_there_may_be_more_than_one_step(plaza: World, monkeypatch: pytest.Monke
     assert count("session") == 0
 
 
-def test_when_the_time_is_over_the_rest_waits(
+def test_at_the_deadline_the_rest_is_left_for_the_next_run(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
@@ -70,6 +73,6 @@ def test_when_the_time_is_over_the_rest_waits(
     assert count("session") == 35
 
 
-def test_without_mysql_it_fails_and_says_so(plaza: World, mysql_away: Away) -> None:
+def test_without_mysql_the_deletion_fails(plaza: World, mysql_away: Away) -> None:
     with mysql_away(), pytest.raises(MysqlDown):
         delete_expired()

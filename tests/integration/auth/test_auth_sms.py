@@ -1,4 +1,4 @@
-"""Sending codes: by the real SNS client against an SNS in this process, and by echo."""
+"""Sending codes by the SNS client to an SNS in this process, and by echo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import PHONE, ask_for_code
+from tests.support.signing import PHONE, request_code
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def aws(plaza: World) -> Iterator[None]:
         yield
 
 
-def test_a_code_goes_to_the_phone_by_sns(aws: None, set_up: Callable[..., None]) -> None:
+def test_a_code_is_sent_to_the_phone_by_sns(aws: None, set_up: Callable[..., None]) -> None:
     set_up(sms_sender="sns")
-    assert ask_for_code().status == 202
+    assert request_code().status == 202
     [(phone, text, *_)] = sns_backends[DEFAULT_ACCOUNT_ID]["us-east-1"].sms_messages.values()
     assert phone == PHONE
     assert text.endswith(" is your Plaza code. It works for 5 minutes.")
@@ -39,7 +39,7 @@ def test_a_code_goes_to_the_phone_by_sns(aws: None, set_up: Callable[..., None])
     assert find_keys("*:echo:*") == []
 
 
-def test_a_text_is_sent_as_a_transaction_and_once(
+def test_a_text_is_sent_once_as_transactional(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sender, sent = SnsSender(), []
@@ -66,9 +66,9 @@ def test_a_text_is_sent_as_a_transaction_and_once(
         ClientError({"Error": {"Code": "Throttled", "Message": f"for {PHONE}"}}, "Publish"),
         ClientError({"Error": {"Code": "InvalidParameter", "Message": PHONE}}, "Publish"),
     ],
-    ids=["away", "throttled", "refused"],
+    ids=["down", "throttled", "refused"],
 )
-def test_when_sns_fails_it_is_a_503_and_the_log_names_no_phone(
+def test_a_failure_of_sns_is_503_and_the_log_has_no_phone(
     plaza: World,
     set_up: Callable[..., None],
     monkeypatch: pytest.MonkeyPatch,
@@ -81,7 +81,7 @@ def test_when_sns_fails_it_is_a_503_and_the_log_names_no_phone(
         raise error
 
     monkeypatch.setattr(sms.sender()._client, "_make_api_call", fail)  # type: ignore[attr-defined]
-    refused = ask_for_code()
+    refused = request_code()
     assert (refused.status, refused.problem) == (503, "unavailable")
     logged = capsys.readouterr().out
     assert '"sms_failed":1' in logged
@@ -89,7 +89,7 @@ def test_when_sns_fails_it_is_a_503_and_the_log_names_no_phone(
     assert PHONE[1:] not in logged
 
 
-def test_a_deploy_that_did_not_say_how_to_send_sends_nothing(
+def test_a_deployment_without_a_sender_refuses_to_send(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
     set_up(sms_sender="")
@@ -97,15 +97,15 @@ def test_a_deploy_that_did_not_say_how_to_send_sends_nothing(
         sms.sender()
 
 
-def test_an_echo_is_gone_when_its_code_is(plaza: World) -> None:
-    ask_for_code()
+def test_an_echo_expires_with_its_code(plaza: World) -> None:
+    request_code()
     [key] = find_keys("*:echo:*")
     assert 299 <= redis.execute("TTL", key) <= 300
     assert PHONE[1:] not in key
     assert sms.read_echo("+12025550123") is None
 
 
-def test_a_secret_is_read_once_until_it_is_forgotten(
+def test_a_secret_is_cached_until_it_is_forgotten(
     migrated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with mock_aws():
@@ -121,7 +121,7 @@ def test_a_secret_is_read_once_until_it_is_forgotten(
         secrets.forget("a")
 
 
-def test_a_secret_that_can_not_be_read_is_an_outage(migrated: None) -> None:
+def test_a_secret_that_can_not_be_read_raises_secrets_down(migrated: None) -> None:
     assert os.environ["AWS_ACCESS_KEY_ID"] == "test"
     with mock_aws(), pytest.raises(SecretsDown):
         secrets.read("nowhere")

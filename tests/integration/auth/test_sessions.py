@@ -1,4 +1,4 @@
-"""Sessions: MySQL is the record, Redis stands in front, the token itself is nowhere."""
+"""Sessions in MySQL, the record, and in Redis, the cache."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from plaza.infra.redis import RedisDown
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.signing import Reply, ask, is_known, sign_in, signed_in
+from tests.support.signing import Reply, is_accepted, send, sign_in, signed_in
 
 
 def stored_end(token: str) -> float:
@@ -39,22 +39,22 @@ def stored_end(token: str) -> float:
 
 
 def let_pass(token: str, seconds: int) -> None:
-    """As if the session had been opened, and read last, that much earlier."""
+    """Move the opening and the last read of a session into the past."""
     sha = sessions.hash_token(token)
     mysql.write(
         "UPDATE session SET expires_at = expires_at - INTERVAL %s SECOND,"
         " created_at = created_at - INTERVAL %s SECOND WHERE token_sha256 = %s",
         (seconds, seconds, sha),
     )
-    kept = redis.execute("GET", session_key(sha))
-    if kept:
-        user_id, role, *times = kept.split(":")
+    cached = redis.execute("GET", session_key(sha))
+    if cached:
+        user_id, role, *times = cached.split(":")
         earlier = [str(int(time_s) - seconds) for time_s in times]
         redis.execute("SET", session_key(sha), ":".join([user_id, role, *earlier]))
 
 
 def set_role(user_id: int, role: str) -> None:
-    """Give a role, as an operator does; the user is made if there is none."""
+    """Set the role of a user, who is created if missing."""
     mysql.write(
         "INSERT INTO user (id, nickname, role) VALUES (%s, '', %s)"
         " ON DUPLICATE KEY UPDATE role = VALUES(role)",
@@ -73,12 +73,12 @@ def test_a_session_is_found_by_its_token(plaza: World) -> None:
     assert session.expires_at_s == pytest.approx(time.time() + 30 * 86_400, abs=60)
 
 
-def test_a_token_that_nobody_was_given_is_none(plaza: World) -> None:
+def test_an_invented_token_has_no_session(plaza: World) -> None:
     new_session.open_session(7)
     assert session_lookup.find_session(sessions.make_token()) is None
 
 
-def test_only_the_hash_of_a_token_is_stored_anywhere(plaza: World) -> None:
+def test_only_the_hash_of_a_token_is_stored(plaza: World) -> None:
     token = new_session.open_session(7)
     session_lookup.find_session(token)
     [row] = mysql.fetch_all("SELECT * FROM session")
@@ -94,25 +94,25 @@ def test_many_sessions_are_opened_in_the_order_of_their_users(plaza: World) -> N
     assert [s.user_id for s in map(session_lookup.find_session, tokens) if s] == list(range(1, 51))
 
 
-def test_a_session_that_is_used_lasts_longer_but_is_written_seldom(plaza: World) -> None:
+def test_use_extends_a_session_with_few_writes(plaza: World) -> None:
     token = new_session.open_session(7)
     session_lookup.find_session(token)
     let_pass(token, 7 * 3600)
     early = stored_end(token)
     session_lookup.find_session(token)
-    assert stored_end(token) == early, "less than a hundredth of its life has passed"
+    assert stored_end(token) == early, "less than a hundredth of its ttl has passed"
     let_pass(token, 3600)
     session = session_lookup.find_session(token)
     assert session is not None
-    moved = early - 3600 + 8 * 3600
-    assert stored_end(token) == session.expires_at_s == pytest.approx(moved, abs=10)
+    extended = early - 3600 + 8 * 3600
+    assert stored_end(token) == session.expires_at_s == pytest.approx(extended, abs=10)
     again = session_lookup.find_session(token)
     assert again == session
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
-def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
-    plaza: World, set_up: Callable[..., None], kept: bool
+@pytest.mark.parametrize("cached", [False, True], ids=["in MySQL", "in Redis too"])
+def test_a_session_in_constant_use_ends_at_its_absolute_end(
+    plaza: World, set_up: Callable[..., None], cached: bool
 ) -> None:
     set_up(session_ttl_s=10 * 86_400, session_max_age_s=30 * 86_400)
     token = new_session.open_session(7)
@@ -124,12 +124,12 @@ def test_a_session_that_is_used_all_the_time_ends_at_its_absolute_end(
     assert session.expires_at_s == session.ends_at_s == pytest.approx(time.time() + 86_400, abs=60)
     assert stored_end(token) == session.ends_at_s
     let_pass(token, 86_400 + 1)
-    if not kept:
+    if not cached:
         redis.execute("DEL", session_key(sessions.hash_token(token)))
     assert session_lookup.find_session(token) is None
 
 
-def test_a_shorter_absolute_end_holds_for_sessions_that_are_open(
+def test_a_shorter_maximum_age_applies_to_open_sessions(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
     token = new_session.open_session(7)
@@ -149,13 +149,13 @@ def test_a_change_of_role_takes_effect_within_a_minute_of_use(
     assert role_of(token) == before
     set_role(7, after)
     let_pass(token, sessions.MAX_ROLE_AGE_S - 5)
-    assert role_of(token) == before, "Redis answers meanwhile"
+    assert role_of(token) == before, "the role is cached"
     let_pass(token, 6)
     assert role_of(token) == after
     assert role_of(token) == after
 
 
-def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
+def test_a_late_reader_restores_an_old_role_for_a_minute_at_most(
     plaza: World,
 ) -> None:
     set_role(7, "admin")
@@ -170,7 +170,7 @@ def test_a_reader_who_is_late_brings_an_old_role_back_for_a_minute_at_most(
     assert role_of(token) == "user"
 
 
-def test_without_mysql_a_role_stays_as_redis_has_it(plaza: World, mysql_away: Away) -> None:
+def test_without_mysql_the_cached_role_applies(plaza: World, mysql_away: Away) -> None:
     set_role(7, "admin")
     token = new_session.open_session(7)
     assert role_of(token) == "admin"
@@ -185,10 +185,10 @@ def role_of(token: str) -> str:
     return session.role
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
-def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
+@pytest.mark.parametrize("cached", [False, True], ids=["in MySQL", "in Redis too"])
+def test_an_expired_session_is_refused(plaza: World, cached: bool) -> None:
     token = new_session.open_session(7)
-    if kept:
+    if cached:
         session_lookup.find_session(token)
     let_pass(token, 30 * 86_400 + 1)
     assert session_lookup.find_session(token) is None
@@ -196,14 +196,14 @@ def test_a_session_that_expired_is_refused(plaza: World, kept: bool) -> None:
     assert stored_end(token) < time.time()
 
 
-def test_what_redis_keeps_of_a_session_ends_within_the_hour(plaza: World) -> None:
+def test_a_cached_session_expires_within_an_hour(plaza: World) -> None:
     token = new_session.open_session(7)
     session_lookup.find_session(token)
     [key] = find_keys("*:session:*")
     assert 3_500 < redis.execute("TTL", key) <= 3_600
 
 
-def test_sessions_work_while_redis_is_away(plaza: World, redis_away: Away) -> None:
+def test_sessions_work_while_redis_is_down(plaza: World, redis_away: Away) -> None:
     token = new_session.open_session(7)
     with redis_away():
         let_pass_in_mysql = "UPDATE session SET expires_at = expires_at - INTERVAL 9 HOUR"
@@ -212,21 +212,21 @@ def test_sessions_work_while_redis_is_away(plaza: World, redis_away: Away) -> No
         session = session_lookup.find_session(token)
         assert session is not None
         assert session.user_id == 7
-        assert stored_end(token) > before, "its end is moved all the same"
+        assert stored_end(token) > before, "it is extended in MySQL"
         other = new_session.open_session(8)
         assert session_lookup.find_session(other)
         assert session_lookup.find_session(sessions.make_token()) is None
     assert session_lookup.find_session(token)
 
 
-def test_while_mysql_is_away_sessions_that_redis_holds_work(plaza: World, mysql_away: Away) -> None:
-    known, unknown = new_session.open_session(7), new_session.open_session(8)
-    session_lookup.find_session(known)
+def test_while_mysql_is_down_cached_sessions_work(plaza: World, mysql_away: Away) -> None:
+    cached, uncached = new_session.open_session(7), new_session.open_session(8)
+    session_lookup.find_session(cached)
     with mysql_away():
-        assert session_lookup.find_session(known)
+        assert session_lookup.find_session(cached)
         with pytest.raises(MysqlDown):
-            session_lookup.find_session(unknown)
-    assert session_lookup.find_session(unknown)
+            session_lookup.find_session(uncached)
+    assert session_lookup.find_session(uncached)
 
 
 # ---------------------------------------------------------------- ending
@@ -236,7 +236,7 @@ def sha_of(token: str) -> bytes:
     return sessions.hash_token(token)
 
 
-def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -> None:
+def test_an_ended_session_is_over_at_once_and_for_good(plaza: World) -> None:
     token, other = new_session.open_session(7), new_session.open_session(7)
     assert session_lookup.find_session(token)
     session_end.end_session(token)
@@ -248,49 +248,49 @@ def test_a_session_that_was_ended_is_over_at_once_and_stays_over(plaza: World) -
     assert session_lookup.find_session(token) is None
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["in MySQL", "in Redis too"])
-def test_a_reader_who_read_before_the_end_can_not_bring_it_back(
-    plaza: World, monkeypatch: pytest.MonkeyPatch, kept: bool
+@pytest.mark.parametrize("cached", [False, True], ids=["in MySQL", "in Redis too"])
+def test_a_read_from_before_the_end_does_not_restore_a_session(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, cached: bool
 ) -> None:
-    """The reader has the row from MySQL, then it ends, then the reader fills Redis."""
+    """Given a reader that reads MySQL before the end and fills Redis after it."""
     token = new_session.open_session(7)
-    if kept:
+    if cached:
         session_lookup.find_session(token)
         redis.execute("DEL", session_key(sha_of(token)))
     read = mysql_store.read
 
-    def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
+    def read_then_end(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
         session_end.end_session(token)
         return found
 
-    monkeypatch.setattr(mysql_store, "read", read_and_be_overtaken)
-    assert session_lookup.find_session(token), "it was there when it was asked for"
+    monkeypatch.setattr(mysql_store, "read", read_then_end)
+    assert session_lookup.find_session(token), "it existed when it was read"
     monkeypatch.setattr(mysql_store, "read", read)
     assert session_lookup.find_session(token) is None
 
 
-def test_a_use_that_moves_the_end_can_not_bring_it_back(
+def test_a_concurrent_extension_does_not_restore_an_ended_session(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end is moved in MySQL, then it is over, then Redis is told of the new end."""
+    """Given an extension in MySQL before the end and in Redis after it."""
     token = new_session.open_session(7)
     session_lookup.find_session(token)
     let_pass(token, 9 * 3600)
     extend = mysql_store.extend
 
-    def extend_and_be_overtaken(sha: bytes, expires_at_s: int) -> bool:
-        moved = extend(sha, expires_at_s)
+    def extend_then_end(sha: bytes, expires_at_s: int) -> bool:
+        extended = extend(sha, expires_at_s)
         session_end.end_session(token)
-        return moved
+        return extended
 
-    monkeypatch.setattr(mysql_store, "extend", extend_and_be_overtaken)
+    monkeypatch.setattr(mysql_store, "extend", extend_then_end)
     assert session_lookup.find_session(token)
     monkeypatch.setattr(mysql_store, "extend", extend)
     assert session_lookup.find_session(token) is None
 
 
-def test_a_use_that_read_redis_before_the_end_is_told_by_mysql(
+def test_a_use_that_read_redis_before_the_end_is_refused_after_its_check(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = new_session.open_session(7)
@@ -298,19 +298,19 @@ def test_a_use_that_read_redis_before_the_end_is_told_by_mysql(
     let_pass(token, 90)
     read = redis_sessions.read
 
-    def read_and_be_overtaken(sha: bytes) -> Session | None:
+    def read_then_end(sha: bytes) -> Session | None:
         found = read(sha)
         session_end.end_session(token)
         return found
 
-    monkeypatch.setattr(redis_sessions, "read", read_and_be_overtaken)
+    monkeypatch.setattr(redis_sessions, "read", read_then_end)
     assert session_lookup.find_session(token) is None
 
 
-def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
+def test_a_session_that_a_failover_restored_ends_within_a_minute_of_use(
     plaza: World,
 ) -> None:
-    """The replica had the session, but not yet its end."""
+    """Given a replica that had the session, but not its end."""
     token = new_session.open_session(7)
     session_lookup.find_session(token)
     old = redis.execute("GET", session_key(sha_of(token)))
@@ -322,75 +322,75 @@ def test_what_a_redis_that_failed_over_still_shows_ends_within_a_minute_of_use(
     assert session_lookup.find_session(token) is None
 
 
-def test_the_mark_of_an_end_outlives_whatever_was_kept(plaza: World) -> None:
+def test_the_marker_of_an_ended_session_outlives_cached_sessions(plaza: World) -> None:
     token = new_session.open_session(7)
     session_end.end_session(token)
     ttl_s = redis.execute("TTL", session_key(sha_of(token)))
     assert ttl_s > redis_sessions.MAX_TTL_S
     redis.execute("DEL", session_key(sha_of(token)))
-    assert session_lookup.find_session(token) is None, "MySQL has none"
+    assert session_lookup.find_session(token) is None, "MySQL has no session"
 
 
-def test_tokens_that_nobody_has_can_not_fill_redis_for_long(plaza: World) -> None:
+def test_markers_of_invented_tokens_expire_within_a_minute(plaza: World) -> None:
     token = sessions.make_token()
     session_end.end_session(token)
     assert 0 < redis.execute("TTL", session_key(sha_of(token))) <= 60
 
 
-def test_without_redis_an_end_is_asked_for_again_and_then_it_is_one(
+def test_signing_out_without_redis_is_503_and_can_be_repeated(
     plaza: World, redis_server: Server, set_up: Callable[..., None]
 ) -> None:
-    """Redis hangs and comes back with what it had: the worst case for an end."""
+    """Given a Redis that hangs and resumes with its data."""
     set_up(redis_timeout_s=0.2)
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
     redis_server.pause()
     try:
-        refused = ask("DELETE", "/auth/sessions/current", token=token)
+        refused = send("DELETE", "/auth/sessions/current", token=token)
         assert (refused.status, refused.problem) == (503, "unavailable")
-        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503, "as long as"
+        assert send("DELETE", "/auth/sessions/current", token=token).status == 503
     finally:
         redis_server.resume()
         redis.REDIS.breaker.close()
-    # A Redis that hung may have been told all the same, and then the token is unknown now.
-    assert ask("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
-    assert not is_known(token)
+    # Redis may have executed a command while it hung; the token is unknown then.
+    assert send("DELETE", "/auth/sessions/current", token=token).status in (204, 401)
+    assert not is_accepted(token)
 
 
-def test_an_end_that_redis_did_not_hear_of_is_repeated_with_the_same_token(
+def test_a_sign_out_that_redis_missed_is_repeated_with_the_same_token(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
 
     def fail(*_: object) -> None:
-        raise RedisDown("Redis is away (a test says so)")
+        raise RedisDown("Redis is down, simulated by a test")
 
-    with monkeypatch.context() as for_now:
-        for_now.setattr(redis_sessions, "mark_ended", fail)
-        assert ask("DELETE", "/auth/sessions/current", token=token).status == 503
-    assert is_known(token), "Redis still shows it, which is why it has to be repeated"
-    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
-    assert not is_known(token)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_sessions, "mark_ended", fail)
+        assert send("DELETE", "/auth/sessions/current", token=token).status == 503
+    assert is_accepted(token), "Redis has cached it"
+    assert send("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_accepted(token)
 
 
-def test_without_mysql_nothing_has_ended_and_it_can_be_repeated(
+def test_signing_out_without_mysql_ends_nothing_and_can_be_repeated(
     plaza: World, mysql_away: Away
 ) -> None:
     token = signed_in()
-    assert is_known(token)
+    assert is_accepted(token)
     with mysql_away():
         for path in ("/auth/sessions/current", "/auth/sessions"):
-            assert ask("DELETE", path, token=token).status == 503
-        assert is_known(token)
-    assert ask("DELETE", "/auth/sessions/current", token=token).status == 204
-    assert not is_known(token)
+            assert send("DELETE", path, token=token).status == 503
+        assert is_accepted(token)
+    assert send("DELETE", "/auth/sessions/current", token=token).status == 204
+    assert not is_accepted(token)
 
 
 # ---------------------------------------------------------------- ending all of them
 
 
-def test_signed_out_everywhere_is_everywhere_and_nobody_else(plaza: World) -> None:
+def test_signing_out_everywhere_ends_all_sessions_of_the_user_only(plaza: World) -> None:
     tokens, others = new_session.open_sessions([7] * 20), new_session.open_sessions([8, 9])
     for token in [*tokens[:10], *others]:
         session_lookup.find_session(token)
@@ -401,24 +401,24 @@ def test_signed_out_everywhere_is_everywhere_and_nobody_else(plaza: World) -> No
     assert session_lookup.find_session(new_session.open_session(7)), "signing in again works"
 
 
-def test_readers_who_read_before_bring_none_of_them_back(
+def test_a_read_from_before_signing_out_everywhere_restores_no_session(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     token, other = new_session.open_sessions([7, 7])
     read = mysql_store.read
 
-    def read_and_be_overtaken(sha: bytes, max_age_s: int) -> Session | None:
+    def read_then_end(sha: bytes, max_age_s: int) -> Session | None:
         found = read(sha, max_age_s)
         monkeypatch.setattr(mysql_store, "read", read)
         session_end.end_all_sessions(token)
         return found
 
-    monkeypatch.setattr(mysql_store, "read", read_and_be_overtaken)
+    monkeypatch.setattr(mysql_store, "read", read_then_end)
     assert session_lookup.find_session(other)
     assert session_lookup.find_session(other) is None
 
 
-def test_a_token_that_has_ended_ends_nobody_else(plaza: World) -> None:
+def test_an_ended_token_ends_no_other_session(plaza: World) -> None:
     ended, other = new_session.open_sessions([7, 7])
     session_end.end_session(ended)
     with pytest.raises(Unauthenticated):
@@ -426,7 +426,7 @@ def test_a_token_that_has_ended_ends_nobody_else(plaza: World) -> None:
     assert session_lookup.find_session(other)
 
 
-def test_a_token_that_only_redis_still_knows_ends_nobody_else(plaza: World) -> None:
+def test_a_token_that_is_only_cached_ends_no_other_session(plaza: World) -> None:
     ended, other = new_session.open_sessions([7, 7])
     session_lookup.find_session(ended)
     mysql.write("DELETE FROM session WHERE token_sha256 = %s", (sha_of(ended),))
@@ -435,7 +435,7 @@ def test_a_token_that_only_redis_still_knows_ends_nobody_else(plaza: World) -> N
     assert session_lookup.find_session(other)
 
 
-def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
+def test_signing_out_everywhere_without_redis_ends_nothing_until_repeated(
     plaza: World, redis_server: Server, set_up: Callable[..., None]
 ) -> None:
     set_up(redis_timeout_s=0.2)
@@ -447,35 +447,35 @@ def test_when_redis_is_away_all_sessions_stay_until_it_is_repeated(
         session_lookup.find_session(other)
     redis_server.pause()
     try:
-        assert ask("DELETE", "/auth/sessions", token=token).status == 503
+        assert send("DELETE", "/auth/sessions", token=token).status == 503
     finally:
         redis_server.resume()
         redis.REDIS.breaker.close()
-    assert is_known(token), "or nobody could repeat it"
-    assert ask("DELETE", "/auth/sessions", token=token).status == 204
+    assert is_accepted(token), "so that the call can be repeated"
+    assert send("DELETE", "/auth/sessions", token=token).status == 204
     for ended in [token, *others]:
-        assert not is_known(ended)
+        assert not is_accepted(ended)
 
 
-@pytest.mark.parametrize("fails_at", [1, 2], ids=["the others", "their own"])
-def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
+@pytest.mark.parametrize("fails_at", [1, 2], ids=["other sessions", "own session"])
+def test_after_any_failure_of_redis_a_repeat_ends_all_sessions(
     plaza: World, monkeypatch: pytest.MonkeyPatch, fails_at: int
 ) -> None:
     token, other = new_session.open_sessions([7, 7])
-    for known in (token, other):
-        session_lookup.find_session(known)
+    for cached in (token, other):
+        session_lookup.find_session(cached)
     mark_ended, calls = redis_sessions.mark_ended, []
 
     def fail_once(shas: list[bytes], ttl_s: int) -> None:
         calls.append(shas)
         if len(calls) == fails_at:
-            raise RedisDown("Redis is away (a test says so)")
+            raise RedisDown("Redis is down, simulated by a test")
         mark_ended(shas, ttl_s)
 
     monkeypatch.setattr(redis_sessions, "mark_ended", fail_once)
     with pytest.raises(RedisDown):
         session_end.end_all_sessions(token)
-    assert session_lookup.find_session(token), "they can repeat it"
+    assert session_lookup.find_session(token), "the call can be repeated"
     session_end.end_all_sessions(token)
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(other) is None
@@ -485,77 +485,77 @@ def test_wherever_redis_fails_on_the_way_a_repeat_ends_all(
 
 
 @pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
-def test_a_token_works_no_more_after_it_signed_out(plaza: World, path: str) -> None:
+def test_a_token_is_refused_after_signing_out(plaza: World, path: str) -> None:
     token = signed_in()
-    assert is_known(token)
-    done = ask("DELETE", path, token=token)
-    assert (done.status, done.said) == (204, None)
-    assert not is_known(token)
+    assert is_accepted(token)
+    done = send("DELETE", path, token=token)
+    assert (done.status, done.body) == (204, None)
+    assert not is_accepted(token)
     for again in ("/auth/sessions/current", "/auth/sessions"):
-        refused = ask("DELETE", again, token=token)
+        refused = send("DELETE", again, token=token)
         assert (refused.status, refused.problem) == (401, "unauthenticated")
 
 
 @pytest.mark.parametrize("path", ["/auth/sessions/current", "/auth/sessions"])
 @pytest.mark.parametrize("token", [None, "x", "A" * 43], ids=["none", "malformed", "unknown"])
-def test_who_has_no_session_is_told_so(plaza: World, path: str, token: str | None) -> None:
-    refused = ask("DELETE", path, token=token)
+def test_signing_out_without_a_session_is_401(plaza: World, path: str, token: str | None) -> None:
+    refused = send("DELETE", path, token=token)
     assert (refused.status, refused.problem) == (401, "unauthenticated")
 
 
-def test_a_code_does_not_work_again_after_signing_out(plaza: World) -> None:
+def test_a_code_does_not_work_after_signing_out(plaza: World) -> None:
     token = signed_in()
-    ask("DELETE", "/auth/sessions", token=token)
+    send("DELETE", "/auth/sessions", token=token)
     assert sign_in("000000").status == 401
 
 
 # ---------------------------------------------------------------- ended by an operator
 
 
-def test_an_admin_ends_all_sessions_of_a_user_and_of_nobody_else(
+def test_an_admin_ends_all_sessions_of_one_user(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_role(1, "admin")
     admin, other = new_session.open_session(1), new_session.open_session(8)
     tokens = new_session.open_sessions([7] * 20)
-    assert all(is_known(token) for token in [*tokens[:10], other])
+    assert all(is_accepted(token) for token in [*tokens[:10], other])
     done = end_sessions(7, admin)
-    assert (done.status, done.said) == (200, {"ended": 20})
-    assert not any(is_known(token) for token in tokens)
-    assert is_known(other)
+    assert (done.status, done.body) == (200, {"ended": 20})
+    assert not any(is_accepted(token) for token in tokens)
+    assert is_accepted(other)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [line] = [line for line in lines if line["event"] == "sessions_ended"]
     assert (line["user_id"], line["operator_id"], line["ended"]) == (7, 1, 20)
-    assert end_sessions(7, admin).said == {"ended": 0}
-    assert is_known(new_session.open_session(7)), "signing in again works"
+    assert end_sessions(7, admin).body == {"ended": 0}
+    assert is_accepted(new_session.open_session(7)), "signing in again works"
 
 
-def test_a_user_ends_nobody_elses_sessions(plaza: World) -> None:
-    mine, others = new_session.open_session(8), new_session.open_session(7)
-    assert end_sessions(7, mine).problem == "forbidden"
+def test_a_user_can_not_end_sessions_of_another_user(plaza: World) -> None:
+    own, other = new_session.open_session(8), new_session.open_session(7)
+    assert end_sessions(7, own).problem == "forbidden"
     assert end_sessions(7, None).problem == "unauthenticated"
-    assert end_sessions("abc", mine).status == 404
-    assert is_known(others)
+    assert end_sessions("abc", own).status == 404
+    assert is_accepted(other)
 
 
-def test_when_redis_can_not_be_told_no_session_has_ended_and_it_can_be_repeated(
+def test_ending_the_sessions_of_a_user_without_redis_ends_none_and_can_be_repeated(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_role(1, "admin")
     admin, token = new_session.open_sessions([1, 7])
-    assert is_known(token)
+    assert is_accepted(token)
 
     def fail(*_: object) -> None:
-        raise RedisDown("Redis is away (a test says so)")
+        raise RedisDown("Redis is down, simulated by a test")
 
-    with monkeypatch.context() as for_now:
-        for_now.setattr(redis_sessions, "mark_ended", fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_sessions, "mark_ended", fail)
         assert end_sessions(7, admin).status == 503
-    assert is_known(token)
-    assert end_sessions(7, admin).said == {"ended": 1}
-    assert not is_known(token)
+    assert is_accepted(token)
+    assert end_sessions(7, admin).body == {"ended": 1}
+    assert not is_accepted(token)
 
 
 def end_sessions(user_id: int | str, token: str | None) -> Reply:
     path = f"/users/{user_id}/sessions"
-    return ask("DELETE", path, token=token, folder="api/users")
+    return send("DELETE", path, token=token, folder="api/users")

@@ -1,4 +1,4 @@
-"""Signing in through the API, and everything that somebody might try instead."""
+"""Signing in through the API: limits, hostile input, outages and stored secrets."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from local.paths import ROOT
-from plaza.auth import phone_sign_in
-from plaza.auth import session_lookup as auth_finding
+from plaza.auth import phone_sign_in, session_lookup
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
@@ -30,15 +29,15 @@ from tests.support.signing import (
     OTHER,
     PHONE,
     Reply,
-    ask,
-    ask_for_code,
     challenge_of,
-    code_on,
     forget_limits,
     hasher,
-    is_known,
+    is_accepted,
     let_a_minute_pass,
     let_pass,
+    read_code,
+    request_code,
+    send,
     sign_in,
     signed_in,
     wrong,
@@ -54,47 +53,47 @@ def sessions_of(user_id: int) -> int:
 
 
 def key_of_challenge(phone: str = PHONE) -> str:
-    """Where the challenge is that the client of a phone got last."""
+    """Return the key of the newest challenge of a phone."""
     return challenge_key(hash_challenge(challenge_of(phone)))
 
 
-def counted() -> list[str]:
-    """The keys in Redis but those of token buckets, which every request fills."""
+def find_counters() -> list[str]:
+    """Return the keys in Redis except token buckets, which every request writes."""
     return [key for key in find_keys("*") if ":bucket:" not in key]
 
 
-def spend(what: str, who: str, times: int) -> None:
-    """As if a limit had admitted so many attempts just now."""
+def use_up(action: str, subject: str, times: int) -> None:
+    """Count ``times`` attempts against a limit."""
     for _ in range(times):
-        limits.admit(Attempt(what, who), (Window(86_400, 10**6),))
+        limits.admit(Attempt(action, subject), (Window(86_400, 10**6),))
 
 
-# ---------------------------------------------------------------- the way it is meant
+# ---------------------------------------------------------------- sign-in
 
 
-def test_a_code_comes_and_opens_a_session_for_a_user_who_is_made(plaza: World) -> None:
-    asked = ask_for_code()
-    assert asked.status == 202
-    assert asked.said == {"challenge": asked.said["challenge"], "expires_in": 300}
-    assert re.fullmatch("[A-Za-z0-9_-]{43}", asked.said["challenge"])
-    done = sign_in(code_on())
+def test_a_code_opens_a_session_for_a_new_user(plaza: World) -> None:
+    requested = request_code()
+    assert requested.status == 202
+    assert requested.body == {"challenge": requested.body["challenge"], "expires_in": 300}
+    assert re.fullmatch("[A-Za-z0-9_-]{43}", requested.body["challenge"])
+    done = sign_in(read_code())
     assert done.status == 201
-    assert set(done.said) == {"token", "expires_in", "user"}
-    assert done.said["expires_in"] == 30 * 86_400
-    user = done.said["user"]
+    assert set(done.body) == {"token", "expires_in", "user"}
+    assert done.body["expires_in"] == 30 * 86_400
+    user = done.body["user"]
     assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])
     assert user["avatar"] is None
     assert users() == [(int(user["id"]), user["nickname"], "user")]
-    session = auth_finding.find_session(done.said["token"])
+    session = session_lookup.find_session(done.body["token"])
     assert session is not None
     assert (session.user_id, session.role) == (int(user["id"]), "user")
 
 
-def test_the_same_phone_is_the_same_user_however_it_is_written(plaza: World) -> None:
+def test_every_spelling_of_a_phone_is_one_user(plaza: World) -> None:
     ids = []
-    for written in (PHONE, "+86 138-0013-8000", "+86 (138) 00138000"):
-        assert ask_for_code(written).status == 202
-        ids.append(sign_in(code_on(), written).said["user"]["id"])
+    for spelling in (PHONE, "+86 138-0013-8000", "+86 (138) 00138000"):
+        assert request_code(spelling).status == 202
+        ids.append(sign_in(read_code(), spelling).body["user"]["id"])
         let_a_minute_pass()
     assert len(set(ids)) == 1
     assert sessions_of(int(ids[0])) == 3
@@ -102,7 +101,7 @@ def test_the_same_phone_is_the_same_user_however_it_is_written(plaza: World) -> 
 
 def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
     token = signed_in()
-    session = auth_finding.find_session(token)
+    session = session_lookup.find_session(token)
     assert session is not None
     clear_caches()
     assert redis.execute("GET", find_keys("*:existence")[0]) == "live"
@@ -112,111 +111,105 @@ def test_a_new_user_can_be_followed_at_once(plaza: World) -> None:
 # ---------------------------------------------------------------- codes
 
 
-def test_a_code_that_was_used_is_refused(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
+def test_a_used_code_is_refused(plaza: World) -> None:
+    request_code()
+    code = read_code()
     assert sign_in(code).status == 201
     again = sign_in(code)
     assert (again.status, again.problem) == (401, "code-refused")
     assert len(users()) == 1
 
 
-def test_why_a_code_is_refused_is_not_told(plaza: World) -> None:
+def test_refusals_of_codes_do_not_disclose_the_reason(plaza: World) -> None:
     def refused(code: str, phone: str = PHONE) -> tuple[int, Any, Any]:
         reply = sign_in(code, phone)
         forget_limits()
-        return reply.status, reply.said, sorted(reply.headers)
+        return reply.status, reply.body, sorted(reply.headers)
 
     never = refused("123456", OTHER)
-    ask_for_code()
-    assert refused(wrong(code_on())) == never
-    code = code_on()
+    request_code()
+    assert refused(wrong(read_code())) == never
+    code = read_code()
     sign_in(code)
     assert refused(code) == never, "used"
     forget_limits()
-    ask_for_code()
-    for by in range(1, 6):
-        assert refused(wrong(code_on(), by)) == never
-    assert refused(code_on()) == never, "burnt"
-    ask_for_code()
+    request_code()
+    for offset in range(1, 6):
+        assert refused(wrong(read_code(), offset)) == never
+    assert refused(read_code()) == never, "burnt"
+    request_code()
     redis.execute("PEXPIRE", key_of_challenge(), 0)
-    assert refused(code_on()) == never, "expired"
+    assert refused(read_code()) == never, "expired"
     assert never[0] == 401
 
 
-def test_a_code_is_burnt_by_five_wrong_tries_from_anywhere(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
-    for by in range(1, 6):
-        assert sign_in(wrong(code, by), source=f"198.51.100.{by}").status == 401
+def test_five_wrong_tries_from_any_network_burn_a_code(plaza: World) -> None:
+    request_code()
+    code = read_code()
+    for offset in range(1, 6):
+        assert sign_in(wrong(code, offset), source=f"198.51.100.{offset}").status == 401
     assert sign_in(code).status == 401
 
 
-def test_strangers_who_guess_lock_nobody_out(plaza: World) -> None:
-    """Wrong codes under invented challenges, and under challenges of their own for that phone."""
-    ask_for_code()
-    code, own = code_on(), challenge_of()
-    for by in range(1, 30):
-        invented = f"{by:043}"
-        assert sign_in(wrong(code, by), challenge=invented, source=HOME).status == 401
-    for by in range(1, 5):
-        source = f"198.51.100.{by}"
-        assert ask_for_code(source=source).status == 202
+def test_wrong_codes_of_other_clients_do_not_lock_out_the_owner(plaza: World) -> None:
+    """Given wrong codes with invented challenges and with other challenges for the phone."""
+    request_code()
+    code, own = read_code(), challenge_of()
+    for offset in range(1, 30):
+        invented = f"{offset:043}"
+        assert sign_in(wrong(code, offset), challenge=invented, source=HOME).status == 401
+    for offset in range(1, 5):
+        source = f"198.51.100.{offset}"
+        assert request_code(source=source).status == 202
         for _ in range(6):
-            assert sign_in(wrong(code_on()), source=source).status == 401
+            assert sign_in(wrong(read_code()), source=source).status == 401
     assert sign_in(code, challenge=own).status == 201
 
 
-def test_codes_that_strangers_ask_for_do_not_take_the_place_of_mine(plaza: World) -> None:
-    ask_for_code()
-    code, own = code_on(), challenge_of()
-    assert ask_for_code(source="198.51.100.1").status == 202
+def test_a_code_requested_by_another_client_does_not_replace_mine(plaza: World) -> None:
+    request_code()
+    code, own = read_code(), challenge_of()
+    assert request_code(source="198.51.100.1").status == 202
     assert sign_in(code, challenge=own).status == 201
 
 
 def test_a_code_works_only_with_its_own_challenge(plaza: World) -> None:
-    ask_for_code(PHONE)
-    ask_for_code(OTHER, source="198.51.100.1")
-    if code_on(PHONE) != code_on(OTHER):
-        assert sign_in(code_on(PHONE), OTHER).status == 401
-    assert sign_in(code_on(OTHER), OTHER).status == 201
+    request_code(PHONE)
+    request_code(OTHER, source="198.51.100.1")
+    if read_code(PHONE) != read_code(OTHER):
+        assert sign_in(read_code(PHONE), OTHER).status == 401
+    assert sign_in(read_code(OTHER), OTHER).status == 201
 
 
-def outcomes(challenge: str, code: str, people: int, tries: int) -> list[list[str]]:
-    """What ``tries`` sign-ins of each of ``people``, all at the same time, came to."""
+def outcomes(challenge: str, code: str, processes: int, tries: int) -> list[list[str]]:
+    """Return the outcomes of ``tries`` sign-ins in each of several concurrent processes."""
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.sign_in_process",
-        challenge,
-        code,
-        str(tries),
-    ]
-    processes = [
+    module = "tests.support.sign_in_process"
+    command = [sys.executable, "-m", module, challenge, code, str(tries)]
+    started = [
         subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(people)
+        for _ in range(processes)
     ]
     try:
-        for process in processes:
+        for process in started:
             assert process.stdout
             assert process.stdout.readline() == "ready\n"
-        for process in processes:
+        for process in started:
             assert process.stdin
             process.stdin.write("go\n")
             process.stdin.flush()
-        return [process.communicate()[0].split() for process in processes]
+        return [process.communicate()[0].split() for process in started]
     finally:
-        for process in processes:
+        for process in started:
             process.kill()
             process.communicate()
 
 
-def test_of_a_hundred_sign_ins_with_one_code_one_is_a_session(plaza: World) -> None:
-    ask_for_code()
-    found = [outcome for own in outcomes(challenge_of(), code_on(), 5, 20) for outcome in own]
+def test_of_100_concurrent_sign_ins_with_one_code_one_succeeds(plaza: World) -> None:
+    request_code()
+    found = [outcome for own in outcomes(challenge_of(), read_code(), 5, 20) for outcome in own]
     signed = [outcome for outcome in found if outcome.isdigit()]
     assert (len(found), len(signed)) == (100, 1)
     assert set(found) - set(signed) == {"CodeRefused"}
@@ -224,54 +217,54 @@ def test_of_a_hundred_sign_ins_with_one_code_one_is_a_session(plaza: World) -> N
     assert len(users()) == 1
 
 
-def test_first_sign_ins_of_one_phone_at_once_make_one_user(plaza: World) -> None:
+def test_concurrent_first_sign_ins_of_one_phone_create_one_user(plaza: World) -> None:
     found = outcomes(PHONE, "-", 5, 40)
     assert len(set(found[0])) == 40
-    assert all(own == found[0] for own in found), "each phone is the same user to everybody"
+    assert all(own == found[0] for own in found), "each phone is one user in all processes"
     assert len(users()) == 40
     assert mysql.fetch_all("SELECT COUNT(*) FROM user_phone") == [(40,)]
 
 
-# ---------------------------------------------------------------- limits of asking
+# ---------------------------------------------------------------- limits of requests
 
 
 def test_a_phone_gets_one_code_a_minute_from_one_network(plaza: World) -> None:
-    assert ask_for_code().status == 202
-    refused = ask_for_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    assert request_code().status == 202
+    refused = request_code()
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 58 < int(refused.headers["retry-after"]) <= 60
     let_pass(59_000)
-    assert ask_for_code().headers["retry-after"] == "1"
+    assert request_code().headers["retry-after"] == "1"
     let_pass(1_000)
-    assert ask_for_code().status == 202
+    assert request_code().status == 202
 
 
 def test_a_phone_gets_five_codes_an_hour_from_one_network_and_ten_from_all(plaza: World) -> None:
     for number in range(10):
-        assert ask_for_code(source=f"198.51.100.{number // 5}").status == 202
+        assert request_code(source=f"198.51.100.{number // 5}").status == 202
         let_a_minute_pass()
         if number == 4:
-            assert ask_for_code(source="198.51.100.0").status == 429
-    refused = ask_for_code(source="198.51.100.9")
+            assert request_code(source="198.51.100.0").status == 429
+    refused = request_code(source="198.51.100.9")
     assert refused.status == 429
     assert 2_990 < int(refused.headers["retry-after"]) <= 3_000
     let_pass(3_000_000)
-    assert ask_for_code(source="198.51.100.9").status == 202
+    assert request_code(source="198.51.100.9").status == 202
 
 
-def test_a_phone_gets_twenty_codes_a_day_from_strangers(plaza: World) -> None:
-    spend("codes-to", hasher().hash_phone(PHONE), 20)
+def test_a_phone_gets_20_codes_a_day_from_new_networks(plaza: World) -> None:
+    use_up("codes-to", hasher().hash_phone(PHONE), 20)
     let_pass(2 * 3_600_000)
-    refused = ask_for_code()
-    assert (refused.status, refused.problem) == (429, "too-many")
+    refused = request_code()
+    assert (refused.status, refused.problem) == (429, "too-many-requests")
     assert 21 * 3_600 < int(refused.headers["retry-after"]) <= 22 * 3_600
 
 
-def test_fifty_people_of_one_address_sign_in(plaza: World) -> None:
+def test_fifty_users_of_one_address_sign_in(plaza: World) -> None:
     for number in range(50):
         phone = f"+86138001380{number:02}"
-        assert ask_for_code(phone).status == 202
-        assert sign_in(code_on(phone), phone).status == 201
+        assert request_code(phone).status == 202
+        assert sign_in(read_code(phone), phone).status == 201
     assert len(users()) == 50
 
 
@@ -282,22 +275,22 @@ def test_fifty_people_of_one_address_sign_in(plaza: World) -> None:
         ("2001:db8:1::1", "2001:db8:1:ffff::1", "2001:db8:2::1"),
     ],
 )
-def test_a_shared_address_is_limited_by_the_hour_whatever_the_phones(
+def test_an_address_is_limited_per_hour_across_phones(
     plaza: World, set_up: Callable[..., None], here: str, there: str, elsewhere: str
 ) -> None:
     set_up(max_codes_per_network_per_hour=3)
     phones = [f"+8613800138{number:03}" for number in range(6)]
-    assert [ask_for_code(phone, source=here).status for phone in phones[:4]] == [202] * 3 + [429]
-    assert ask_for_code(phones[4], source=there).status == 429
-    assert ask_for_code(phones[5], source=elsewhere).status == 202
+    assert [request_code(phone, source=here).status for phone in phones[:4]] == [202] * 3 + [429]
+    assert request_code(phones[4], source=there).status == 429
+    assert request_code(phones[5], source=elsewhere).status == 202
 
 
-def test_the_budget_of_the_deployment_is_kept_and_its_end_is_counted(
+def test_the_code_budget_of_the_deployment_is_enforced_and_reported(
     plaza: World, set_up: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     set_up(max_codes_per_hour=3)
     sent = [
-        ask_for_code(f"+8613800138{number:03}", source=f"198.51.100.{number}")
+        request_code(f"+8613800138{number:03}", source=f"198.51.100.{number}")
         for number in range(5)
     ]
     assert [reply.status for reply in sent] == [202] * 3 + [503] * 2
@@ -306,42 +299,46 @@ def test_the_budget_of_the_deployment_is_kept_and_its_end_is_counted(
     assert [line["what"] for line in lines if line.get("code_budget_refusals")] == ["new"] * 2
 
 
-def test_whoever_signed_in_here_before_is_not_held_up_by_strangers(
+def test_a_phone_that_signed_in_from_its_network_has_separate_limits(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
-    """Strangers spend the limits of the phone, of the shared address and of the deployment."""
+    """Given exhausted limits of the phone, of the address and of the deployment."""
     set_up(max_codes_per_hour=5, max_codes_per_network_per_hour=5)
     signed_in()
-    spend("codes-to", hasher().hash_phone(PHONE), 20)
-    spend("codes-from", hasher().hash_network(HOME), 5)
-    spend("codes", "new", 5)
-    assert ask_for_code(OTHER).status == 429
-    assert ask_for_code(source="198.51.100.1").status == 429, "somewhere else it is a stranger"
-    assert ask_for_code().status == 202
-    assert sign_in(code_on()).status == 201
+    use_up("codes-to", hasher().hash_phone(PHONE), 20)
+    use_up("codes-from", hasher().hash_network(HOME), 5)
+    use_up("codes", "new", 5)
+    assert request_code(OTHER).status == 429
+    assert request_code(source="198.51.100.1").status == 429, (
+        "another network has the common limits"
+    )
+    assert request_code().status == 202
+    assert sign_in(read_code()).status == 201
 
 
-def test_what_is_refused_counts_nowhere(plaza: World, set_up: Callable[..., None]) -> None:
+def test_a_refused_request_counts_against_no_limit(
+    plaza: World, set_up: Callable[..., None]
+) -> None:
     set_up(max_codes_per_hour=1)
-    assert ask_for_code(OTHER, source="198.51.100.1").status == 202
-    assert ask_for_code(PHONE).status == 503, "the budget is spent"
+    assert request_code(OTHER, source="198.51.100.1").status == 202
+    assert request_code(PHONE).status == 503, "the budget is exhausted"
     let_pass(3_600_000)
-    assert ask_for_code(PHONE).status == 202
+    assert request_code(PHONE).status == 202
     set_up(max_codes_per_network_per_hour=1)
-    assert ask_for_code(OTHER).status == 429, "the network has to wait"
+    assert request_code(OTHER).status == 429, "the network has to wait"
     set_up(max_codes_per_network_per_hour=2, max_codes_per_hour=2)
-    assert ask_for_code(OTHER).status == 202
+    assert request_code(OTHER).status == 202
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "x-real-ip", "client-ip"])
-def test_a_header_makes_nobody_somebody_else(
+def test_forwarding_headers_do_not_change_the_network(
     plaza: World, set_up: Callable[..., None], name: str
 ) -> None:
     set_up(max_codes_per_network_per_hour=1)
-    assert ask_for_code(PHONE).status == 202
+    assert request_code(PHONE).status == 202
     for number in range(3):
         faked = {name: f"198.51.100.{number}"}
-        assert ask_for_code(OTHER, headers=faked).status == 429
+        assert request_code(OTHER, headers=faked).status == 429
 
 
 @pytest.mark.parametrize(
@@ -354,7 +351,7 @@ def test_a_header_makes_nobody_somebody_else(
         ("US", "mobile,fixed_line_or_mobile", "+18765550123", 400),
     ],
 )
-def test_codes_go_to_the_countries_and_types_of_the_deployment(
+def test_codes_are_sent_only_to_the_configured_countries_and_types(
     plaza: World,
     set_up: Callable[..., None],
     countries: str,
@@ -363,47 +360,45 @@ def test_codes_go_to_the_countries_and_types_of_the_deployment(
     status: int,
 ) -> None:
     set_up(sms_countries=countries, sms_number_types=types)
-    reply = ask_for_code(phone)
+    reply = request_code(phone)
     assert reply.status == status
     if status == 400:
-        assert reply.said["errors" if "errors" in reply.said else "detail"].startswith("phone")
-        assert counted() == []
+        assert reply.body["errors" if "errors" in reply.body else "detail"].startswith("phone")
+        assert find_counters() == []
 
 
-def test_a_code_that_came_before_still_works_after_a_refusal(plaza: World) -> None:
-    ask_for_code()
-    code = code_on()
-    assert ask_for_code().status == 429
+def test_an_earlier_code_works_after_a_refused_request(plaza: World) -> None:
+    request_code()
+    code = read_code()
+    assert request_code().status == 429
     assert sign_in(code).status == 201
 
 
-# ---------------------------------------------------------------- who has a user is not told
+# ---------------------------------------------------------------- what responses disclose
 
 
-def test_a_known_phone_is_answered_as_an_unknown_one(plaza: World) -> None:
+def test_responses_do_not_disclose_whether_a_phone_has_a_user(plaza: World) -> None:
     signed_in(PHONE)
     forget_limits()
-    known, unknown = ask_for_code(PHONE), ask_for_code(OTHER, source="198.51.100.1")
-    assert (known.status, set(known.said), known.headers) == (
-        unknown.status,
-        set(unknown.said),
-        unknown.headers,
-    )
-    codes = wrong(code_on(PHONE)), wrong(code_on(OTHER))
+    existing, missing = request_code(PHONE), request_code(OTHER, source="198.51.100.1")
+    assert existing.status == missing.status
+    assert set(existing.body) == set(missing.body)
+    assert existing.headers == missing.headers
+    codes = wrong(read_code(PHONE)), wrong(read_code(OTHER))
     replies = sign_in(codes[0], PHONE), sign_in(codes[1], OTHER)
     assert replies[0] == replies[1]
 
 
-def test_before_the_code_is_right_mysql_is_not_asked(
+def test_mysql_is_not_used_before_a_code_is_right(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def asked(*_: object) -> Any:
-        raise AssertionError("MySQL was asked")
+    def refuse(*_: object) -> Any:
+        raise AssertionError("a statement before the code was right")
 
     for name in ("fetch_all", "write", "run_in_transaction"):
-        monkeypatch.setattr(mysql, name, asked)
-    assert ask_for_code().status == 202
-    assert sign_in(wrong(code_on())).status == 401
+        monkeypatch.setattr(mysql, name, refuse)
+    assert request_code().status == 202
+    assert sign_in(wrong(read_code())).status == 401
 
 
 # ---------------------------------------------------------------- hostile input
@@ -421,16 +416,16 @@ _BAD_CODES = [
 
 
 def assert_bad(reply: Reply, field: str, value: object = None) -> None:
-    assert (reply.status, reply.problem) == (400, "bad-input")
+    assert (reply.status, reply.problem) == (400, "invalid-request")
     if "\ud800" in str(value):
-        field = "body"  # it is no Unicode at all
-    assert field in json.dumps(reply.said.get("errors") or reply.said["detail"])
+        field = "body"  # the body is not valid Unicode
+    assert field in json.dumps(reply.body.get("errors") or reply.body["detail"])
 
 
 @pytest.mark.parametrize("phone", _BAD_PHONES, ids=lambda value: f"{value!a:.30}")
-def test_what_is_no_phone_is_a_400_that_names_it(plaza: World, phone: object) -> None:
-    assert_bad(ask_for_code(phone), "phone", phone)
-    assert counted() == [], "and counts nowhere"
+def test_an_invalid_phone_is_400_and_names_the_field(plaza: World, phone: object) -> None:
+    assert_bad(request_code(phone), "phone", phone)
+    assert find_counters() == [], "it counts against no limit"
 
 
 _BAD_CHALLENGES = [
@@ -441,20 +436,20 @@ _BAD_CHALLENGES = [
 
 
 @pytest.mark.parametrize("challenge", _BAD_CHALLENGES, ids=lambda value: f"{value!a:.30}")
-def test_what_is_no_challenge_is_a_400_that_names_it(plaza: World, challenge: object) -> None:
+def test_an_invalid_challenge_is_400_and_names_the_field(plaza: World, challenge: object) -> None:
     body = {"challenge": challenge, "code": "123456"}
-    assert_bad(ask("POST", "/auth/sessions", body), "challenge", challenge)
-    assert counted() == []
+    assert_bad(send("POST", "/auth/sessions", body), "challenge", challenge)
+    assert find_counters() == []
 
 
 @pytest.mark.parametrize("code", _BAD_CODES, ids=lambda value: f"{value!a:.30}")
-def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
+def test_an_invalid_code_is_400_names_the_field_and_costs_no_try(
     plaza: World, code: object
 ) -> None:
-    ask_for_code()
+    request_code()
     for _ in range(6):
         assert_bad(sign_in(code), "code", code)
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
 
 
 @pytest.mark.parametrize(
@@ -477,154 +472,153 @@ def test_what_is_no_code_is_a_400_that_names_it_and_costs_no_try(
     ids=lambda value: f"{value!a:.40}",
 )
 @pytest.mark.parametrize("path", ["/auth/codes", "/auth/sessions"])
-def test_a_bad_body_is_a_400(plaza: World, path: str, body: object, field: str) -> None:
-    reply = ask("POST", path, body)
-    assert (reply.status, reply.problem) == (400, "bad-input")
-    assert counted() == []
+def test_an_invalid_body_is_400(plaza: World, path: str, body: object, field: str) -> None:
+    reply = send("POST", path, body)
+    assert (reply.status, reply.problem) == (400, "invalid-request")
+    assert find_counters() == []
     assert users() == []
 
 
-def test_nobody_makes_themselves_an_admin(plaza: World) -> None:
-    ask_for_code()
-    body = {"challenge": challenge_of(), "code": code_on(), "role": "admin"}
-    assert_bad(ask("POST", "/auth/sessions", body), "role")
-    assert sign_in(code_on()).status == 201
+def test_a_role_in_a_sign_in_is_rejected(plaza: World) -> None:
+    request_code()
+    body = {"challenge": challenge_of(), "code": read_code(), "role": "admin"}
+    assert_bad(send("POST", "/auth/sessions", body), "role")
+    assert sign_in(read_code()).status == 201
     assert [role for _, _, role in users()] == ["user"]
 
 
-# ---------------------------------------------------------------- parts that are away
+# ---------------------------------------------------------------- servers are unavailable
 
 
-def test_without_redis_nobody_signs_in_and_it_is_no_open_gate(
-    plaza: World, redis_away: Away
-) -> None:
-    ask_for_code()
-    code = code_on()
+def test_without_redis_sign_in_is_503(plaza: World, redis_away: Away) -> None:
+    request_code()
+    code = read_code()
     with redis_away():
-        for reply in (ask_for_code(OTHER), sign_in(code), sign_in(wrong(code))):
+        for reply in (request_code(OTHER), sign_in(code), sign_in(wrong(code))):
             assert (reply.status, reply.problem) == (503, "unavailable")
             assert int(reply.headers["retry-after"]) > 0
         assert users() == []
-    assert sign_in(code).status == 401, "that Redis lost its data"
-    assert ask_for_code().status == 202
+    assert sign_in(code).status == 401, "Redis lost the challenge"
+    assert request_code().status == 202
 
 
-def test_without_mysql_a_code_comes_and_still_works_when_it_is_back(
+def test_a_code_requested_without_mysql_works_after_the_outage(
     plaza: World, mysql_away: Away
 ) -> None:
     with mysql_away():
-        assert ask_for_code().status == 202
-        assert sign_in(wrong(code_on())).status == 401
+        assert request_code().status == 202
+        assert sign_in(wrong(read_code())).status == 401
         for _ in range(2):
-            refused = sign_in(code_on())
+            refused = sign_in(read_code())
             assert (refused.status, refused.problem) == (503, "unavailable")
         assert redis.client().hget(key_of_challenge(), "wrong_tries") == "1"
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 
 
-def test_a_code_works_still_when_the_session_could_not_be_opened(
+def test_a_code_works_again_after_opening_the_session_failed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask_for_code()
+    request_code()
     monkeypatch.setattr(phone_sign_in, "open_session", _fail)
-    assert sign_in(code_on()).status == 503
+    assert sign_in(read_code()).status == 503
     assert len(users()) == 1
     monkeypatch.undo()
     monkeypatch.setattr("plaza.infra.secrets.read", lambda secret_id: f"the secret {secret_id}")
-    assert sign_in(code_on()).status == 201
+    assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 
 
 def _fail(*_: object) -> str:
-    raise mysql.MysqlDown("MySQL is away (a test says so)")
+    raise mysql.MysqlDown("MySQL is down, simulated by a test")
 
 
-def test_a_text_that_can_not_be_sent_is_a_503_and_counts(
+def test_a_text_that_can_not_be_sent_is_503_and_counts(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
-        raise SmsDown("The code could not be sent", retry_after_s=60)
+        raise SmsDown("SNS is down, simulated by a test", retry_after_s=60)
 
     monkeypatch.setattr(EchoSender, "send", fail)
-    refused = ask_for_code()
+    refused = request_code()
     assert (refused.status, refused.headers["retry-after"]) == (503, "60")
-    assert ask_for_code().status == 429, "it may have been sent"
+    assert request_code().status == 429, "it may have been sent"
 
 
-# ---------------------------------------------------------------- what is left behind
+# ---------------------------------------------------------------- stored secrets
 
 
 @pytest.fixture
 def codes_sent(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The codes that were sent; Redis keeps no echo of them here."""
+    """Collect the codes that are sent, without an echo in Redis."""
     found: list[str] = []
 
-    def remember(_: EchoSender, phone: str, text: str) -> None:
+    def collect(_: EchoSender, phone: str, text: str) -> None:
         found.extend(re.findall("[0-9]{6}", text))
 
-    monkeypatch.setattr(EchoSender, "send", remember)
+    monkeypatch.setattr(EchoSender, "send", collect)
     return found
 
 
 def in_redis() -> str:
-    """Every key and value of Redis, as text."""
+    """Return every key and value in Redis as text."""
     client, found = redis.client(), []
     for key in find_keys():
-        read = {
-            "none": lambda k: None,  # a bucket that is full again is gone
+        read_by_type = {
+            "none": lambda k: None,  # a full bucket has expired
             "string": client.get,
             "hash": client.hgetall,
             "zset": lambda k: client.zrange(k, 0, -1, withscores=True),
-        }[client.type(key)]
+        }
+        read = read_by_type[client.type(key)]
         found.append(f"{key} {read(key)}")
     return "\n".join(found)
 
 
-def in_mysql(*but: str) -> str:
-    """Every row of MySQL, except of the tables ``but``, as text."""
-    tables = [name for (name,) in mysql.fetch_all("SHOW TABLES") if name not in but]
+def in_mysql(*excluded: str) -> str:
+    """Return every row in MySQL as text, without the tables ``excluded``."""
+    tables = [name for (name,) in mysql.fetch_all("SHOW TABLES") if name not in excluded]
     return repr([mysql.fetch_all(f"SELECT * FROM {table}") for table in tables])
 
 
-def test_phones_codes_and_tokens_are_nowhere_to_be_read(
+def test_phones_codes_and_tokens_are_stored_nowhere_in_plain_text(
     codes_sent: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask_for_code()
+    request_code()
     challenge = challenge_of()
     sign_in(wrong(codes_sent[0]))
-    left = [in_redis(), in_mysql("user_phone")]
+    stored = [in_redis(), in_mysql("user_phone")]
     done = sign_in(codes_sent[0])
-    is_known(done.said["token"])
-    left += [in_redis(), in_mysql("user_phone")]
+    is_accepted(done.body["token"])
+    stored += [in_redis(), in_mysql("user_phone")]
     let_a_minute_pass()
-    ask_for_code()
-    left += [in_redis()]
+    request_code()
+    stored += [in_redis()]
     sign_in(codes_sent[-1])
-    ask("DELETE", "/auth/sessions/current", token=done.said["token"])
-    left += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
+    send("DELETE", "/auth/sessions/current", token=done.body["token"])
+    stored += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
     assert len(codes_sent) == 2
-    encrypted = [PHONE, PHONE[1:], HOME, done.said["token"], challenge, challenge_of()]
-    for text in left:
+    secrets = [PHONE, PHONE[1:], HOME, done.body["token"], challenge, challenge_of()]
+    for text in stored:
         assert text
-        for secret in encrypted:
+        for secret in secrets:
             assert secret not in text
         for code in codes_sent:
             assert not re.search(rf"(?<![0-9]){code}(?![0-9])", text)
     assert mysql.fetch_all("SELECT phone FROM user_phone") == [(PHONE,)]
 
 
-def test_logs_hold_no_phone_code_or_token_whatever_fails(
+def test_logs_contain_no_phone_code_or_token_after_any_error(
     plaza: World, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ask_for_code()
-    code, token = code_on(), signed_in(OTHER, source="198.51.100.7")
+    request_code()
+    code, token = read_code(), signed_in(OTHER, source="198.51.100.7")
 
-    def clash(*_: object) -> Any:
+    def insert_twice(*_: object) -> Any:
         mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
         mysql.write("INSERT INTO user_phone (phone, user_id) VALUES (%s, 1)", (PHONE,))
 
-    monkeypatch.setattr(phone_sign_in, "sign_up", clash)
+    monkeypatch.setattr(phone_sign_in, "sign_up", insert_twice)
     assert sign_in(code).status == 500
     monkeypatch.setattr(
         phone_sign_in, "sign_up", lambda phone: mysql.fetch_all("SELECT '%s' FROM", (phone,))
@@ -634,10 +628,10 @@ def test_logs_hold_no_phone_code_or_token_whatever_fails(
         phone_sign_in, "sign_up", lambda phone: mysql.write("SET time_zone = %s", (phone,))
     )
     assert sign_in(code).status == 500
-    ask_for_code(PHONE + "x")
+    request_code(PHONE + "x")
     sign_in(code + "x")
-    ask("DELETE", "/auth/sessions/current", token=token + "x")
-    ask("DELETE", "/auth/sessions", token=token)
+    send("DELETE", "/auth/sessions/current", token=token + "x")
+    send("DELETE", "/auth/sessions", token=token)
     logged = capsys.readouterr().out
     assert "IntegrityError" in logged
     assert "ProgrammingError" in logged
@@ -645,10 +639,10 @@ def test_logs_hold_no_phone_code_or_token_whatever_fails(
         assert secret not in logged
 
 
-def test_a_seal_with_another_secret_opens_nothing(
+def test_a_code_does_not_work_after_the_secret_changed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask_for_code()
-    code = code_on()
+    request_code()
+    code = read_code()
     monkeypatch.setattr("plaza.infra.secrets.read", lambda _: "rotated")
     assert sign_in(code).status == 401

@@ -1,4 +1,4 @@
-"""Check-ins: once a day by one's own clock, a streak that is right, nothing accepted is lost."""
+"""Check-ins on real servers: one a day in the user's time zone, exact streaks, nothing lost."""
 
 from __future__ import annotations
 
@@ -11,14 +11,7 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.checkins import (
-    CheckInEvent,
-    daily_checkin,
-    mysql_store,
-    persist,
-    redis_store,
-    sweep,
-)
+from plaza.checkins import CheckInEvent, daily_checkin, mysql_store, persist, redis_store, sweep
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
@@ -40,7 +33,7 @@ KEYS = CheckInKeys(ADA)
 
 
 class Clock:
-    """What time it is for everybody here."""
+    """A clock that tests set."""
 
     def __init__(self, text: str) -> None:
         self.set(text)
@@ -48,12 +41,12 @@ class Clock:
     def set(self, text: str) -> None:
         self.now_s = datetime.fromisoformat(f"{text}+00:00").timestamp()
 
-    def go_on(self, **time: float) -> None:
+    def advance(self, **time: float) -> None:
         self.now_s += timedelta(**time).total_seconds()
 
     def replace(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Replace the clock of who checks in and who moves. The sweep keeps the real one: it
-        compares its time with that of Redis."""
+        """Replace the clock of check-ins and profiles. The sweep keeps the real clock, because it
+        compares times with Redis."""
         fake = SimpleNamespace(now_us=lambda: int(self.now_s * 1e6), now_s=lambda: self.now_s)
         for module in (daily_checkin, profiles):
             monkeypatch.setattr(module, "clock", fake)
@@ -61,7 +54,7 @@ class Clock:
 
 @pytest.fixture
 def clock(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """It is noon, and Ada is there."""
+    """Set the clock to noon UTC of 21 November 2026, and add users 7 and 8."""
     clock = Clock("2026-11-21T12:00:00")
     clock.replace(monkeypatch)
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'Ada'), (8, 'Bo')")
@@ -78,7 +71,7 @@ def rows(user_id: int = ADA) -> list[str]:
 
 
 def insert(*days: str) -> None:
-    """As if they had checked in then, long ago."""
+    """Store check-ins of Ada in MySQL."""
     values = ", ".join(f"(7, '{day}', 1)" for day in days)
     mysql.write(f"INSERT INTO checkin (user_id, day, version) VALUES {values}")
 
@@ -88,13 +81,13 @@ def insert_run(last: str, length: int) -> None:
     insert(*[str(end - timedelta(days=i)) for i in range(length)])
 
 
-def come() -> tuple[str, int | None]:
-    """Check in; (the day it counted for, the streak)."""
+def check_in() -> tuple[str, int | None]:
+    """Check Ada in; return (the day, the streak)."""
     month = daily_checkin.check_in(ADA)
     return str(month.today), month.streak
 
 
-def look(month: str = "2026-11") -> Month:
+def read_month(month: str = "2026-11") -> Month:
     return daily_checkin.read_month(ADA, date.fromisoformat(f"{month}-01"))
 
 
@@ -106,7 +99,7 @@ def outbox() -> dict[str, str]:
 # ---------------------------------------------------------------- checking in
 
 
-def test_a_check_in_is_seen_at_once_and_saved_later(clock: Clock, plaza: World) -> None:
+def test_a_check_in_is_readable_at_once_and_stored_later(clock: Clock, plaza: World) -> None:
     month = daily_checkin.check_in(ADA)
     assert (month.days, month.streak, month.exact) == ([21], 1, True)
     assert rows() == []
@@ -114,37 +107,37 @@ def test_a_check_in_is_seen_at_once_and_saved_later(clock: Clock, plaza: World) 
     plaza.queues.drain()
     assert rows() == ["2026-11-21"]
     assert outbox() == {}
-    assert look() == Month(date(2026, 11, 21), date(2026, 11, 1), [21], 1, exact=True)
+    assert read_month() == Month(date(2026, 11, 21), date(2026, 11, 1), [21], 1, exact=True)
 
 
-def test_a_second_one_on_the_same_day_changes_nothing(clock: Clock, plaza: World) -> None:
-    assert come() == come() == ("2026-11-21", 1)
-    clock.go_on(hours=11)
-    assert come() == ("2026-11-21", 1)
-    assert len(set(plaza.queues.messages[CHECKINS])) == 1, "the same, until MySQL has it"
+def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: World) -> None:
+    assert check_in() == check_in() == ("2026-11-21", 1)
+    clock.advance(hours=11)
+    assert check_in() == ("2026-11-21", 1)
+    assert len(set(plaza.queues.messages[CHECKINS])) == 1, "one event until MySQL has stored it"
     plaza.queues.drain()
-    assert come() == ("2026-11-21", 1)
+    assert check_in() == ("2026-11-21", 1)
     assert plaza.queues.messages[CHECKINS] == []
     assert rows() == ["2026-11-21"]
 
 
-def test_of_many_at_once_one_counts(clock: Clock) -> None:
-    look()  # brings the month into Redis
+def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
+    read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
     args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
-    barrier, answers = threading.Barrier(16, timeout=60), []
+    barrier, replies = threading.Barrier(16, timeout=60), []
 
-    def try_it() -> None:
+    def check_in_repeatedly() -> None:
         with own_client() as own:
             barrier.wait()
-            answers.extend([own.eval(CHECK_IN.source, 4, *keys, *args)[0] for _ in range(10)])
+            replies.extend([own.eval(CHECK_IN.source, 4, *keys, *args)[0] for _ in range(10)])
 
-    threads = [threading.Thread(target=try_it) for _ in range(16)]
+    threads = [threading.Thread(target=check_in_repeatedly) for _ in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (answers.count("CHANGED"), answers.count("UNCHANGED")) == (1, 159)
+    assert (replies.count("CHANGED"), replies.count("UNCHANGED")) == (1, 159)
 
 
 @pytest.mark.parametrize(
@@ -157,146 +150,146 @@ def test_of_many_at_once_one_counts(clock: Clock) -> None:
         ("2028-02-28", "2028-02", list(range(1, 30))),  # of a leap year
     ],
 )
-@pytest.mark.parametrize("warm", [True, False], ids=["warm", "cold"])
-def test_a_streak_goes_on_over_the_ends_of_months_and_years(
-    clock: Clock, last: str, month: str, days: list[int], warm: bool
+@pytest.mark.parametrize("hydrated", [True, False], ids=["hydrated", "not hydrated"])
+def test_a_streak_continues_across_months_and_years(
+    clock: Clock, last: str, month: str, days: list[int], hydrated: bool
 ) -> None:
     insert_run(last, 400)
-    if warm:
-        look(last[:7])
+    if hydrated:
+        read_month(last[:7])
     clock.set(f"{date.fromisoformat(last) + timedelta(days=1)}T12:00:00")
-    assert come()[1] == 401
-    seen = look(month)
-    assert (seen.days, seen.streak) == (days, 401)
+    assert check_in()[1] == 401
+    found = read_month(month)
+    assert (found.days, found.streak) == (days, 401)
 
 
-def test_day_after_day_the_streak_grows_and_a_day_left_out_ends_it(clock: Clock) -> None:
+def test_a_streak_grows_daily_and_a_missed_day_ends_it(clock: Clock) -> None:
     clock.set("2026-12-29T12:00:00")
     for streak in range(1, 71):
-        assert come()[1] == streak
-        clock.go_on(days=1)
-    assert look("2027-03").streak == 70, "today is not over yet"
-    clock.go_on(days=1)
-    assert look("2027-03").streak == 0
-    assert come()[1] == 1
-    assert look("2027-01").days == list(range(1, 32))
-    assert look("2027-02").days == list(range(1, 29))
+        assert check_in()[1] == streak
+        clock.advance(days=1)
+    assert read_month("2027-03").streak == 70, "today is not over"
+    clock.advance(days=1)
+    assert read_month("2027-03").streak == 0
+    assert check_in()[1] == 1
+    assert read_month("2027-01").days == list(range(1, 32))
+    assert read_month("2027-02").days == list(range(1, 29))
 
 
-def test_a_month_is_read_by_whoever_it_is_of(clock: Clock) -> None:
+def test_a_month_is_read_for_its_user_only(clock: Clock) -> None:
     insert("2026-10-01", "2026-10-31", "2026-11-01", "2026-11-30")
-    for _ in ("cold", "warm"):
-        assert look("2026-10").days == [1, 31]
-        assert look("2026-11").days == [1, 30]
-        assert look("2026-09").days == []
+    for _ in ("from MySQL", "from Redis"):
+        assert read_month("2026-10").days == [1, 31]
+        assert read_month("2026-11").days == [1, 30]
+        assert read_month("2026-09").days == []
     assert daily_checkin.read_month(8, date(2026, 11, 1)).days == []
 
 
 @pytest.mark.parametrize("month", ["1000-01", "2024-12", "2027-01", "9999-12"])
-def test_months_that_nobody_can_have_make_no_keys(clock: Clock, month: str) -> None:
+def test_reading_a_month_without_possible_days_creates_no_keys(clock: Clock, month: str) -> None:
     insert_run("2026-11-21", 5)
-    seen = look(month)
-    assert (seen.days, seen.streak) == ([], 5)
+    found = read_month(month)
+    assert (found.days, found.streak) == ([], 5)
     months = {k.rpartition(":")[2] for k in find_keys(f"{KEYS.head}:*")}
     assert months <= {"2026-11", "lease"}
 
 
-# ---------------------------------------------------------------- which day it is
+# ---------------------------------------------------------------- time zones
 
 
-def test_the_zone_in_the_profile_says_which_day_it_is(clock: Clock) -> None:
+def test_the_day_is_the_date_in_the_time_zone_of_the_profile(clock: Clock) -> None:
     clock.set("2026-11-20T16:30:00")
     move_to("Asia/Shanghai")
-    assert come() == ("2026-11-21", 1)
+    assert check_in() == ("2026-11-21", 1)
     assert str(daily_checkin.check_in(8).today) == "2026-11-20"
 
 
-def test_the_zone_is_shown_to_oneself_and_changed_by_oneself(clock: Clock) -> None:
+def test_users_read_and_change_only_their_own_time_zone(clock: Clock) -> None:
     assert ask("users.get_me", "api/users")[1]["time_zone"] == "UTC"
-    asked = event("users.change_me") | {"body": '{"time_zone": "Europe/Berlin"}'}
-    assert '"time_zone":"Europe/Berlin"' in handler("api/users")(asked, None)["body"]
-    for _ in ("warm", "cold"):
+    request = event("users.change_me") | {"body": '{"time_zone": "Europe/Berlin"}'}
+    assert '"time_zone":"Europe/Berlin"' in handler("api/users")(request, None)["body"]
+    for _ in ("from Redis", "from MySQL"):
         assert ask("users.get_me", "api/users")[1]["time_zone"] == "Europe/Berlin"
         redis.execute("FLUSHALL")
     assert "time_zone" not in ask("users.get_user_without_session", "api/users")[1]
     for bad in ("Mars/Base", "", "../UTC"):
-        asked = event("users.change_me") | {"body": f'{{"time_zone": "{bad}"}}'}
-        assert handler("api/users")(asked, None)["statusCode"] == 400
+        request = event("users.change_me") | {"body": f'{{"time_zone": "{bad}"}}'}
+        assert handler("api/users")(request, None)["statusCode"] == 400
 
 
-def test_through_both_changes_of_the_clock_each_day_counts_once(clock: Clock) -> None:
+def test_across_daylight_saving_changes_each_day_counts_once(clock: Clock) -> None:
     clock.set("2026-01-01T12:00:00")
     move_to("Europe/Berlin")
-    for last_night in ("2026-03-29", "2026-10-25"):
-        begin = date.fromisoformat(last_night) - timedelta(days=2)
+    for change in ("2026-03-29", "2026-10-25"):
+        begin = date.fromisoformat(change) - timedelta(days=2)
         clock.set(f"{begin}T12:00:00")
         days = set()
         for _ in range(5 * 24):  # every hour of five days
-            days.add(come()[0])
-            clock.go_on(hours=1)
+            days.add(check_in()[0])
+            clock.advance(hours=1)
         expected = {str(begin + timedelta(days=i)) for i in range(5)}
         assert expected <= days <= expected | {str(begin + timedelta(days=5))}
-        assert come()[1] == len(days)
+        assert check_in()[1] == len(days)
 
 
-def test_who_says_to_be_further_west_gets_no_missed_day_back(clock: Clock) -> None:
-    """The streak broke at midnight in Berlin; in Honolulu it is yesterday still."""
+def test_a_move_to_the_west_restores_no_missed_day(clock: Clock) -> None:
+    """Given a streak that ended at midnight in Berlin, while Honolulu has the day before."""
     move_to("Europe/Berlin")
     insert_run("2026-11-19", 10)
     clock.set("2026-11-21T05:00:00")
     move_to("Pacific/Honolulu")
-    assert come() == ("2026-11-21", 1)
-    assert look().days == [*range(10, 20), 21]
+    assert check_in() == ("2026-11-21", 1)
+    assert read_month().days == [*range(10, 20), 21]
 
 
-def test_who_says_to_be_further_east_gets_no_day_that_is_nowhere_yet(clock: Clock) -> None:
+def test_a_move_to_the_east_gains_no_day_that_has_not_begun_anywhere(clock: Clock) -> None:
     clock.set("2026-11-21T11:00:00")
     days = []
     for zone in ("Etc/GMT+12", "UTC", "Pacific/Kiritimati", "Etc/GMT+12", "Pacific/Kiritimati"):
         move_to(zone)
-        days.append(come()[0])
-    # On Earth it is the 20th, the 21st and the 22nd now; it began as UTC, so the 20th was over.
+        days.append(check_in()[0])
+    # The zones have the 20th, 21st and 22nd now; the 20th was over in UTC, the first zone.
     assert days == ["2026-11-21", "2026-11-21", "2026-11-22", "2026-11-22", "2026-11-22"]
-    assert come()[1] == 2
+    assert check_in()[1] == 2
 
 
-def test_a_day_ahead_is_a_day_less_to_come(clock: Clock) -> None:
-    """Whatever somebody says: no more check-ins than days that have begun anywhere since."""
+def test_hourly_moves_gain_no_more_days_than_have_begun_anywhere(clock: Clock) -> None:
+    """Given a user that changes the time zone every hour for 20 days."""
     clock.set("2026-11-01T00:30:00")
     zones = ["Pacific/Kiritimati", "Etc/GMT+12", "UTC", "Asia/Shanghai", "Pacific/Honolulu"]
     for hour in range(24 * 20):
         move_to(zones[hour % len(zones)])
-        come()
-        clock.go_on(hours=1)
-    days = look("2026-11").days
+        check_in()
+        clock.advance(hours=1)
+    days = read_month("2026-11").days
     assert days == list(range(1, 22)), "the 21st has begun in Kiritimati"
-    assert look("2026-11").streak == 21
+    assert read_month("2026-11").streak == 21
 
 
-def test_who_really_moves_west_loses_nothing(clock: Clock) -> None:
+def test_a_move_to_the_west_keeps_the_streak(clock: Clock) -> None:
     move_to("Asia/Tokyo")
     insert_run("2026-11-20", 5)
     clock.set("2026-11-21T01:00:00")
-    assert come() == ("2026-11-21", 6)
+    assert check_in() == ("2026-11-21", 6)
     move_to("America/Los_Angeles")  # where it is the 20th
-    assert come() == ("2026-11-21", 6)
-    assert look().streak == 6
+    assert check_in() == ("2026-11-21", 6)
+    assert read_month().streak == 6
     clock.set("2026-11-22T07:59:00")
-    assert come() == ("2026-11-21", 6)
+    assert check_in() == ("2026-11-21", 6)
     clock.set("2026-11-22T08:00:00")
-    assert come() == ("2026-11-22", 7)
+    assert check_in() == ("2026-11-22", 7)
 
 
-def test_a_zone_that_this_process_has_not_heard_of_takes_no_day_back(clock: Clock) -> None:
+def test_a_stale_time_zone_in_redis_takes_no_day_back(clock: Clock) -> None:
     clock.set("2026-11-30T23:00:00")
     insert_run("2026-11-30", 3)
-    assert come() == ("2026-11-30", 3)
+    assert check_in() == ("2026-11-30", 3)
     move_to("Asia/Tokyo")
-    assert come() == ("2026-12-01", 4)
+    assert check_in() == ("2026-12-01", 4)
     redis.execute("HSET", user_store.zone_key(ADA), "value", "UTC ")
     month = daily_checkin.check_in(ADA)
     assert (str(month.today), month.days, month.streak) == ("2026-12-01", [1], 4)
-    assert str(look().today) == "2026-12-01"
+    assert str(read_month().today) == "2026-12-01"
 
 
 # ---------------------------------------------------------------- nothing accepted is lost
@@ -305,63 +298,65 @@ def test_a_zone_that_this_process_has_not_heard_of_takes_no_day_back(clock: Cloc
 def test_a_check_in_that_sqs_refused_survives_the_loss_of_redis(
     clock: Clock, plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Given a queue that is away, what was answered is in MySQL before the answer."""
+    """Given a queue that is down, the day is stored in MySQL before the call returns."""
     insert_run("2026-11-20", 3)
     plaza.queues.away = True
-    assert come() == ("2026-11-21", 4)
+    assert check_in() == ("2026-11-21", 4)
     assert "checkin_saved_directly" in capsys.readouterr().out
     assert (rows()[-1], outbox()) == ("2026-11-21", {})
     redis.execute("FLUSHALL")
-    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
 
-def away_from_mysql(facts: object) -> int:
-    raise MysqlDown("MySQL is away (a test says so)")
+def fail_insert(events: object) -> int:
+    raise MysqlDown("MySQL is down, simulated by a test")
 
 
-def test_without_a_second_copy_there_is_no_answer_until_there_is_one(
+def test_a_check_in_fails_until_it_has_a_second_copy(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look()
+    read_month()
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_store, "insert", away_from_mysql)
+        patch.setattr(mysql_store, "insert", fail_insert)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                come()
+                check_in()
     plaza.queues.away = False
-    assert come() == ("2026-11-21", 1)
+    assert check_in() == ("2026-11-21", 1)
     redis.execute("FLUSHALL")
     plaza.queues.drain()
     assert rows() == ["2026-11-21"]
 
 
-def test_a_check_in_whose_reply_was_lost_is_sent_by_the_next(clock: Clock, plaza: World) -> None:
-    """Given a day that Redis has set and nobody sent, the repeat sends it."""
-    look()
+def test_a_check_in_that_was_not_sent_is_sent_by_its_repeat(clock: Clock, plaza: World) -> None:
+    """Given a day that is set in Redis, but was not sent."""
+    read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), 1_795_262_400_000_000)
     assert plaza.queues.messages[CHECKINS] == []
-    assert come() == ("2026-11-21", 1)
+    assert check_in() == ("2026-11-21", 1)
     [body] = plaza.queues.messages[CHECKINS]
-    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, "as it was accepted"
+    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, (
+        "the time of the first check-in"
+    )
 
 
-def test_days_that_were_given_up_are_in_the_streak(
+def test_dead_lettered_days_count_in_the_streak(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given days that Redis lost and MySQL never got, their messages dead, the next sees them."""
+    """Given days that Redis lost and MySQL could not store, whose messages are dead letters."""
     for _ in range(4):
-        come()
-        clock.go_on(days=1)
-    facts = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
+        check_in()
+        clock.advance(days=1)
+    events = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
     redis.execute("FLUSHALL")
-    assert come() == ("2026-11-25", 1), "as far as anybody knows"
+    assert check_in() == ("2026-11-25", 1), "the earlier days are stored nowhere yet"
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_store, "insert", away_from_mysql)
+        patch.setattr(mysql_store, "insert", fail_insert)
         with pytest.raises(MysqlDown):
-            persist.persist_checkins(facts)
-    assert come() == ("2026-11-25", 5)
-    assert (look().days, look().exact) == ([21, 22, 23, 24, 25], True)
+            persist.persist_checkins(events)
+    assert check_in() == ("2026-11-25", 5)
+    assert (read_month().days, read_month().exact) == ([21, 22, 23, 24, 25], True)
     plaza.let_sweeps_be_due()
     assert sweep.sweep_checkins(grace_us=-(2**50)) == 5
     plaza.queues.drain()
@@ -369,31 +364,31 @@ def test_days_that_were_given_up_are_in_the_streak(
     assert outbox() == {}
 
 
-def test_adopting_what_redis_and_mysql_have_changes_nothing_in_the_end(
+def test_adding_stored_days_to_the_outbox_changes_nothing(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    come()
-    facts = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    check_in()
+    events = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
     plaza.queues.drain()
-    before = look()
+    before = read_month()
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_store, "insert", away_from_mysql)
+        patch.setattr(mysql_store, "insert", fail_insert)
         for _ in range(2):
             with pytest.raises(MysqlDown):
-                persist.persist_checkins(facts)
-    assert look() == before
-    persist.persist_checkins(facts)
-    assert (look(), outbox(), rows()) == (before, {}, ["2026-11-21"])
+                persist.persist_checkins(events)
+    assert read_month() == before
+    persist.persist_checkins(events)
+    assert (read_month(), outbox(), rows()) == (before, {}, ["2026-11-21"])
 
 
-def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> None:
-    now_us = redis_us()  # what is accepted by this clock has to be of its day
+def test_a_day_that_was_never_sent_is_swept(clock: Clock, plaza: World) -> None:
+    now_us = redis_us()  # the day must match the real clock
     clock.now_s = now_us / 1e6
     day = datetime.fromtimestamp(clock.now_s, UTC).date()
-    look(f"{day:%Y-%m}")
+    read_month(f"{day:%Y-%m}")
     redis_store.check_in(ADA, day, now_us)
     assert rows() == []
-    let_wait()
+    age_outbox()
     assert sweep.sweep_checkins() == 1
     plaza.queues.drain()
     assert (rows(), outbox()) == ([day.isoformat()], {})
@@ -401,24 +396,24 @@ def test_what_never_reached_the_queue_is_swept(clock: Clock, plaza: World) -> No
     assert not redis.execute("EXISTS", KEYS.outboxes)
 
 
-def let_wait(us: int = 60_000_000) -> None:
-    """As if what is in the outbox had been accepted that long ago, by the clock of Redis."""
+def age_outbox(us: int = 60_000_000) -> None:
+    """Move the acceptance of all entries of the outbox ``us`` into the past."""
     then = redis_us() - us
     for day in outbox():
         redis.execute("HSET", KEYS.outbox, day, then)
     redis.execute("ZADD", KEYS.outboxes, then, ADA)
 
 
-def test_the_sweep_waits_for_the_consumer_and_longer_each_time(clock: Clock, plaza: World) -> None:
-    look()
+def test_the_sweep_waits_for_the_consumer_and_backs_off(clock: Clock, plaza: World) -> None:
+    read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), 1)
-    let_wait(10_000_000)
-    assert sweep.sweep_checkins() == 0, "it is on its way"
-    let_wait(60_000_000)
+    age_outbox(10_000_000)
+    assert sweep.sweep_checkins() == 0, "within the grace"
+    age_outbox(60_000_000)
     assert sweep.sweep_checkins() == 1
-    assert sweep.sweep_checkins() == 0, "as long again as it has waited"
+    assert sweep.sweep_checkins() == 0, "it waits as long as the entry is old"
     assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
-        "a minute, less grace"
+        "one minute, less the grace"
     )
 
 
@@ -426,41 +421,43 @@ def now_us() -> float:
     return float(redis_us())
 
 
-def test_the_sweep_holds_back_while_the_queue_is_behind(clock: Clock, plaza: World) -> None:
-    come()
-    let_wait()
+def test_the_sweep_sends_nothing_while_the_backlog_is_long(clock: Clock, plaza: World) -> None:
+    check_in()
+    age_outbox()
     plaza.queues.messages[CHECKINS] = ["{}"] * 10_001
     assert sweep.sweep_checkins() == 0
 
 
-def test_a_batch_in_any_order_and_more_than_once_is_saved_once(clock: Clock, plaza: World) -> None:
+def test_a_batch_in_any_order_and_with_duplicates_is_stored_once(
+    clock: Clock, plaza: World
+) -> None:
     for _ in range(3):
-        come()
-        clock.go_on(days=1)
+        check_in()
+        clock.advance(days=1)
     bodies = plaza.queues.take(CHECKINS)
-    facts = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
-    persist.persist_checkins(facts[:5])
-    persist.persist_checkins(facts)
+    events = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
+    persist.persist_checkins(events[:5])
+    persist.persist_checkins(events)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
-    assert (look().days, look().streak, outbox()) == ([21, 22, 23], 3, {})
+    assert (read_month().days, read_month().streak, outbox()) == ([21, 22, 23], 3, {})
 
 
-def test_a_batch_of_a_thousand_is_as_many_statements_as_one_of_one(clock: Clock) -> None:
+def test_a_batch_of_a_thousand_costs_as_many_statements_as_one_event(clock: Clock) -> None:
     def cost(number: int) -> int:
-        facts = [CheckInEvent(user, date(2026, 11, 21), 1) for user in range(100, 100 + number)]
+        events = [CheckInEvent(user, date(2026, 11, 21), 1) for user in range(100, 100 + number)]
         before = statements()
-        persist.persist_checkins(facts)
+        persist.persist_checkins(events)
         return statements() - before
 
     assert cost(1) == cost(1000)
 
 
-def test_a_consumer_that_died_before_it_told_redis_comes_again(
+def test_a_batch_that_was_stored_but_not_acknowledged_is_retried(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    come()
+    check_in()
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "acknowledge_all", lambda facts: 1 / 0)
+        patch.setattr(redis_store, "acknowledge_all", lambda events: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             persist.persist_checkins(
                 [CheckInEvent.from_json(b) for b in plaza.queues.messages[CHECKINS]]
@@ -473,141 +470,132 @@ def test_a_consumer_that_died_before_it_told_redis_comes_again(
 # ---------------------------------------------------------------- Redis lost its data
 
 
-def test_after_redis_lost_everything_streak_and_days_are_the_same(
-    clock: Clock, plaza: World
-) -> None:
+def test_streak_and_days_survive_the_loss_of_redis(clock: Clock, plaza: World) -> None:
     clock.set("2026-10-20T12:00:00")
     for _ in range(40):
-        come()
-        clock.go_on(days=1)
+        check_in()
+        clock.advance(days=1)
     plaza.queues.drain()
-    before = look("2026-10"), look("2026-11")
+    before = read_month("2026-10"), read_month("2026-11")
     redis.execute("FLUSHALL")
-    assert (look("2026-10"), look("2026-11")) == before
+    assert (read_month("2026-10"), read_month("2026-11")) == before
     redis.execute("FLUSHALL")
-    assert come() == ("2026-11-29", 41)
+    assert check_in() == ("2026-11-29", 41)
 
 
-def test_what_was_only_on_the_queue_arrives_and_is_neither_lost_nor_doubled(
-    clock: Clock, plaza: World
-) -> None:
+def test_a_queued_day_is_stored_once_after_the_loss_of_redis(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-20", 3)
-    come()
+    check_in()
     redis.execute("FLUSHALL")
-    assert look().streak == 3, "nobody knows of today now"
-    assert come() == ("2026-11-21", 4), "once more, by who saw that it was gone"
+    assert read_month().streak == 3, "today is only on the queue"
+    assert check_in() == ("2026-11-21", 4), "a repeat after the loss"
     assert len(plaza.queues.messages[CHECKINS]) == 2
     plaza.queues.drain()
     assert rows()[-2:] == ["2026-11-20", "2026-11-21"]
-    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
 
-def test_yesterday_that_arrives_after_today_joins_the_streak(clock: Clock, plaza: World) -> None:
+def test_a_late_day_joins_the_streak(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-19", 3)
-    look()
+    read_month()
     clock.set("2026-11-20T12:00:00")
-    come()
+    check_in()
     late = plaza.queues.take(CHECKINS)
     redis.execute("FLUSHALL")
-    clock.go_on(days=1)
-    assert come() == ("2026-11-21", 1), "as far as anybody knows"
+    clock.advance(days=1)
+    assert check_in() == ("2026-11-21", 1), "the earlier days are stored nowhere yet"
     plaza.queues.messages[CHECKINS] += late
     plaza.queues.drain()
-    assert (look().days, look().streak) == ([17, 18, 19, 20, 21], 5)
+    assert (read_month().days, read_month().streak) == ([17, 18, 19, 20, 21], 5)
 
 
-def test_a_late_fact_of_another_month_joins_too(clock: Clock, plaza: World) -> None:
+def test_a_late_day_of_another_month_joins_the_streak(clock: Clock, plaza: World) -> None:
     clock.set("2026-11-30T12:00:00")
     insert_run("2026-11-29", 3)
-    come()
+    check_in()
     late = plaza.queues.take(CHECKINS)
     redis.execute("FLUSHALL")
-    clock.go_on(days=1)
-    assert (come(), look("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
+    clock.advance(days=1)
+    assert (check_in(), read_month("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
     persist.persist_checkins([CheckInEvent.from_json(body) for body in late])
-    assert look("2026-12").streak == 5, "the outbox is counted with it"
-    assert look("2026-11").days == [27, 28, 29, 30]
+    assert read_month("2026-12").streak == 5, "the outbox counts"
+    assert read_month("2026-11").days == [27, 28, 29, 30]
 
 
-def test_what_is_in_the_outbox_is_not_forgotten_with_the_rest(clock: Clock, plaza: World) -> None:
+def test_the_outbox_survives_the_eviction_of_the_other_keys(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-20", 3)
-    come()
+    check_in()
     redis.execute("DEL", KEYS.head, KEYS.month(date(2026, 11, 1)))  # evicted
-    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
-    clock.go_on(days=1)
-    assert come() == ("2026-11-22", 5)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
+    clock.advance(days=1)
+    assert check_in() == ("2026-11-22", 5)
 
 
-def test_what_is_saved_while_it_is_read_is_not_missed(
+def test_a_day_that_is_stored_during_hydration_is_not_missed(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A day is saved and settled between a reader's SELECT and their fill."""
+    """Given a day that is stored and acknowledged between a reader's SELECT and its hydration."""
     insert_run("2026-11-19", 2)
     late = CheckInEvent(ADA, date(2026, 11, 20), int(clock.now_s * 1e6))
     read = mysql_store.read
-    tries: list[object] = []
+    reads: list[object] = []
 
-    def read_slowly(*args: Any) -> Any:
+    def read_during_write(*args: Any) -> Any:
         found = read(*args)
-        if not tries:
+        if not reads:
             persist.persist_checkins([late])
-        tries.append(1)
+        reads.append(1)
         return found
 
-    monkeypatch.setattr(mysql_store, "read", read_slowly)
-    assert (look().days, look().streak) == ([18, 19, 20], 3)
-    assert len(tries) == 2
+    monkeypatch.setattr(mysql_store, "read", read_during_write)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20], 3)
+    assert len(reads) == 2
 
 
-def test_two_who_read_at_once_do_not_get_in_each_others_way(clock: Clock) -> None:
+def test_two_concurrent_readers_both_hydrate(clock: Clock) -> None:
     insert_run("2026-11-21", 2)
     first, second = redis_store.acquire_lease(ADA), redis_store.acquire_lease(ADA)
-    recorded = mysql_store.read(ADA, date(2026, 11, 1))
+    stored = mysql_store.read(ADA, date(2026, 11, 1))
     for lease in (first, second):
-        assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), recorded)
+        assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), stored)
 
 
-# ---------------------------------------------------------------- parts that are away
+# ---------------------------------------------------------------- servers are unavailable
 
 
-def test_without_redis_a_check_in_is_taken_as_a_wish(
+def test_without_redis_a_check_in_is_provisional(
     clock: Clock, plaza: World, redis_away: Away
 ) -> None:
     move_to("Asia/Tokyo")
     insert_run("2026-11-20", 3)
     with redis_away():
-        status, said = ask("checkins.check_in", "api/checkins")
-        assert (status, said["today"], said["streak"], said["days"], said["exact"]) == (
-            202,
-            "2026-11-21",
-            None,
-            None,
-            False,
-        )
-        seen = look()
-        assert (seen.days, seen.streak, seen.exact) == ([18, 19, 20], 3, False)
+        status, body = ask("checkins.check_in", "api/checkins")
+        fields = [body[name] for name in ("today", "streak", "days", "exact")]
+        assert (status, fields) == (202, ["2026-11-21", None, None, False])
+        found = read_month()
+        assert (found.days, found.streak, found.exact) == ([18, 19, 20], 3, False)
     plaza.queues.drain()
-    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
 
-def test_a_redis_that_kept_its_data_learns_of_the_wish(
+def test_a_provisional_check_in_updates_a_redis_that_kept_its_data(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_run("2026-11-20", 3)
-    look()
+    read_month()
     with monkeypatch.context() as patch:
 
-        def away(*args: Any) -> Any:
-            raise RedisDown("Redis is away (a test says so)")
+        def fail(*args: Any) -> Any:
+            raise RedisDown("Redis is down, simulated by a test")
 
-        patch.setattr(redis_store, "check_in", away)
+        patch.setattr(redis_store, "check_in", fail)
         assert daily_checkin.check_in(ADA).streak is None
-    assert look().streak == 3
+    assert read_month().streak == 3
     plaza.queues.drain()
-    assert (look().days, look().streak) == ([18, 19, 20, 21], 4)
+    assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
 
-def test_without_redis_and_the_queue_it_is_refused(
+def test_without_redis_and_the_queue_a_check_in_fails(
     clock: Clock, plaza: World, redis_away: Away
 ) -> None:
     plaza.queues.away = True
@@ -615,7 +603,7 @@ def test_without_redis_and_the_queue_it_is_refused(
         daily_checkin.check_in(ADA)
 
 
-def test_a_batch_that_can_not_tell_redis_comes_again(
+def test_a_batch_that_can_not_be_acknowledged_is_retried(
     clock: Clock, plaza: World, redis_away: Away
 ) -> None:
     with redis_away():
@@ -624,35 +612,39 @@ def test_a_batch_that_can_not_tell_redis_comes_again(
             plaza.queues.drain()
 
 
-def test_without_mysql_who_is_warm_checks_in(clock: Clock, plaza: World, mysql_away: Away) -> None:
+def test_without_mysql_a_hydrated_user_checks_in(
+    clock: Clock, plaza: World, mysql_away: Away
+) -> None:
     insert_run("2026-11-20", 3)
-    look()
+    read_month()
     with mysql_away():
-        assert come() == ("2026-11-21", 4)
-        assert look().days == [18, 19, 20, 21]
+        assert check_in() == ("2026-11-21", 4)
+        assert read_month().days == [18, 19, 20, 21]
         with pytest.raises(MysqlDown):
             daily_checkin.check_in(8)
     plaza.queues.drain()
     assert rows()[-1] == "2026-11-21"
 
 
-# ---------------------------------------------------------------- what it costs
+# ---------------------------------------------------------------- costs
 
 
-def test_warm_it_is_two_round_trips_and_nothing_of_mysql(clock: Clock, plaza: World) -> None:
-    come()
-    clock.go_on(days=1)
-    asking: list[Callable[[], object]] = [come, come, look]
-    for ask_it in asking:
+def test_a_hydrated_check_in_costs_two_round_trips_and_no_statement(
+    clock: Clock, plaza: World
+) -> None:
+    check_in()
+    clock.advance(days=1)
+    calls: list[Callable[[], object]] = [check_in, check_in, read_month]
+    for call in calls:
         before = statements()
         with count_round_trips() as counter:
-            ask_it()
+            call()
         assert (counter.sent, statements() - before) == (2, 1)
 
 
-def test_a_user_takes_little_of_redis(clock: Clock, plaza: World) -> None:
+def test_the_keys_of_a_user_are_small_and_expire(clock: Clock, plaza: World) -> None:
     insert_run("2026-11-20", 400)
-    come()
+    check_in()
     plaza.queues.drain()
     keys = find_keys(f"{KEYS.head}*")
     assert sum(redis.execute("MEMORY", "USAGE", key) for key in keys) < 400
@@ -663,7 +655,7 @@ def test_a_user_takes_little_of_redis(clock: Clock, plaza: World) -> None:
 # ---------------------------------------------------------------- the routes
 
 
-def test_the_routes_answer_as_the_contract_says(clock: Clock) -> None:
+def test_the_routes_return_the_documented_bodies(clock: Clock) -> None:
     month = {"today": "2026-11-21", "month": "2026-11", "days": [21], "total": 1, "streak": 1}
     assert ask("checkins.check_in", "api/checkins") == (200, month | {"exact": True})
     assert ask("checkins.check_in", "api/checkins") == (200, month | {"exact": True})
@@ -671,20 +663,20 @@ def test_the_routes_answer_as_the_contract_says(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-1", "0000-01", "2026-11-21", "x"])
-def test_what_is_no_month_is_refused(clock: Clock, month: str) -> None:
-    asked = event("checkins.list_checkins")
-    asked |= {"rawQueryString": f"month={month}", "queryStringParameters": {"month": month}}
-    assert handler("api/checkins")(asked, None)["statusCode"] == 400
+def test_an_invalid_month_is_400(clock: Clock, month: str) -> None:
+    request = event("checkins.list_checkins")
+    request |= {"rawQueryString": f"month={month}", "queryStringParameters": {"month": month}}
+    assert handler("api/checkins")(request, None)["statusCode"] == 400
 
 
 @pytest.mark.parametrize("name", ["check_in", "list_checkins"])
-def test_it_takes_a_session(clock: Clock, name: str) -> None:
-    asked = event(f"checkins.{name}")
-    asked["requestContext"]["authorizer"]["lambda"] = {}
-    assert handler("api/checkins")(asked, None)["statusCode"] == 401
+def test_the_routes_need_a_session(clock: Clock, name: str) -> None:
+    request = event(f"checkins.{name}")
+    request["requestContext"]["authorizer"]["lambda"] = {}
+    assert handler("api/checkins")(request, None)["statusCode"] == 401
 
 
-def test_the_consumer_takes_its_samples(clock: Clock, plaza: World) -> None:
+def test_the_consumer_processes_its_sample_events(clock: Clock, plaza: World) -> None:
     save = handler("queue/save_checkins")
     assert save(event("save_checkins.batch"), None) == {"batchItemFailures": []}
     assert (rows(7), rows(8)) == (["2026-11-20"], ["2026-11-21"])

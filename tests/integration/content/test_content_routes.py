@@ -312,7 +312,7 @@ def test_a_post_that_can_not_be_meant_is_a_400_that_names_the_field(
     body: Any, field: str, world: World
 ) -> None:
     reply = ask("POST", "/posts", body)
-    assert (reply.status, reply.slug) == (400, "bad-input")
+    assert (reply.status, reply.slug) == (400, "invalid-request")
     named = [error["field"] for error in reply.body.get("errors", [])] or [reply.body["detail"]]
     assert any(name.startswith(field) for name in named), named
     assert world.queues.messages == {}

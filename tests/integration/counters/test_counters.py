@@ -1,4 +1,4 @@
-"""Counters of users and posts: read through Redis, moved in the transaction of what they count."""
+"""Counters of users and posts: reads through Redis, changes in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -34,75 +34,75 @@ def write_comments(post_id: int, total: int, version: int) -> None:
     )
 
 
-def statements() -> int:
+def count_statements() -> int:
     [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
     return int(count)
 
 
-def noting(name: str, call: Callable[..., Any], asked: list[str]) -> Callable[..., Any]:
-    def note(*args: Any) -> Any:
-        asked.append(name)
+def recording(name: str, call: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
+    def recorded(*args: Any) -> Any:
+        calls.append(name)
         return call(*args)
 
-    return note
+    return recorded
 
 
 @contextmanager
-def asking(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Which of the two was asked, in order."""
-    asked: list[str] = []
+def recording_calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Record the calls of Redis and MySQL, in order."""
+    calls: list[str] = []
     with monkeypatch.context() as patch:
         for name, dependency in (("redis", redis.REDIS), ("mysql", mysql.MYSQL)):
-            patch.setattr(dependency, "call", noting(name, dependency.call, asked))
-        yield asked
+            patch.setattr(dependency, "call", recording(name, dependency.call, calls))
+        yield calls
 
 
 # ---------------------------------------------------------------- reading
 
 
-def test_totals_are_read_from_redis_once_they_are_there(
+def test_totals_are_read_from_mysql_once_and_then_from_redis(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_7 = write_user(7, 3, followers_total=1, following_total=2, posts_total=4)
     of_8 = write_user(8, 1, likes_received_total=5, collects_received_total=6)
-    with asking(monkeypatch) as asked:
+    with recording_calls(monkeypatch) as calls:
         assert counters.read_users([7, 8, 9]) == {7: of_7, 8: of_8, 9: UserCounter()}
-        assert asked == ["redis", "mysql", "redis"]
-        asked.clear()
+        assert calls == ["redis", "mysql", "redis"]
+        calls.clear()
         assert counters.read_users([9, 7, 8]) == {7: of_7, 8: of_8, 9: UserCounter()}
-        assert asked == ["redis"]
-        asked.clear()
+        assert calls == ["redis"]
+        calls.clear()
         assert counters.read_users([]) == {}
-        assert asked == []
+        assert calls == []
 
 
-def test_only_what_redis_lacks_is_asked_of_mysql(plaza: World) -> None:
+def test_only_missing_totals_are_read_from_mysql(plaza: World) -> None:
     write_user(7, 1, posts_total=1)
     counters.read_users([7])
-    write_user(7, 1, posts_total=99)  # nobody told Redis
+    write_user(7, 1, posts_total=99)  # without an update of Redis
     of_8 = write_user(8, 1, posts_total=2)
     found = counters.read_users([7, 8])
     assert found == {7: UserCounter(posts_total=1, version=1), 8: of_8}
 
 
-def test_a_hundred_users_and_more_are_one_statement(plaza: World) -> None:
-    before = statements()
+def test_three_hundred_users_are_read_with_one_statement(plaza: World) -> None:
+    before = count_statements()
     counters.read_users(list(range(1, 301)))
-    assert statements() - before == 2, "this one is one of them"
+    assert count_statements() - before == 2, "the second is SHOW STATUS"
 
 
-def test_comments_are_read_through_in_the_same_way(
+def test_totals_of_comments_are_read_from_mysql_once_and_then_from_redis(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_comments(1, 5, 9)
-    with asking(monkeypatch) as asked:
+    with recording_calls(monkeypatch) as calls:
         assert counters.read_comments([1, 2]) == {1: 5, 2: 0}
         assert counters.read_comments([2, 1]) == {1: 5, 2: 0}
-        assert asked == ["redis", "mysql", "redis", "redis"]
+        assert calls == ["redis", "mysql", "redis", "redis"]
     assert counters.read_comments([]) == {}
 
 
-def test_while_redis_is_away_mysql_answers(plaza: World, redis_away: Away) -> None:
+def test_totals_come_from_mysql_while_redis_is_unavailable(plaza: World, redis_away: Away) -> None:
     of_7 = write_user(7, 1, posts_total=1)
     write_comments(1, 5, 9)
     counters.read_users([7])
@@ -111,7 +111,9 @@ def test_while_redis_is_away_mysql_answers(plaza: World, redis_away: Away) -> No
         assert counters.read_comments([1]) == {1: 5}
 
 
-def test_while_mysql_is_away_redis_answers_for_whom_it_has(plaza: World, mysql_away: Away) -> None:
+def test_totals_in_redis_are_readable_while_mysql_is_unavailable(
+    plaza: World, mysql_away: Away
+) -> None:
     of_7 = write_user(7, 1, posts_total=1)
     counters.read_users([7])
     with mysql_away():
@@ -120,17 +122,17 @@ def test_while_mysql_is_away_redis_answers_for_whom_it_has(plaza: World, mysql_a
             counters.read_users([7, 8])
 
 
-def test_a_user_keeps_totals_of_63_bits(plaza: World) -> None:
+def test_large_totals_and_ids_are_read_exactly(plaza: World) -> None:
     huge = dict.fromkeys(USER_COLUMNS, 2**53 - 1)
     of_7 = write_user(2**63 - 1, 2**53 - 1, **huge)
     for _ in range(2):
         assert counters.read_users([2**63 - 1]) == {2**63 - 1: of_7}
 
 
-# ---------------------------------------------------------------- projecting again
+# ---------------------------------------------------------------- refreshed projections
 
 
-def test_projecting_again_tells_what_mysql_has_by_then(plaza: World) -> None:
+def test_a_refresh_stores_the_present_totals_of_mysql(plaza: World) -> None:
     write_user(7, 1, posts_total=1)
     write_comments(1, 5, 9)
     counters.read_users([7])
@@ -143,16 +145,16 @@ def test_projecting_again_tells_what_mysql_has_by_then(plaza: World) -> None:
     counters.refresh_projections()
 
 
-def test_nobody_comes_into_redis_because_a_writer_came_by(plaza: World) -> None:
+def test_a_refresh_does_not_create_a_projection(plaza: World) -> None:
     write_user(7, 1, posts_total=1)
     counters.refresh_projections([7])
     assert redis_store.read_users([7]) == {}
 
 
-# ---------------------------------------------------------------- moving
+# ---------------------------------------------------------------- changes
 
 
-def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
+def test_an_addition_changes_totals_by_deltas_and_versions_by_one(plaza: World) -> None:
     def work(cursor: Cursor) -> None:
         counters.lock_content(cursor, [("post", 1), ("post", 2)])
         counters.add_to_content(
@@ -165,8 +167,8 @@ def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
     for _ in range(2):
         mysql.run_in_transaction(work)
     assert mysql.fetch_all(
-        "SELECT target_id, comment_total, comment_version, like_total, like_version FROM content_counter"
-        " ORDER BY 1"
+        "SELECT target_id, comment_total, comment_version, like_total, like_version"
+        " FROM content_counter ORDER BY 1"
     ) == [(1, 2, 2, 0, 0), (2, 0, 0, -4, 2)], "each total has a version of its own"
     assert counters.read_users([7, 8]) == {
         7: UserCounter(posts_total=2, version=2),
@@ -174,26 +176,26 @@ def test_totals_move_by_what_is_added_and_versions_by_one(plaza: World) -> None:
     }
 
 
-def test_adding_nothing_is_no_statement(plaza: World) -> None:
+def test_an_empty_addition_runs_no_statement(plaza: World) -> None:
     def work(cursor: Cursor) -> None:
         counters.add_to_content(cursor, {})
         counters.add_to_users(cursor, {})
         assert counters.read_users_in(cursor, []) == {}
 
-    before = statements()
+    before = count_statements()
     mysql.run_in_transaction(work)
-    assert statements() - before == 3, "begin, commit, and this one"
+    assert count_statements() - before == 3, "BEGIN, COMMIT and SHOW STATUS"
 
 
-def test_whoever_holds_the_counters_of_targets_reads_them_as_they_are(plaza: World) -> None:
+def test_locked_counters_have_their_present_values(plaza: World) -> None:
     write_comments(2, 5, 9)
 
     def work(cursor: Cursor) -> None:
         wanted = [("post", 1), ("post", 2), ("user", 2)]
-        held = counters.lock_content(cursor, wanted)
-        assert sorted(held) == wanted
-        assert held["post", 2].totals["comment_total"] == 5
-        assert [held[target].versions["comment_total"] for target in wanted] == [0, 9, 0]
+        locked = counters.lock_content(cursor, wanted)
+        assert sorted(locked) == wanted
+        assert locked["post", 2].totals["comment_total"] == 5
+        assert [locked[target].versions["comment_total"] for target in wanted] == [0, 9, 0]
         counters.add_to_users(cursor, {(7,): {"posts_total": 1}})
         assert counters.read_users_in(cursor, [7, 8]) == {
             7: UserCounter(posts_total=1, version=1),

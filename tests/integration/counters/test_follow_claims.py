@@ -1,4 +1,4 @@
-"""Claims: what a user is limited in is set aside while it is on its way into their totals."""
+"""Claims reserve places below a user's limit until the total includes them."""
 
 from __future__ import annotations
 
@@ -14,65 +14,67 @@ from plaza.infra.shards import shard_of
 from tests.support.keyspace import redis_us
 from tests.support.plaza import World
 
-ME = 7
+USER = 7
 CLAIMS = f"{{{shard_of('user:7')}}}:user:7:claims"
-SLACK_US = redis_store.MAX_CLOCK_SKEW_US
+SKEW_US = redis_store.MAX_CLOCK_SKEW_US
 
 
-def claim(member: str, most: int = 5) -> counters.Claim | None:
-    return counters.claim(ME, "following_total", most, member)
+def claim(member: str, limit: int = 5) -> counters.Claim | None:
+    return counters.claim(USER, "following_total", limit, member)
 
 
-def held() -> dict[str, int]:
+def read_claims() -> dict[str, int]:
     pairs = iter(redis.execute("ZRANGE", CLAIMS, 0, -1, "WITHSCORES"))
     return {member: int(float(score)) for member, score in zip(pairs, pairs, strict=True)}
 
 
-def test_what_is_counted_and_what_is_on_its_way_stay_within_the_limit(plaza: World) -> None:
+def test_the_total_and_the_claims_stay_within_the_limit(plaza: World) -> None:
     mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 3, 9)")
     assert claim("user:1")
     assert claim("user:2")
     assert claim("user:3") is None
-    assert claim("user:2"), "what is claimed already takes no more room"
-    assert set(held()) == {"user:1", "user:2"}
+    assert claim("user:2"), "a repeated claim takes no further place"
+    assert set(read_claims()) == {"user:1", "user:2"}
 
 
-def test_a_claim_is_released_by_what_was_counted_after_it(plaza: World) -> None:
-    made = claim("user:1")
-    assert made
-    counters.release([(ME, "user:1", made.at_us - SLACK_US - 1), (ME, "user:2", made.at_us)])
-    assert held() == {"user:1": made.at_us}, "that was an older follow"
-    counters.release([(ME, "user:1", made.at_us)])
-    assert held() == {}
+def test_a_claim_is_released_by_a_follow_counted_after_it(plaza: World) -> None:
+    claimed = claim("user:1")
+    assert claimed
+    counters.release(
+        [(USER, "user:1", claimed.at_us - SKEW_US - 1), (USER, "user:2", claimed.at_us)]
+    )
+    assert read_claims() == {"user:1": claimed.at_us}, "the released follow was older"
+    counters.release([(USER, "user:1", claimed.at_us)])
+    assert read_claims() == {}
     counters.release([])
 
 
-def test_clocks_may_be_a_little_apart(plaza: World) -> None:
-    made = claim("user:1")
-    assert made
-    counters.release([(ME, "user:1", made.at_us - SLACK_US)])
-    assert held() == {}
+def test_a_release_tolerates_the_maximum_clock_skew(plaza: World) -> None:
+    claimed = claim("user:1")
+    assert claimed
+    counters.release([(USER, "user:1", claimed.at_us - SKEW_US)])
+    assert read_claims() == {}
 
 
-def test_taking_a_claim_back_leaves_the_one_before_it(plaza: World) -> None:
+def test_a_claim_taken_back_restores_the_earlier_claim(plaza: World) -> None:
     first = claim("user:1")
     again = claim("user:1")
     assert first
     assert again
     assert (first.before_us, again.before_us) == (0, first.at_us)
-    counters.unclaim(ME, "user:1", again)
-    assert held() == {"user:1": first.at_us}
-    counters.unclaim(ME, "user:1", again)
-    assert held() == {"user:1": first.at_us}, "a repeat takes nothing"
-    counters.unclaim(ME, "user:1", first)
-    assert held() == {}
+    counters.unclaim(USER, "user:1", again)
+    assert read_claims() == {"user:1": first.at_us}
+    counters.unclaim(USER, "user:1", again)
+    assert read_claims() == {"user:1": first.at_us}, "a repeat changes nothing"
+    counters.unclaim(USER, "user:1", first)
+    assert read_claims() == {}
 
 
 @pytest.mark.parametrize("between", [False, True])
-def test_a_claim_whose_reply_was_lost_is_taken_back_whole(
+def test_a_claim_with_a_lost_reply_is_taken_back_completely(
     plaza: World, monkeypatch: pytest.MonkeyPatch, between: bool
 ) -> None:
-    """Its command runs twice, maybe with another claim of the same in between."""
+    """The command runs twice, with or without another claim of the same member in between."""
     assert claim("user:9"), "the totals are in Redis"
     others: list[counters.Claim | None] = []
     run = redis.run
@@ -85,67 +87,67 @@ def test_a_claim_whose_reply_was_lost_is_taken_back_whole(
         return run(*call)
 
     monkeypatch.setattr(redis, "run", run_twice)
-    made = claim("user:1")
-    assert made
-    for one in (made, *others):
-        assert one
-        counters.unclaim(ME, "user:1", one)
-    assert set(held()) == {"user:9"}
+    claimed = claim("user:1")
+    assert claimed
+    for each in (claimed, *others):
+        assert each
+        counters.unclaim(USER, "user:1", each)
+    assert set(read_claims()) == {"user:9"}
 
 
-def test_a_claim_that_was_made_again_is_not_taken_back_by_the_first(plaza: World) -> None:
+def test_a_repeated_claim_is_not_taken_back_by_the_first(plaza: World) -> None:
     first, again = claim("user:1"), claim("user:1")
     assert first
     assert again
-    counters.unclaim(ME, "user:1", first)
-    assert held() == {"user:1": again.at_us}
+    counters.unclaim(USER, "user:1", first)
+    assert read_claims() == {"user:1": again.at_us}
 
 
-def test_a_claim_that_is_counted_does_not_hold_again_when_its_repeat_is_taken_back(
+def test_a_counted_claim_is_not_restored_when_its_repeat_is_taken_back(
     plaza: World,
 ) -> None:
     first = claim("user:1")
     assert first
-    # far enough from it that the clocks can't be the reason
-    redis.execute("ZADD", CLAIMS, first.at_us - 2 * SLACK_US, "user:1")
+    # beyond the tolerated clock skew
+    redis.execute("ZADD", CLAIMS, first.at_us - 2 * SKEW_US, "user:1")
     again = claim("user:1")
     assert again
-    counters.release([(ME, "user:1", again.before_us)])
-    assert held() == {"user:1": again.at_us}
-    counters.release([(ME, "user:1", again.before_us - 5)])  # delivered again, late
-    counters.unclaim(ME, "user:1", again)
-    assert held() == {}
+    counters.release([(USER, "user:1", again.before_us)])
+    assert read_claims() == {"user:1": again.at_us}
+    counters.release([(USER, "user:1", again.before_us - 5)])  # delivered again, late
+    counters.unclaim(USER, "user:1", again)
+    assert read_claims() == {}
 
 
 @pytest.mark.parametrize("order", [*itertools.permutations(range(1, 4))])
-def test_repeats_that_are_taken_back_in_any_order_leave_the_first_claim(
+def test_repeats_taken_back_in_any_order_restore_the_first_claim(
     plaza: World, order: tuple[int, ...]
 ) -> None:
-    made = [one for _ in range(4) if (one := claim("user:1"))]
-    assert len(made) == 4
+    claimed = [each for _ in range(4) if (each := claim("user:1"))]
+    assert len(claimed) == 4
     for index in order:
-        counters.unclaim(ME, "user:1", made[index])
-    assert held() == {"user:1": made[0].at_us}
-    assert claim("user:2", most=2)
-    assert claim("user:3", most=2) is None
+        counters.unclaim(USER, "user:1", claimed[index])
+    assert read_claims() == {"user:1": claimed[0].at_us}
+    assert claim("user:2", limit=2)
+    assert claim("user:3", limit=2) is None
 
 
-def test_a_claim_that_nobody_released_lapses_after_an_hour(plaza: World) -> None:
+def test_an_unreleased_claim_expires_after_one_hour(plaza: World) -> None:
     for number in range(1, 5):
         assert claim(f"user:{number}")
     hour_us = redis_store.CLAIM_TTL_MS * 1000
     redis.execute("ZADD", CLAIMS, redis_us() - hour_us - 1, "user:9")
     assert claim("user:5")
-    assert "user:9" not in held()
+    assert "user:9" not in read_claims()
     assert 0 < redis.execute("PTTL", CLAIMS) <= redis_store.CLAIM_TTL_MS
 
 
-def test_totals_that_were_read_before_a_commit_do_not_make_room(plaza: World) -> None:
-    """The consumer counted the fifth and released its claim while we still held the old total."""
+def test_totals_read_before_a_commit_do_not_raise_the_limit(plaza: World) -> None:
+    """The consumer counted the fifth follow and released its claim; a reader has the old total."""
     mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4, 9)")
-    old = counters.read_users([ME])
+    old = counters.read_users([USER])
     redis.execute("FLUSHALL")
     mysql.write("UPDATE user_counter SET following_total = 5, version = 10")
-    counters.refresh_projections([ME])
+    counters.refresh_projections([USER])
     redis_store.project_users(old, create=True)
     assert claim("user:1") is None

@@ -131,7 +131,7 @@ def test_a_feed_needs_a_session(world: World) -> None:
 )
 def test_a_hostile_question_is_a_bad_input(world: World, query: str) -> None:
     reply = ask(f"/feed?{query}")
-    assert (reply.status, reply.slug) == (400, "bad-input"), reply.body
+    assert (reply.status, reply.slug) == (400, "invalid-request"), reply.body
 
 
 @pytest.mark.parametrize(

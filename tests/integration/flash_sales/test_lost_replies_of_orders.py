@@ -1,4 +1,4 @@
-"""Orders while replies of Redis are lost: the client library sends the command again."""
+"""Orders whose replies from Redis are lost: the client library resends the commands."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tests.support import sales
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
 
-pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="one road leads to one Redis")
+pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="the proxy has one route to one Redis")
 
-Lose = Callable[[], None]
+LoseReply = Callable[[], None]
 
 
 @pytest.fixture
 def lose_next_reply(
     plaza: World, redis_server: Server, set_up: Callable[..., None]
-) -> Iterator[Lose]:
-    """``lose_next_reply()``: Redis executes the next command, and its reply is lost."""
+) -> Iterator[LoseReply]:
+    """Return a function: Redis executes the next command, and its reply is lost."""
     with Proxy() as proxy:
         port = proxy.add_route("redis", redis_server.port)
         set_up(redis_url=f"redis://127.0.0.1:{port}/0")
@@ -33,17 +33,17 @@ def lose_next_reply(
 
 
 def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
-    plaza: World, lose_next_reply: Lose
+    plaza: World, lose_next_reply: LoseReply
 ) -> None:
     voucher = sales.offer(stock=2)
     other = sales.offer(stock=1)
-    place_order.place_order(other.id, 99)  # this process has ids and knows where the sale is
+    place_order.place_order(other.id, 99)  # caches ids and the sale in this process
     place_order._find_sale(voucher.id)
     lose_next_reply()
-    first, made = place_order.place_order(voucher.id, 1)
+    first, created = place_order.place_order(voucher.id, 1)
     second, _ = place_order.place_order(voucher.id, 2)
     assert second.id != first.id
-    assert (first.status, made) == (PENDING, True)
+    assert (first.status, created) == (PENDING, True)
     assert len(plaza.queues.messages[ORDERS]) == 3
     plaza.queues.drain()
     sales.check(voucher.id)
@@ -52,8 +52,8 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
         assert queries.read_order(found.id, buyer) == found._replace(status=SUCCESS)
 
 
-def test_the_id_of_a_refusal_whose_first_copy_may_run_later_is_not_used_again(
-    plaza: World, lose_next_reply: Lose
+def test_the_id_of_a_resent_command_is_not_used_again(
+    plaza: World, lose_next_reply: LoseReply
 ) -> None:
     voucher = sales.offer(stock=1)
     place_order.place_order(voucher.id, 1)
@@ -68,7 +68,7 @@ def test_the_id_of_a_refusal_whose_first_copy_may_run_later_is_not_used_again(
     assert len(place_order._spare_ids) == 1
 
 
-def test_a_lease_whose_reply_is_lost_is_held(plaza: World, lose_next_reply: Lose) -> None:
+def test_a_lease_whose_reply_is_lost_is_acquired(plaza: World, lose_next_reply: LoseReply) -> None:
     voucher = sales.offer()
     redis.execute("PING")
     lose_next_reply()

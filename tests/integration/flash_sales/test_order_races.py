@@ -1,4 +1,4 @@
-"""Consumers, the recovery and the consumer of the DLQ at the same orders, in processes."""
+"""Consumers of the queue and of the DLQ that decide the same orders in separate processes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.support.plaza import World
 BATCH = 20
 
 
-def deciding(
-    what: str, facts: Sequence[OrderEvent]
+def decider(
+    consumer: str, events: Sequence[OrderEvent]
 ) -> AbstractContextManager[subprocess.Popen[str]]:
-    """A process that will decide ``facts``, in batches, when it is told to."""
-    bodies = [fact.to_json() for fact in facts]
-    return working(what, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
+    """Start a process that decides ``events`` in batches after ``go``."""
+    bodies = [event.to_json() for event in events]
+    return working(consumer, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
 
 
-def test_whoever_decides_an_order_first_decides_it_for_all(
+def test_concurrent_deciders_decide_each_order_once(
     plaza: World, set_up: Callable[..., None]
 ) -> None:
     set_up(orders_per_s=100_000)
@@ -33,13 +33,13 @@ def test_whoever_decides_an_order_first_decides_it_for_all(
     for buyer in range(1, 201):
         for voucher in vouchers:
             place_order.place_order(voucher.id, buyer)
-    facts = sales.facts(plaza.queues.take(ORDERS))
-    mysql.write("UPDATE voucher SET stock = 100")  # an older life of the sale sold the others
+    events = sales.parse_events(plaza.queues.take(ORDERS))
+    mysql.write("UPDATE voucher SET stock = 100")  # an older generation sold the others
     before, chance = deadlocks(), random.Random(1)
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(deciding(what, chance.sample(facts, len(facts))))
-            for what in ("orders", "orders", "orders given up", "orders given up")
+            stack.enter_context(decider(consumer, chance.sample(events, len(events))))
+            for consumer in ("orders", "orders", "orders given up", "orders given up")
         ]
         for process in processes:
             go(process)

@@ -1,4 +1,4 @@
-"""A creation that is sent twice under one Idempotency-Key is one."""
+"""Requests with an Idempotency-Key: repeated, concurrent, refused."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def world(plaza: World) -> World:
 
 
 def rows() -> int:
-    """How many texts there are."""
+    """Return the number of posts, comments and reviews."""
     [(count,)] = mysql.fetch_all("SELECT COUNT(*) FROM content")
     return int(count)
 
 
-# ---------------------------------------------------------------- one after the other
+# ---------------------------------------------------------------- in sequence
 
 
-def test_the_same_again_is_answered_with_what_was_made() -> None:
+def test_a_repeated_request_returns_the_created_resource() -> None:
     post_id = post(8)
     for path, body in (
         ("/posts", POST),
@@ -70,15 +70,15 @@ def test_the_same_again_is_answered_with_what_was_made() -> None:
         before = rows()
         key = KEY + path
         first = ask("POST", path, body, key=key)
-        for forgotten in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
-            forgotten()
+        for reset in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
+            reset()
             again = ask("POST", path, body, key=key)
             assert (again.status, again.body) == (201, first.body)
         assert rows() == before + 1
     check_counters()
 
 
-def test_the_answer_shows_what_it_is_by_now(world: World) -> None:
+def test_a_repeated_request_returns_current_totals(world: World) -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     react(LIKE, Target("post", int(first.body["id"])), 7, True)
     comment(first.body["id"])
@@ -86,10 +86,10 @@ def test_the_answer_shows_what_it_is_by_now(world: World) -> None:
     assert (again["likes"], again["comments"], again["mine"]["liked"]) == (1, 1, True)
 
 
-def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are_none() -> None:
+def test_json_formatting_and_defaults_do_not_change_a_request() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
-    said = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
-    again = ask("POST", "/posts", said, key=KEY)
+    body = '{ "body":"Ask for the thick ones.", "title":"Noodles",\n "kind":"note" }'
+    again = ask("POST", "/posts", body, key=KEY)
     assert (again.status, again.body["id"]) == (201, first.body["id"])
 
 
@@ -103,22 +103,24 @@ def test_spaces_and_order_of_the_json_make_no_difference_and_images_left_out_are
     ],
     ids=str,
 )
-def test_something_else_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
+def test_another_body_under_the_same_key_is_a_conflict(other: dict[str, Any]) -> None:
     ask("POST", "/posts", POST, key=KEY)
     refused = ask("POST", "/posts", other, key=KEY)
-    assert (refused.status, refused.slug) == (409, "key-reused")
+    assert (refused.status, refused.slug) == (409, "idempotency-key-reused")
     assert rows() == 1
     check_counters()
 
 
-def test_the_same_body_somewhere_else_is_a_conflict() -> None:
+def test_another_route_under_the_same_key_is_a_conflict() -> None:
     first, second = post(8), post(8)
     ask("POST", f"/posts/{first}/comments", COMMENT, key=KEY)
-    assert ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "key-reused"
-    assert ask("POST", "/posts", POST, key=KEY).slug == "key-reused"
+    assert (
+        ask("POST", f"/posts/{second}/comments", COMMENT, key=KEY).slug == "idempotency-key-reused"
+    )
+    assert ask("POST", "/posts", POST, key=KEY).slug == "idempotency-key-reused"
 
 
-def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
+def test_keys_are_separate_per_user_and_optional() -> None:
     ids = {
         ask("POST", "/posts", POST, user=7, key=KEY).body["id"],
         ask("POST", "/posts", POST, user=8, key=KEY).body["id"],
@@ -130,14 +132,14 @@ def test_a_key_is_a_users_own_and_without_one_each_is_another() -> None:
     check_counters()
 
 
-def test_what_was_refused_uses_no_key_up() -> None:
+def test_a_refused_request_does_not_use_its_key() -> None:
     assert ask("POST", "/posts/999/comments", COMMENT, key=KEY).status == 404
     assert ask("POST", "/posts", POST | {"title": ""}, key=KEY).status == 400
     assert mysql.fetch_all("SELECT COUNT(*) FROM idempotency_key") == [(0,)]
     assert ask("POST", "/posts", POST, key=KEY).status == 201
 
 
-def test_what_was_made_and_then_deleted_is_not_made_again() -> None:
+def test_a_repeated_request_does_not_recreate_a_deleted_resource() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     ask("DELETE", f"/posts/{first.body['id']}")
     again = ask("POST", "/posts", POST, key=KEY)
@@ -146,7 +148,7 @@ def test_what_was_made_and_then_deleted_is_not_made_again() -> None:
     check_counters()
 
 
-def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> None:
+def test_a_repeated_comment_is_returned_after_its_post_was_deleted() -> None:
     post_id = post(8)
     first = ask("POST", f"/posts/{post_id}/comments", COMMENT, key=KEY)
     ask("DELETE", f"/posts/{post_id}", user=8)
@@ -154,7 +156,7 @@ def test_a_comment_is_answered_again_although_its_post_was_deleted_since() -> No
     assert (again.status, again.body["id"]) == (201, first.body["id"])
 
 
-def test_after_a_day_a_key_may_be_used_again() -> None:
+def test_a_key_expires_after_a_day() -> None:
     first = ask("POST", "/posts", POST, key=KEY)
     idempotency.delete_expired(100)
     assert ask("POST", "/posts", POST, key=KEY).body["id"] == first.body["id"]
@@ -164,7 +166,7 @@ def test_after_a_day_a_key_may_be_used_again() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "a" * 129, "a b", "é", "a\x7f", "a\n", "\x00"], ids=ascii)
-def test_a_key_is_some_visible_ascii(key: str) -> None:
+def test_a_key_that_is_not_visible_ascii_is_refused(key: str) -> None:
     refused = ask("POST", "/posts", POST, key=key)
     assert refused.status == 400
     assert refused.body["errors"][0]["field"] == "header.idempotency-key"
@@ -172,7 +174,7 @@ def test_a_key_is_some_visible_ascii(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", ["a", "a" * 128, "a,b", "!~", "';--"])
-def test_any_other_is_taken_as_it_is(key: str) -> None:
+def test_any_visible_ascii_is_a_key(key: str) -> None:
     first = ask("POST", "/posts", POST, key=key)
     assert (first.status, ask("POST", "/posts", POST, key=key).body["id"]) == (
         201,
@@ -180,12 +182,12 @@ def test_any_other_is_taken_as_it_is(key: str) -> None:
     )
 
 
-# ---------------------------------------------------------------- at once
+# ---------------------------------------------------------------- concurrent
 
 
 @contextmanager
-def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
-    """Another process is in the middle of the same creation: it has the key, and no commit yet."""
+def open_transaction(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[Any]]:
+    """Run the same creation in a transaction that has claimed the key and is not committed."""
     draft = PostRequest.model_validate(POST).to_draft(7)
     other = connect_mysql(mysql_url)
     try:
@@ -203,8 +205,8 @@ def half_done(mysql_url: str, content_id: int) -> Iterator[pymysql.Connection[An
         other.close()
 
 
-def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url: str) -> None:
-    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+def test_a_concurrent_repeat_waits_and_returns_the_created_resource(mysql_url: str) -> None:
+    with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
         other.commit()
@@ -214,8 +216,8 @@ def test_the_second_of_two_at_once_waits_and_finds_what_the_first_made(mysql_url
     check_counters()
 
 
-def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: str) -> None:
-    with half_done(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
+def test_a_concurrent_repeat_creates_the_resource_after_a_rollback(mysql_url: str) -> None:
+    with open_transaction(mysql_url, 4711) as other, ThreadPoolExecutor() as pool:
         second = pool.submit(ask, "POST", "/posts", POST, key=KEY)
         wait_for(lambda: somebody_waits(mysql_url), "the second waits for the first")
         other.rollback()
@@ -226,7 +228,7 @@ def test_the_second_of_two_at_once_makes_it_when_the_first_gives_up(mysql_url: s
     check_counters()
 
 
-ONE_TRY = """
+CREATE_20 = """
 import sys
 from dataclasses import asdict
 from plaza.content import commands
@@ -244,22 +246,22 @@ print([commands.create(draft, attempt).text.id for attempt in attempts], flush=T
 """
 
 
-def test_processes_that_create_the_same_at_once_make_it_once() -> None:
+def test_concurrent_processes_with_one_key_create_one_resource() -> None:
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    command = [sys.executable, "-c", ONE_TRY]
+    command = [sys.executable, "-c", CREATE_20]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    tries = [subprocess.Popen(command, cwd=ROOT, env=env, **pipes) for _ in range(4)]
+    processes = [subprocess.Popen(command, cwd=ROOT, env=env, **pipes) for _ in range(4)]
     try:
-        assert [one.stdout.readline() for one in tries if one.stdout] == ["ready\n"] * 4
+        assert [p.stdout.readline() for p in processes if p.stdout] == ["ready\n"] * 4
         flush = threading.Thread(target=lambda: [redis.execute("FLUSHALL") for _ in range(20)])
         flush.start()
-        said = [one.communicate("go\n", timeout=60)[0].splitlines()[-1] for one in tries]
+        printed = [p.communicate("go\n", timeout=60)[0].splitlines()[-1] for p in processes]
         flush.join()
     finally:
-        for one in tries:
-            one.kill()
-            one.wait()
-    assert len(set(said)) == 1
-    assert len(set(said[0].strip("[]").split(", "))) == rows() == 20
+        for process in processes:
+            process.kill()
+            process.wait()
+    assert len(set(printed)) == 1
+    assert len(set(printed[0].strip("[]").split(", "))) == rows() == 20
     redis.execute("FLUSHALL")
     check_counters()

@@ -1,4 +1,4 @@
-"""The cache, each policy against the failure that it is there for."""
+"""The cache: single flight, stale values, absence, drops."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ KEY = key_of("shop:5", "page")
 READERS = 500
 
 
-def keep(
+def store(
     version: int, text: str | None, policy: Policy = NEVER_STALE, *, create: bool = True
 ) -> None:
     cache.store_all(policy, {KEY: CacheEntry(version, text)}, create=create)
 
 
-def held() -> CachedValue | None:
+def cached() -> CachedValue | None:
     return cache.read_all([KEY])[0]
 
 
 @pytest.fixture
 def many_clients(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each thread has a connection of its own, as each Lambda has."""
+    """A connection for each thread, as each Lambda process has one."""
     own = threading.local()
     opened = []
 
@@ -57,23 +57,23 @@ def many_clients(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         return own.client
 
     monkeypatch.setattr(redis, "client", client)
-    monkeypatch.setattr(cache, "WAIT_S", 60.0)  # on a busy machine 500 threads take their time
+    monkeypatch.setattr(cache, "WAIT_S", 60.0)  # 500 threads are slow on a busy machine
     monkeypatch.setattr(cache, "LOCK_TTL_S", 60)
     yield
-    for one in opened:
-        one.close()
+    for connection in opened:
+        connection.close()
 
 
-# ---------------------------------------------------------------- one loads, the others wait
+# ---------------------------------------------------------------- single flight
 
 
-def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
+def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads, refused = Counter[str](), threading.Semaphore(0)
     try_lock = redis.try_lock
 
-    def try_and_tell(key: str, ttl_s: float) -> object:
+    def try_and_count(key: str, ttl_s: float) -> object:
         lock = try_lock(key, ttl_s)
         if lock is None:
             refused.release()
@@ -81,11 +81,11 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
 
     def load() -> CacheEntry:
         loads["all"] += 1
-        for _ in range(100):  # it takes as long as a hundred others need to come
+        for _ in range(100):  # it ends after 100 others were refused the lock
             assert refused.acquire(timeout=30)
         return CacheEntry(3, "noodles")
 
-    monkeypatch.setattr(redis, "try_lock", try_and_tell)
+    monkeypatch.setattr(redis, "try_lock", try_and_count)
     with ThreadPoolExecutor(READERS) as crowd:
         together = threading.Barrier(READERS, timeout=60)
 
@@ -93,48 +93,50 @@ def test_500_concurrent_readers_of_what_ended_cost_one_database_read(
             together.wait()
             return cache.load_single_flight(NEVER_STALE, KEY, load).text
 
-        answers = list(crowd.map(read, range(READERS)))
-    assert Counter(answers) == {"noodles": READERS}
+        texts = list(crowd.map(read, range(READERS)))
+    assert Counter(texts) == {"noodles": READERS}
     assert loads["all"] == 1
 
 
-def test_a_post_that_ended_is_read_by_one_of_its_readers(
+def test_an_expired_post_is_loaded_by_one_of_its_readers(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[object] = []
+    targets_read: list[object] = []
     text = Text(type="post", id=11, author_id=7, body="b", kind="note", title="t", created_us=1)
 
     def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
-        asked.extend(targets)
+        targets_read.extend(targets)
         return {text.target: StoredText(text, deleted=False)}
 
     monkeypatch.setattr(mysql_store, "read", read)
     with ThreadPoolExecutor(100) as crowd:
-        answers = list(crowd.map(queries._read_alone, [text.target] * 100))
-    assert answers == [{text.target: text}] * 100
-    assert asked == [text.target]
+        texts = list(crowd.map(queries._read_alone, [text.target] * 100))
+    assert texts == [{text.target: text}] * 100
+    assert targets_read == [text.target]
 
 
-def test_who_waits_in_vain_is_told_so(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_waits_too_long_gets_a_503(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cache, "WAIT_S", 0.05)
     assert redis.try_lock(f"{KEY}:lock", 5)
     with pytest.raises(StillLoading) as refusal:
-        cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "mine"))
+        cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "new"))
     assert (refusal.value.status, refusal.value.retry_after_s) == (503, 1)
 
 
-def test_a_lock_that_ended_is_not_taken_from_who_has_it_now(plaza: World) -> None:
+def test_an_expired_lock_does_not_unlock_its_new_owner(plaza: World) -> None:
     slow = redis.try_lock(f"{KEY}:lock", 5)
     assert slow
-    redis.execute("DEL", f"{KEY}:lock")  # as if its time had run out
+    redis.execute("DEL", f"{KEY}:lock")  # as if it had expired
     other = redis.try_lock(f"{KEY}:lock", 5)
     assert other
     assert redis.unlock(slow) is False
-    assert redis.try_lock(f"{KEY}:lock", 5) is None, "it is still the other's"
+    assert redis.try_lock(f"{KEY}:lock", 5) is None, "the other caller still has it"
     assert redis.unlock(other) is True
 
 
-def test_the_lock_is_given_back_when_loading_fails(plaza: World) -> None:
+def test_the_lock_is_released_when_a_load_fails(plaza: World) -> None:
     def fail() -> CacheEntry:
         raise ZeroDivisionError
 
@@ -143,34 +145,33 @@ def test_the_lock_is_given_back_when_loading_fails(plaza: World) -> None:
     assert cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "x")).text == "x"
 
 
-def test_a_value_that_came_while_the_lock_was_waited_for_is_taken(plaza: World) -> None:
-    keep(2, "there")
-    assert (
-        cache.load_single_flight(NEVER_STALE, KEY, lambda: pytest.fail("not asked")).text == "there"
-    )
+def test_a_value_that_is_cached_under_the_lock_is_returned_without_a_load(plaza: World) -> None:
+    store(2, "cached")
+    value = cache.load_single_flight(NEVER_STALE, KEY, lambda: pytest.fail("a load"))
+    assert value.text == "cached"
 
 
-def test_what_is_older_than_what_was_heard_of_is_loaded_once_more(plaza: World) -> None:
+def test_a_value_below_the_fence_is_loaded_again(plaza: World) -> None:
     cache.drop_all({KEY: 3})
     loads = iter([CacheEntry(2, "old"), CacheEntry(3, "new")])
     assert cache.load_single_flight(NEVER_STALE, KEY, lambda: next(loads)).text == "new"
-    assert held() == CachedValue(3, "new", stale=False)
+    assert cached() == CachedValue(3, "new", stale=False)
 
 
 # ---------------------------------------------------------------- stale, then rebuilt
 
 
-def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
+def test_500_readers_of_a_stale_value_get_it_and_one_claims_the_rebuild(
     many_clients: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(3, "noodles", STALE_WHILE_REBUILDING)
-    assert held() == CachedValue(3, "noodles", stale=False)
+    store(3, "noodles", STALE_WHILE_REBUILDING)
+    assert cached() == CachedValue(3, "noodles", stale=False)
     now_us = clock.now_us()
     monkeypatch.setattr(clock, "now_us", lambda: now_us + 400_000_000)
     together = threading.Barrier(READERS, timeout=60)
 
     def read(_: int) -> tuple[str | None, bool]:
-        redis.client()  # of a cluster it connects, which takes 500 of them their time
+        redis.client()  # connects first: to a cluster this is slow for 500 threads
         together.wait()
         [found] = cache.read_all([KEY])
         assert found
@@ -178,31 +179,31 @@ def test_500_readers_of_a_stale_value_get_it_at_once_and_one_has_it_rebuilt(
         return found.text, cache.claim_rebuilds([KEY])[0]
 
     with ThreadPoolExecutor(READERS) as crowd:
-        answers = Counter(crowd.map(read, range(READERS)))
-    assert answers == {("noodles", False): READERS - 1, ("noodles", True): 1}
+        values = Counter(crowd.map(read, range(READERS)))
+    assert values == {("noodles", False): READERS - 1, ("noodles", True): 1}
 
 
-def test_a_rebuild_that_never_came_is_asked_for_again(plaza: World) -> None:
+def test_a_rebuild_claim_expires(plaza: World) -> None:
     assert cache.claim_rebuilds([KEY]) == [True]
     assert cache.claim_rebuilds([KEY]) == [False]
     assert 0 < redis.execute("TTL", f"{KEY}:rebuild_claim") <= cache.REBUILD_CLAIM_TTL_S
 
 
-def test_a_rebuild_makes_a_stale_value_fresh_though_its_version_is_the_same(
+def test_a_rebuild_with_the_same_version_makes_a_value_fresh(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep(3, "noodles", STALE_WHILE_REBUILDING)
+    store(3, "noodles", STALE_WHILE_REBUILDING)
     now_us = clock.now_us()
     monkeypatch.setattr(clock, "now_us", lambda: now_us + 400_000_000)
-    keep(3, "noodles", STALE_WHILE_REBUILDING, create=False)
-    assert held() == CachedValue(3, "noodles", stale=False)
+    store(3, "noodles", STALE_WHILE_REBUILDING, create=False)
+    assert cached() == CachedValue(3, "noodles", stale=False)
 
 
 # ---------------------------------------------------------------- many together
 
 
-def test_what_came_together_does_not_end_together(plaza: World) -> None:
-    """10,000 values kept in one go, by the tenth of the time in which they end:
+def test_values_stored_together_expire_at_different_times(plaza: World) -> None:
+    """10,000 values stored at once, by the tenth of the range in which they expire:
 
     |  90-92 % ########## |  92-94 % ########## | ... | 108-110 % ########## |
     """
@@ -215,7 +216,7 @@ def test_what_came_together_does_not_end_together(plaza: World) -> None:
         print(f"{90 + 2 * tenth}-{92 + 2 * tenth} % {'#' * (histogram[tenth] // 50)}")
     assert set(histogram) <= set(range(-1, 11))
     assert all(800 < histogram[tenth] < 1_200 for tenth in range(10)), histogram
-    # Nor do they get stale together.
+    # They do not become stale together either.
     fresh_s = STALE_WHILE_REBUILDING.fresh_s or 0
     now_s = time.time()
     values = redis.pipeline([("HGET", key, "value") for key in keys])
@@ -225,56 +226,58 @@ def test_what_came_together_does_not_end_together(plaza: World) -> None:
     assert max(stale.values()) < 6_500, stale
 
 
-# ---------------------------------------------------------------- what isn't there
+# ---------------------------------------------------------------- absence
 
 
-def test_it_is_remembered_for_a_short_time_that_there_is_nothing(plaza: World) -> None:
-    keep(0, None)
-    assert held() == CachedValue(0, None, stale=False)
+def test_absence_is_cached_for_about_30_s(plaza: World) -> None:
+    store(0, None)
+    assert cached() == CachedValue(0, None, stale=False)
     assert 25 <= redis.execute("TTL", KEY) <= 33
-    keep(1, "made")
-    assert held() == CachedValue(1, "made", stale=False)
+    store(1, "created")
+    assert cached() == CachedValue(1, "created", stale=False)
 
 
-def test_who_read_before_it_was_made_does_not_say_that_there_is_nothing(plaza: World) -> None:
-    keep(1, "made")
-    keep(0, None)
-    assert held() == CachedValue(1, "made", stale=False)
+def test_late_absence_does_not_replace_a_value(plaza: World) -> None:
+    store(1, "created")
+    store(0, None)
+    assert cached() == CachedValue(1, "created", stale=False)
 
 
 # ---------------------------------------------------------------- writers
 
 
-def test_what_was_let_go_of_does_not_come_back_by_who_read_before(plaza: World) -> None:
-    keep(3, "old")
+def test_a_dropped_value_is_not_restored_by_an_older_read(plaza: World) -> None:
+    store(3, "old")
     cache.drop_all({KEY: 4})
-    assert held() is None
-    keep(3, "old")
-    assert held() is None
+    assert cached() is None
+    store(3, "old")
+    assert cached() is None
     assert 0 < redis.execute("TTL", KEY) <= FENCE_TTL_S
-    keep(4, "new")
-    assert held() == CachedValue(4, "new", stale=False)
+    store(4, "new")
+    assert cached() == CachedValue(4, "new", stale=False)
 
 
-def test_an_old_value_that_came_back_all_the_same_goes_the_second_time(plaza: World) -> None:
+def test_the_second_drop_removes_an_old_value_that_was_stored_after_the_first(plaza: World) -> None:
     cache.drop_all({KEY: 4})
     assert cache.schedule_drop({KEY: 4})
-    redis.execute("FLUSHALL")  # a Redis that forgot the fence
-    keep(3, "old")
+    redis.execute("FLUSHALL")  # Redis lost the fence
+    store(3, "old")
     plaza.queues.drain()
-    assert held() is None
+    assert cached() is None
 
 
-def test_the_second_time_leaves_alone_what_is_as_new(plaza: World) -> None:
+def test_the_second_drop_keeps_a_value_of_its_version(plaza: World) -> None:
     cache.schedule_drop({KEY: 4})
-    keep(4, "new")
+    store(4, "new")
     plaza.queues.drain()
-    assert held() == CachedValue(4, "new", stale=False)
+    assert cached() == CachedValue(4, "new", stale=False)
     cache.drop_all({KEY: 3})
-    assert held() == CachedValue(4, "new", stale=False)
+    assert cached() == CachedValue(4, "new", stale=False)
 
 
-def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_drop_is_delayed_by_one_second(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sent = []
     monkeypatch.setattr(
         "plaza.infra.sqs.send",
@@ -284,9 +287,11 @@ def test_the_message_comes_a_second_after(plaza: World, monkeypatch: pytest.Monk
     assert sent == [("drops", json.dumps({"versions": {KEY: 4}}, separators=(",", ":")), 1)]
 
 
-def test_it_is_tried_again_while_redis_is_away(plaza: World, redis_away: Away) -> None:
+def test_a_drop_raises_while_redis_is_down_and_is_safe_to_repeat(
+    plaza: World, redis_away: Away
+) -> None:
     with redis_away(), pytest.raises(RedisDown):
         cache.drop_again([CacheDrops({KEY: 4})])
-    keep(3, "old")
+    store(3, "old")
     cache.drop_again([CacheDrops({KEY: 4}), CacheDrops({KEY: 2})])
-    assert held() is None
+    assert cached() is None

@@ -1,4 +1,4 @@
-"""Servers that answer, and can't do their work: failing over, full, busy. That is down, too."""
+"""Servers that reply but cannot do their work count as down: failing over, full, busy."""
 
 from __future__ import annotations
 
@@ -27,41 +27,43 @@ Commands = list[tuple[str, ...]]
 
 @pytest.fixture
 def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
-    """A Redis that only this test uses, and may leave in any state."""
+    """A Redis of this test only, which may leave it in any state."""
     with run_server(prepare_redis(tmp_path / "redis")) as server:
         set_up(redis_url=server.url, redis_cluster=0)
         yield server
 
 
-def tell(server: Server, *command: str) -> Any:
+def send_command(server: Server, *command: str) -> Any:
     with redis_py.Redis.from_url(server.url, decode_responses=True) as client:
         return client.execute_command(*command)
 
 
 def fill_up(server: Server) -> None:
-    tell(server, "CONFIG", "SET", "maxmemory", "1")
+    send_command(server, "CONFIG", "SET", "maxmemory", "1")
 
 
 def lose_replicas(server: Server) -> None:
-    tell(server, "CONFIG", "SET", "min-replicas-to-write", "1")
+    send_command(server, "CONFIG", "SET", "min-replicas-to-write", "1")
 
 
 def fail_to_save(server: Server) -> None:
-    (server.directory / "dump.rdb").mkdir()  # nothing can be put in its place
-    tell(server, "CONFIG", "SET", "save", "3600 1")
-    tell(server, "BGSAVE")
+    (server.directory / "dump.rdb").mkdir()  # a file cannot replace a directory
+    send_command(server, "CONFIG", "SET", "save", "3600 1")
+    send_command(server, "BGSAVE")
     deadline_s = time.monotonic() + 10
-    while "rdb_last_bgsave_status:err" not in str(tell(server, "INFO")).replace("': '", ":"):
+    while "rdb_last_bgsave_status:err" not in str(send_command(server, "INFO")).replace(
+        "': '", ":"
+    ):
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
 
 
 def become_a_replica(server: Server) -> None:
-    tell(server, "REPLICAOF", "127.0.0.1", "1")
+    send_command(server, "REPLICAOF", "127.0.0.1", "1")
 
 
 def be_busy(server: Server) -> None:
-    tell(server, "CONFIG", "SET", "busy-reply-threshold", "1")
+    send_command(server, "CONFIG", "SET", "busy-reply-threshold", "1")
     with (
         contextlib.suppress(redis_py.TimeoutError),
         redis_py.Redis.from_url(server.url, socket_timeout=0.2) as client,
@@ -70,7 +72,7 @@ def be_busy(server: Server) -> None:
 
 
 @pytest.mark.parametrize("fail", [fill_up, lose_replicas, fail_to_save, become_a_replica, be_busy])
-def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
+def test_a_redis_that_refuses_writes_is_down_and_a_like_is_provisional(
     plaza: World, other_redis: Server, fail: Callable[[Server], None]
 ) -> None:
     plaza.add(POST)
@@ -83,9 +85,7 @@ def test_a_redis_that_takes_no_writes_is_down_and_a_like_is_provisional(
         redis.execute("SET", "a", "1")
 
 
-def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
-    plaza: World, other_redis: Server
-) -> None:
+def test_a_demoted_master_is_disconnected(plaza: World, other_redis: Server) -> None:
     before = redis.execute("CLIENT", "ID")
     become_a_replica(other_redis)
     with pytest.raises(RedisDown):
@@ -93,20 +93,20 @@ def test_a_master_that_became_a_replica_is_left_for_who_has_its_name_now(
     assert redis.execute("CLIENT", "ID") != before
 
 
-def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
+def test_a_command_that_a_demoted_master_refused_is_repeated_on_the_new_one(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first try meets the old connection; the second finds who has the name by then."""
+    """The first attempt uses the old connection, the second one a new one to the new master."""
     plaza.add(POST)
     assert react.react(LIKE, POST, 7, True).exact
     forget_client = redis.forget_client
 
-    def have_a_new_master() -> None:
+    def promote() -> None:
         forget_client()
-        tell(other_redis, "REPLICAOF", "NO", "ONE")
+        send_command(other_redis, "REPLICAOF", "NO", "ONE")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis, "forget_client", have_a_new_master)
+        patch.setattr(redis, "forget_client", promote)
         become_a_replica(other_redis)
         outcome = react.react(LIKE, POST, 8, True)
         assert (outcome.total, outcome.changed) == (2, True)
@@ -114,20 +114,20 @@ def test_what_a_demoted_master_refused_is_done_by_the_new_one_at_once(
         assert redis.pipeline([("SET", "a", "1"), ("GET", "a")]) == [True, "1"]
 
 
-def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
+def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The node knows the script, and the client sends again what it had packed for another run."""
+    """Given a node that has cached the script, the client repeats a command packed for another."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     redis_client = redis.client()
     execute = redis_client.execute_command
 
     def execute_command(*command: Any, **options: Any) -> Any:
-        answer = execute(*command, **options)
+        reply = execute(*command, **options)
         if command[0] == "EVALSHA":
             monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(run_id="promoted"))
-        return answer
+        return reply
 
     with monkeypatch.context() as patch:
         patch.setattr(redis_client, "execute_command", execute_command)
@@ -137,20 +137,21 @@ def test_a_like_that_a_promoted_replica_decided_as_of_its_master_has_no_answer(
 
 
 @pytest.mark.parametrize("first", ["reads", "likes"])
-def test_a_redis_that_restarted_with_older_data_is_not_believed(
+def test_older_data_of_a_restarted_redis_are_replaced(
     plaza: World, other_redis: Server, first: str
 ) -> None:
-    """A single Redis, restored to a moment ago: one like, MySQL has two, and all is quiet."""
+    """Given a single Redis that was restored to one like, when MySQL has two and no queue has an
+    event."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
-    tell(other_redis, "SAVE")  # with 7 in the outbox
+    send_command(other_redis, "SAVE")  # with 7 in the outbox
     react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
     run_id = meta()["run_id"]
     other_redis.kill()
     other_redis.start()
     if first == "likes":
-        # A node that restarted does not know the script: its text goes there with its run_id.
+        # A restarted node has not cached the script: the client sends EVAL with its run_id.
         assert react.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
@@ -161,14 +162,14 @@ def test_a_redis_that_restarted_with_older_data_is_not_believed(
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
 
 
-def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
+def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
-    tell(other_redis, "SAVE")
-    react.react(LIKE, POST, 8, True)  # on the queue, and in no outbox any more
+    send_command(other_redis, "SAVE")
+    react.react(LIKE, POST, 8, True)  # in the queue, and lost from the outbox
     other_redis.kill()
     other_redis.start()
     forget()
@@ -178,12 +179,12 @@ def test_what_was_on_its_way_to_a_redis_that_restarted_is_saved_and_counted(
     assert (recent(), outbox()) == ([7, 8], {})
 
 
-def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_again(
+def test_a_list_restored_with_older_data_is_read_from_mysql_again(
     plaza: World, other_redis: Server
 ) -> None:
     plaza.add(POST)
     assert queries.list_reacted(LIKE, 7, None, 10) == ([], None)
-    tell(other_redis, "SAVE")  # with an empty list
+    send_command(other_redis, "SAVE")  # with an empty list
     react.react(LIKE, POST, 7, True)
     plaza.queues.drain()
     other_redis.kill()
@@ -191,12 +192,12 @@ def test_the_list_of_a_user_that_came_back_with_older_data_is_read_from_mysql_ag
     [liked], _ = queries.list_reacted(LIKE, 7, None, 10)
     assert liked.target == POST
     [key] = find_keys("*:like:user:7:newest")
-    assert redis.execute("ZCARD", key) == 2, "it is in Redis as of this run"
+    assert redis.execute("ZCARD", key) == 2, "it was built again for this run_id"
 
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])
 @pytest.mark.parametrize("how", ["write", "fetch_all", "run_in_transaction"])
-def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_now(
+def test_an_outage_error_of_mysql_is_down_and_closes_the_connection(
     plaza: World, code: int, how: str
 ) -> None:
     statement = f"SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = 'no'"
@@ -214,13 +215,15 @@ def test_a_mysql_that_can_not_do_its_work_is_down_and_left_for_who_has_its_name_
     assert after != before
 
 
-def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: World) -> None:
-    """The first try meets the old connection; the second finds who has the name by then."""
-    tries = []
+def test_a_statement_that_a_demoted_writer_refused_is_repeated_on_a_new_connection(
+    plaza: World,
+) -> None:
+    """The first attempt uses the old connection, the second one a new one to the new writer."""
+    attempts = []
 
     def refuse_once(cursor: Any, sql: str, args: object = ()) -> Any:
-        tries.append(sql)
-        if len(tries) == 1:
+        attempts.append(sql)
+        if len(attempts) == 1:
             sql = "SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 1290"
         return execute(cursor, sql, args)
 
@@ -229,5 +232,5 @@ def test_what_a_demoted_writer_refused_is_done_by_the_new_one_at_once(plaza: Wor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plaza.infra.mysql.Cursor.execute", refuse_once)
         assert mysql.write("DELETE FROM star") == 0
-    assert tries.count("DELETE FROM star") == 2
+    assert attempts.count("DELETE FROM star") == 2
     forget()

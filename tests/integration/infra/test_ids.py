@@ -1,4 +1,4 @@
-"""Ids: nobody gets one twice, whatever happens to Redis, to clocks and to processes."""
+"""Ids are unique after failures of Redis, clocks and processes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ DAY_S = 86_400
 MIDNIGHT_S = 21_000 * DAY_S
 NOON_S = MIDNIGHT_S + DAY_S // 2
 AHEAD = 49_000
-"""How many serials a Redis leases before their time."""
+"""Serials that Redis leases ahead of its clock."""
 
 
 @dataclass
 class Clocks:
-    """The clock of this process; that of Redis differs by ``redis_s``. They go on in a sleep."""
+    """The clock of this process; that of Redis is ``redis_s`` ahead. A sleep advances both."""
 
     now_s: float = NOON_S
     redis_s: float = 0
@@ -34,8 +34,8 @@ class Clocks:
     def now_us(self) -> int:
         return round(self.now_s * 1e6)
 
-    def sleep(self, how_long_s: float) -> None:
-        self.now_s += how_long_s
+    def sleep(self, duration_s: float) -> None:
+        self.now_s += duration_s
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 class Process:
-    """Makes ids as another process would: from a block of its own."""
+    """Makes ids like another process: from a block of its own."""
 
     def __init__(self) -> None:
         self.block = Lazy(ids._lease)
@@ -73,57 +73,57 @@ def second_of(an_id: int) -> int:
     return (an_id >> 32) + EPOCH_S
 
 
-def all_different(*made: list[int]) -> bool:
-    together = [an_id for part in made for an_id in part]
+def all_different(*parts: list[int]) -> bool:
+    together = [an_id for part in parts for an_id in part]
     return len(set(together)) == len(together)
 
 
-# ---------------------------------------------------------------- as a rule
+# ---------------------------------------------------------------- without failures
 
 
 def test_ids_grow_and_fit_63_bits_and_begin_with_the_time(clocks: Clocks) -> None:
-    made = Process().new_ids(BLOCK_SIZE * 3 + 1)
-    assert made == sorted(set(made))
-    assert 0 < made[0] < made[-1] < 2**63
+    new = Process().new_ids(BLOCK_SIZE * 3 + 1)
+    assert new == sorted(set(new))
+    assert 0 < new[0] < new[-1] < 2**63
     clocks.now_s += 1
     [later] = Process().new_ids()
-    assert second_of(later) == NOON_S + 1 > second_of(made[-1]) == NOON_S
+    assert second_of(later) == NOON_S + 1 > second_of(new[-1]) == NOON_S
 
 
-def test_a_block_is_used_to_its_end_before_redis_is_asked_again(
+def test_a_block_is_used_up_before_the_next_lease(
     clocks: Clocks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     process = Process()
     process.new_ids()
     clocks.now_s += 1
-    asked: list[object] = []
+    leases: list[object] = []
     run = redis.run
     monkeypatch.setattr(
-        "plaza.infra.ids.redis.run", lambda *args: record_call(asked, args, run(*args))
+        "plaza.infra.ids.redis.run", lambda *args: record_call(leases, args, run(*args))
     )
     process.new_ids(BLOCK_SIZE - 1)
-    assert asked == []
+    assert leases == []
     process.new_ids()
-    assert len(asked) == 1
+    assert len(leases) == 1
 
 
-def test_ids_of_many_processes_at_one_time_are_all_different(plaza: World) -> None:
+def test_ids_of_concurrent_processes_are_unique(plaza: World) -> None:
     code = "from plaza.infra.ids import new_id\nfor _ in range(2500): print(new_id())"
     processes = [
         subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
         for _ in range(4)
     ]
-    made = [[int(line) for line in process.communicate()[0].split()] for process in processes]
-    assert [len(part) for part in made] == [2_500] * 4
-    assert all(part == sorted(part) for part in made)
-    assert all_different(*made)
+    new = [[int(line) for line in process.communicate()[0].split()] for process in processes]
+    assert [len(part) for part in new] == [2_500] * 4
+    assert all(part == sorted(part) for part in new)
+    assert all_different(*new)
 
 
 # ---------------------------------------------------------------- Redis lost its data
 
 
-def test_what_was_leased_right_before_redis_was_emptied_is_not_leased_again(plaza: World) -> None:
-    """With the real clock: a few blocks, and all is lost within a millisecond."""
+def test_serials_leased_right_before_redis_lost_its_data_are_not_leased_again(plaza: World) -> None:
+    """With the real clock: some blocks, and Redis loses its data within a millisecond."""
     leased: list[int] = []
     for _ in range(10):
         for _ in range(5):
@@ -135,60 +135,60 @@ def test_what_was_leased_right_before_redis_was_emptied_is_not_leased_again(plaz
 
 
 @pytest.mark.parametrize("after_s", [0, 0.0005, 0.9, 1, 5, 3600])
-def test_processes_that_go_on_with_old_blocks_meet_nobody_in_an_emptied_redis(
+def test_old_blocks_do_not_overlap_leases_of_an_emptied_redis(
     clocks: Clocks, after_s: float
 ) -> None:
-    made = []
+    new = []
     for _ in range(4):
         early, late = Process(), Process()
-        made += early.new_ids(BLOCK_SIZE + 1)
+        new += early.new_ids(BLOCK_SIZE + 1)
         clocks.now_s += after_s
         redis.execute("FLUSHALL")
-        made += late.new_ids(BLOCK_SIZE * 2) + early.new_ids(BLOCK_SIZE * 2)
-    assert all_different(made)
+        new += late.new_ids(BLOCK_SIZE * 2) + early.new_ids(BLOCK_SIZE * 2)
+    assert all_different(new)
 
 
-def test_a_burst_before_redis_was_emptied_is_not_leased_again(clocks: Clocks) -> None:
+def test_a_burst_before_redis_lost_its_data_is_not_leased_again(clocks: Clocks) -> None:
     Process().new_ids()
     clocks.now_s += 10
-    made = Process().new_ids(40_000)
+    new = Process().new_ids(40_000)
     redis.execute("FLUSHALL")
-    made += Process().new_ids(1_000)
-    assert all_different(made)
+    new += Process().new_ids(1_000)
+    assert all_different(new)
 
 
-def test_a_failover_that_lost_the_newest_leases_gives_none_of_them_again(clocks: Clocks) -> None:
-    made = Process().new_ids()
+def test_leases_lost_by_a_failover_are_not_leased_again(clocks: Clocks) -> None:
+    new = Process().new_ids()
     copy = redis.client().dump(ids._KEY)
-    made += Process().new_ids(30_000)
+    new += Process().new_ids(30_000)
     clocks.now_s += 1
     redis.client().restore(ids._KEY, 0, copy, replace=True)
-    made += Process().new_ids(30_000)
-    assert all_different(made)
+    new += Process().new_ids(30_000)
+    assert all_different(new)
 
 
-# ---------------------------------------------------------------- many at once
+# ---------------------------------------------------------------- bursts
 
 
-def test_a_second_s_worth_is_leased_ahead_and_then_one_waits(clocks: Clocks) -> None:
+def test_one_second_of_serials_is_leased_ahead_before_a_process_waits(clocks: Clocks) -> None:
     Process().new_ids()
     clocks.now_s += 2
     before_s = clocks.now_s
-    made = Process().new_ids(AHEAD)
+    new = Process().new_ids(AHEAD)
     assert clocks.now_s == before_s
-    made += Process().new_ids(BLOCK_SIZE)
+    new += Process().new_ids(BLOCK_SIZE)
     assert 0 < clocks.now_s - before_s < 0.1
-    assert all_different(made)
+    assert all_different(new)
 
 
-def test_a_clock_that_stands_still_ends_in_an_answer(clocks: Clocks) -> None:
-    clocks.sleep = lambda how_long_s: None  # type: ignore[method-assign]
+def test_a_stopped_clock_raises_serials_exhausted(clocks: Clocks) -> None:
+    clocks.sleep = lambda duration_s: None  # type: ignore[method-assign]
     with pytest.raises(SerialsExhausted) as refusal:
         Process().new_ids()
     assert refusal.value.retry_after_s == 1
 
 
-def test_an_empty_redis_makes_the_first_one_wait_for_milliseconds(plaza: World) -> None:
+def test_the_first_lease_of_an_empty_redis_waits_for_milliseconds(plaza: World) -> None:
     began_s = time.monotonic()
     new_id()
     assert time.monotonic() - began_s < 0.5
@@ -197,55 +197,53 @@ def test_an_empty_redis_makes_the_first_one_wait_for_milliseconds(plaza: World) 
 # ---------------------------------------------------------------- midnight
 
 
-def test_a_process_that_was_frozen_over_midnight_takes_no_serial_of_yesterday(
+def test_a_process_frozen_over_midnight_uses_no_serial_of_yesterday(
     clocks: Clocks,
 ) -> None:
     clocks.now_s = MIDNIGHT_S - 2
     frozen, awake = Process(), Process()
-    made = frozen.new_ids(3)
+    new = frozen.new_ids(3)
     clocks.now_s = MIDNIGHT_S + 0.01
-    made += awake.new_ids(BLOCK_SIZE) + frozen.new_ids(BLOCK_SIZE) + awake.new_ids(BLOCK_SIZE)
-    assert [day_of(an_id) for an_id in made] == [20_999] * 3 + [21_000] * BLOCK_SIZE * 3
-    assert all_different(made)
+    new += awake.new_ids(BLOCK_SIZE) + frozen.new_ids(BLOCK_SIZE) + awake.new_ids(BLOCK_SIZE)
+    assert [day_of(an_id) for an_id in new] == [20_999] * 3 + [21_000] * BLOCK_SIZE * 3
+    assert all_different(new)
 
 
 @pytest.mark.parametrize("redis_s", [-3, 0, 3])
-def test_clocks_that_disagree_about_the_day_make_no_id_twice(
-    clocks: Clocks, redis_s: float
-) -> None:
+def test_clocks_on_different_days_make_unique_ids(clocks: Clocks, redis_s: float) -> None:
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 5, redis_s
-    one, other, made = Process(), Process(), []
+    one, other, new = Process(), Process(), []
     for _ in range(100):
         clocks.sleep(0.1)
-        made += one.new_ids(7) + other.new_ids(7)
-    assert all_different(made)
-    assert {day_of(an_id) for an_id in made} == {20_999, 21_000}
+        new += one.new_ids(7) + other.new_ids(7)
+    assert all_different(new)
+    assert {day_of(an_id) for an_id in new} == {20_999, 21_000}
 
 
-def test_an_id_stands_in_the_day_of_its_serial(clocks: Clocks) -> None:
-    """Redis is in tomorrow already, where serials begin anew, and somebody still has a block."""
+def test_an_id_has_the_day_of_its_serial(clocks: Clocks) -> None:
+    """Given a Redis whose next day has begun, and a process that still has a block of today."""
     clocks.now_s = MIDNIGHT_S - DAY_S + 1
     Process().new_ids()
     clocks.now_s = MIDNIGHT_S - DAY_S + 5
     since_morning, late = Process(), Process()
-    made = since_morning.new_ids()
+    new = since_morning.new_ids()
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 1, 6
-    made += since_morning.new_ids(BLOCK_SIZE - 1) + late.new_ids(BLOCK_SIZE)
-    serials = [an_id & 0xFFFFFFFF for an_id in made]
-    assert serials[:BLOCK_SIZE] == serials[BLOCK_SIZE:], "or this shows nothing"
-    assert all_different(made)
+    new += since_morning.new_ids(BLOCK_SIZE - 1) + late.new_ids(BLOCK_SIZE)
+    serials = [an_id & 0xFFFFFFFF for an_id in new]
+    assert serials[:BLOCK_SIZE] == serials[BLOCK_SIZE:], "the serials of both days are equal"
+    assert all_different(new)
 
 
 def test_the_last_serial_of_a_day_fits_32_bits(clocks: Clocks) -> None:
     clocks.now_s = MIDNIGHT_S - 1.5
     Process().new_ids()
     clocks.now_s = MIDNIGHT_S - 0.001
-    made = Process().new_ids(AHEAD - BLOCK_SIZE)
-    assert {second_of(an_id) for an_id in made} == {MIDNIGHT_S - 1}
-    assert 2**32 - 2**26 < max(an_id & 0xFFFFFFFF for an_id in made) < 2**32
+    new = Process().new_ids(AHEAD - BLOCK_SIZE)
+    assert {second_of(an_id) for an_id in new} == {MIDNIGHT_S - 1}
+    assert 2**32 - 2**26 < max(an_id & 0xFFFFFFFF for an_id in new) < 2**32
 
 
-def test_the_key_does_not_stay_for_ever_and_outlives_its_day(plaza: World) -> None:
+def test_the_key_expires_after_its_day(plaza: World) -> None:
     new_id()
     assert DAY_S < redis.execute("TTL", ids._KEY) <= 2 * DAY_S
 
@@ -254,24 +252,26 @@ def test_the_key_does_not_stay_for_ever_and_outlives_its_day(plaza: World) -> No
 
 
 @pytest.mark.parametrize("back_s", [0.01, 5, DAY_S])
-def test_a_redis_whose_clock_went_back_gives_nothing_twice(clocks: Clocks, back_s: float) -> None:
+def test_a_redis_whose_clock_goes_back_leases_no_serial_twice(
+    clocks: Clocks, back_s: float
+) -> None:
     clocks.now_s = MIDNIGHT_S + 4
     process = Process()
-    made = process.new_ids()
+    new = process.new_ids()
     clocks.now_s += 4
-    made += process.new_ids(BLOCK_SIZE)
+    new += process.new_ids(BLOCK_SIZE)
     clocks.redis_s = -back_s
-    made += Process().new_ids(BLOCK_SIZE * 20) + process.new_ids(BLOCK_SIZE * 20)
+    new += Process().new_ids(BLOCK_SIZE * 20) + process.new_ids(BLOCK_SIZE * 20)
     clocks.redis_s = 0
-    made += Process().new_ids(BLOCK_SIZE * 20)
-    assert all_different(made)
-    assert {day_of(an_id) for an_id in made} == {21_000}
+    new += Process().new_ids(BLOCK_SIZE * 20)
+    assert all_different(new)
+    assert {day_of(an_id) for an_id in new} == {21_000}
 
 
-def test_a_process_whose_clock_went_back_makes_no_id_twice(clocks: Clocks) -> None:
+def test_a_process_whose_clock_goes_back_makes_unique_ids(clocks: Clocks) -> None:
     process = Process()
-    made = process.new_ids(50)
+    new = process.new_ids(50)
     clocks.now_s, clocks.redis_s = clocks.now_s - 1, 1
     clocks.sleep(0.5)
-    made += process.new_ids(BLOCK_SIZE)
-    assert all_different(made)
+    new += process.new_ids(BLOCK_SIZE)
+    assert all_different(new)

@@ -1,4 +1,4 @@
-"""Sliding windows: what is admitted counts, what is refused doesn't, and time is moved by hand."""
+"""Sliding windows. ``let_pass`` moves the attempts instead of the time."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ MINUTE, HOUR = Window(60, 1), Window(3600, 5)
 BOTH = (MINUTE, HOUR)
 
 
-def attempt(who: str = "ada") -> Attempt:
-    return Attempt("trying", who)
+def attempt(subject: str = "ada") -> Attempt:
+    return Attempt("sign_in", subject)
 
 
-def counted(who: str = "ada") -> int:
-    return int(redis.execute("ZCARD", limit_key(attempt(who))))
+def counted(subject: str = "ada") -> int:
+    return int(redis.execute("ZCARD", limit_key(attempt(subject))))
 
 
-def test_one_a_minute_and_the_wait_is_told(plaza: World) -> None:
+def test_a_refused_attempt_returns_its_wait(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
     assert 59_000 < limits.admit(attempt(), BOTH) <= 60_000
     assert counted() == 1
 
 
-def test_the_edge_of_a_window_is_sharp(plaza: World) -> None:
+def test_an_attempt_is_admitted_exactly_at_the_end_of_the_window(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
     let_pass(50_000)
     assert 0 < limits.admit(attempt(), BOTH) <= 10_000
@@ -42,7 +42,7 @@ def test_the_edge_of_a_window_is_sharp(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
 
 
-def test_what_is_refused_does_not_make_it_later(plaza: World) -> None:
+def test_a_refused_attempt_does_not_count(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
     let_pass(40_000)
     waits = [limits.admit(attempt(), BOTH) for _ in range(20)]
@@ -52,20 +52,20 @@ def test_what_is_refused_does_not_make_it_later(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
 
 
-def test_the_sixth_within_an_hour_waits_for_the_first_to_leave_it(plaza: World) -> None:
+def test_the_sixth_attempt_of_an_hour_waits_for_the_first_to_expire(plaza: World) -> None:
     for _ in range(5):
         assert limits.admit(attempt(), BOTH) == 0
         let_pass(61_000)
     wait_ms = limits.admit(attempt(), BOTH)
-    assert 3_290_000 < wait_ms <= 3_295_000, "3,600 s less five times 61"
+    assert 3_290_000 < wait_ms <= 3_295_000, "3,600 s minus five times 61 s"
     let_pass(3_280_000)
     assert 0 < limits.admit(attempt(), BOTH) <= 15_000
     let_pass(15_000)
     assert limits.admit(attempt(), BOTH) == 0
-    assert 59_000 < limits.admit(attempt(), BOTH) <= 61_000, "now the second has to leave"
+    assert 59_000 < limits.admit(attempt(), BOTH) <= 61_000, "the second attempt has to expire"
 
 
-def test_it_slides_and_does_not_start_afresh_with_the_clock(plaza: World) -> None:
+def test_windows_slide(plaza: World) -> None:
     window = (Window(60, 3),)
     for _ in range(3):
         assert limits.admit(attempt(), window) == 0
@@ -76,13 +76,13 @@ def test_it_slides_and_does_not_start_afresh_with_the_clock(plaza: World) -> Non
     assert 14_000 < limits.admit(attempt(), window) <= 15_000
 
 
-def test_an_attempt_that_is_sent_again_counts_once(plaza: World) -> None:
+def test_a_repeated_attempt_counts_once(plaza: World) -> None:
     once = attempt()
     assert [limits.admit(once, BOTH) for _ in range(3)] == [0, 0, 0]
     assert counted() == 1
 
 
-def test_an_attempt_that_is_taken_back_does_not_count(plaza: World) -> None:
+def test_a_withdrawn_attempt_does_not_count(plaza: World) -> None:
     once = attempt()
     limits.admit(once, BOTH)
     limits.withdraw(once)
@@ -90,14 +90,14 @@ def test_an_attempt_that_is_taken_back_does_not_count(plaza: World) -> None:
     assert limits.admit(attempt(), BOTH) == 0
 
 
-def test_others_and_other_things_are_not_limited_by_it(plaza: World) -> None:
+def test_subjects_and_actions_are_limited_separately(plaza: World) -> None:
     assert limits.admit(attempt("ada"), BOTH) == 0
     assert limits.admit(attempt("bob"), BOTH) == 0
-    assert limits.admit(Attempt("asking", "ada"), BOTH) == 0
+    assert limits.admit(Attempt("send_code", "ada"), BOTH) == 0
     assert limits.admit(attempt("ada"), BOTH) > 0
 
 
-def test_redis_keeps_no_more_than_the_most_and_no_longer_than_the_window(plaza: World) -> None:
+def test_redis_keeps_max_attempts_for_the_longest_window(plaza: World) -> None:
     for _ in range(20):
         limits.admit(attempt(), (Window(60, 3),))
         let_pass(10_000)
@@ -105,25 +105,25 @@ def test_redis_keeps_no_more_than_the_most_and_no_longer_than_the_window(plaza: 
     assert 0 < redis.execute("PTTL", limit_key(attempt())) <= 60_000
 
 
-def test_of_many_at_once_as_many_pass_as_may(plaza: World) -> None:
+def test_concurrent_attempts_are_admitted_up_to_the_maximum(plaza: World) -> None:
     script = limits._ADMIT
-    barrier, answers = threading.Barrier(16, timeout=60), []
+    barrier, waits_ms = threading.Barrier(16, timeout=60), []
 
-    def try_it(number: int) -> None:
+    def attempt_20_times(number: int) -> None:
         with own_client() as own:
             barrier.wait()
             for i in range(20):
                 args = (f"{number}-{i}", 60_000, 7)
-                answers.append(own.eval(script.source, 1, limit_key(attempt()), *args))
+                waits_ms.append(own.eval(script.source, 1, limit_key(attempt()), *args))
 
-    threads = [threading.Thread(target=try_it, args=(number,)) for number in range(16)]
+    threads = [threading.Thread(target=attempt_20_times, args=(number,)) for number in range(16)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(answers), answers.count(0)) == (320, 7)
+    assert (len(waits_ms), waits_ms.count(0)) == (320, 7)
 
 
-def test_without_redis_nothing_is_admitted(plaza: World, redis_away: Away) -> None:
+def test_admit_raises_without_redis(plaza: World, redis_away: Away) -> None:
     with redis_away(), pytest.raises(RedisDown):
         limits.admit(attempt(), BOTH)

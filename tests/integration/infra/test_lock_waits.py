@@ -1,4 +1,4 @@
-"""Rows that others hold, and clients that vanish with them: neither is an outage of MySQL."""
+"""Locked rows and dead clients are not outages of MySQL."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from tests.support.stores import wait_for
 
 SetUp = Callable[..., None]
 
-VANISHES = """
+LOCK_A_ROW = """
 from plaza.infra import mysql
 
-def hold(cursor):
+def lock(cursor):
     cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
-    print("held", flush=True)
+    print("locked", flush=True)
     input()
 
-mysql.run_in_transaction(hold)
+mysql.run_in_transaction(lock)
 """
 
 
 @contextmanager
-def held_row(mysql_url: str) -> Iterator[None]:
+def locked_row(mysql_url: str) -> Iterator[None]:
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         other.begin()
         cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
@@ -54,15 +54,15 @@ def touch_in_a_transaction() -> None:
 
 
 @pytest.mark.parametrize("statement", [touch, touch_in_a_transaction])
-def test_a_row_that_is_held_is_no_failure_of_mysql(
+def test_a_locked_row_is_not_an_outage_of_mysql(
     plaza: World, set_up: SetUp, mysql_url: str, statement: Callable[[], None]
 ) -> None:
-    set_up(mysql_statement_timeout_s=2)  # as functions of the API have it
-    with held_row(mysql_url):
+    set_up(mysql_statement_timeout_s=2)  # as in API functions
+    with locked_row(mysql_url):
         with pytest.raises(LockTimeout):
             statement()
         assert mysql.MYSQL.breaker.fail_counter == 0
-        assert mysql.fetch_all("SELECT 1") == [(1,)], "unrelated reads go on"
+        assert mysql.fetch_all("SELECT 1") == [(1,)], "other statements work"
     statement()
 
 
@@ -76,33 +76,33 @@ def test_a_lock_wait_ends_before_the_statement_does(
         assert mysql.fetch_all(f"SELECT @@SESSION.{name}") == [(lock_wait_s,)]
 
 
-def test_who_waited_for_a_row_spends_no_attempt() -> None:
-    """Consumers of one hot target take turns; none of them uses its attempts up by that."""
+def test_a_message_that_waited_for_a_row_spends_no_attempt() -> None:
+    """Given consumers that wait for one hot target, none of them spends its attempts."""
     delivery = Delivery(5, 0, 0, 0, is_resent=False)
-    decision = decide(delivery, LockTimeout("others hold the rows"), RetryPolicy(), now_ms=1_000)
+    decision = decide(delivery, LockTimeout("the rows are locked"), RetryPolicy(), now_ms=1_000)
     assert (decision.action, decision.attempts) == (Action.SEND_AGAIN, 0)
     assert 1 <= decision.delay_s <= MAX_BUSY_DELAY_S
 
 
-def test_a_row_that_is_let_go_of_in_time_is_written(
+def test_a_row_that_is_unlocked_in_time_is_written(
     plaza: World, set_up: SetUp, mysql_url: str
 ) -> None:
-    """Given a row that is held for longer than one lock wait, when it is written, it succeeds."""
+    """Given a row that is locked for longer than one lock wait, a write of it succeeds."""
     set_up(mysql_statement_timeout_s=2)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SET SESSION wait_timeout = 1")
         other.begin()
         cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")
-        touch()  # the other's session ends meanwhile, and with it its transaction
+        touch()  # the server ends the other session meanwhile, and its transaction
 
 
-def test_the_rows_of_a_client_that_vanished_are_free_soon(
+def test_the_rows_of_a_dead_client_are_unlocked_soon(
     plaza: World, set_up: SetUp, mysql_url: str
 ) -> None:
-    """Given a process that is stopped within a transaction, its connection still open."""
+    """Given a process that is stopped within a transaction and keeps its connection open."""
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}", "PLAZA_MYSQL_IDLE_TIMEOUT_S": "2"}
     process = subprocess.Popen(
-        [sys.executable, "-c", VANISHES],
+        [sys.executable, "-c", LOCK_A_ROW],
         cwd=ROOT,
         env=env,
         stdin=subprocess.PIPE,
@@ -111,7 +111,7 @@ def test_the_rows_of_a_client_that_vanished_are_free_soon(
     )
     try:
         assert process.stdout
-        assert process.stdout.readline() == "held\n"
+        assert process.stdout.readline() == "locked\n"
         process.send_signal(signal.SIGSTOP)
         began_s = time.monotonic()
         set_up(mysql_statement_timeout_s=2)
@@ -123,7 +123,7 @@ def test_the_rows_of_a_client_that_vanished_are_free_soon(
                 return False
             return True
 
-        wait_for(is_free, "its rows are free")
+        wait_for(is_free, "its rows are unlocked")
         assert time.monotonic() - began_s < 10
     finally:
         process.kill()
@@ -131,7 +131,7 @@ def test_the_rows_of_a_client_that_vanished_are_free_soon(
 
 
 def test_a_connection_that_idled_for_too_long_is_replaced(plaza: World, set_up: SetUp) -> None:
-    """Given a session that the server has ended meanwhile, a transaction finds another."""
+    """Given a session that the server has closed, a transaction opens another one."""
     set_up(mysql_idle_timeout_s=2)
     assert mysql.fetch_all("SELECT @@SESSION.wait_timeout") == [(2,)]
     [(session,)] = mysql.fetch_all("SELECT CONNECTION_ID()")
@@ -141,7 +141,7 @@ def test_a_connection_that_idled_for_too_long_is_replaced(plaza: World, set_up: 
             cursor.execute("SELECT id FROM information_schema.processlist")
             return session not in [row[0] for row in cursor.fetchall()]
 
-        wait_for(has_ended, "the server ends it")
+        wait_for(has_ended, "the server closes it")
     touch_in_a_transaction()
     assert mysql.MYSQL.breaker.fail_counter == 0
     assert mysql.fetch_all("SELECT CONNECTION_ID()") != [(session,)]

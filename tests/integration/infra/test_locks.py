@@ -1,4 +1,4 @@
-"""A reply of Redis that is lost: the client sends the command again, and it must not be refused."""
+"""Claims whose first reply is lost: the client sends the command again, and it succeeds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ KEY = "{1}:thing"
 
 
 @contextmanager
-def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The connection breaks after the next command was executed, before its reply is read."""
+def lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Break the connection after the next command has run, before its reply is read."""
     redis.execute("PING")
     lost: list[str] = []
     read_response = Connection.read_response
@@ -39,7 +39,7 @@ def a_lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     assert lost
 
 
-TAKES: dict[str, Callable[[], bool]] = {
+CLAIMS: dict[str, Callable[[], bool]] = {
     "lock": lambda: redis.try_lock(KEY, 5) is not None,
     "rebuild of a value": lambda: cache.claim_rebuilds([KEY]) == [True],
     "loading of a sale": lambda: sale_store.acquire_lease(7),
@@ -47,23 +47,23 @@ TAKES: dict[str, Callable[[], bool]] = {
 }
 
 
-@pytest.mark.parametrize("what", TAKES)
-def test_who_lost_the_reply_has_what_it_took(
-    plaza: World, monkeypatch: pytest.MonkeyPatch, what: str
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_whose_reply_was_lost_succeeds(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    TAKES[what]()  # Redis knows the scripts
+    CLAIMS[name]()  # Redis caches the scripts
     redis.execute("FLUSHALL")
-    with a_lost_reply(monkeypatch):
-        assert TAKES[what]()
-    assert not TAKES[what](), "others do not get it"
+    with lost_reply(monkeypatch):
+        assert CLAIMS[name]()
+    assert not CLAIMS[name](), "a second claim is refused"
 
 
-def test_who_lost_the_reply_gives_the_lock_back(
+def test_a_lock_whose_reply_was_lost_can_be_released(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with a_lost_reply(monkeypatch):
+    with lost_reply(monkeypatch):
         lock = redis.try_lock(KEY, 5)
     assert lock
     assert redis.unlock(lock)
-    assert not redis.unlock(lock), "it has ended"
+    assert not redis.unlock(lock), "it was released"
     assert redis.try_lock(KEY, 5)

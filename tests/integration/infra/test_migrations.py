@@ -1,4 +1,4 @@
-"""Migrations on a real MariaDB: each once, forward only, one deploy at a time."""
+"""Migrations on a real MariaDB."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def recorded() -> list[str]:
     ]
 
 
-def test_the_tables_are_there_and_a_second_deploy_has_nothing_to_do(plaza: World) -> None:
+def test_a_second_deploy_applies_no_migration(plaza: World) -> None:
     assert {name for (name,) in mysql.fetch_all("SHOW TABLES")} >= set(TABLES)
     assert apply_migrations() == []
 
 
-def test_files_are_applied_in_their_order_and_once(folder: Path) -> None:
+def test_files_are_applied_once_in_order(folder: Path) -> None:
     assert apply_migrations(folder) == ["9001_first", "9002_second"]
     assert recorded() == ["9001_first", "9002_second"]
     assert mysql.fetch_all("SELECT n, m FROM try_b") == []
     assert apply_migrations(folder) == []
 
 
-def test_a_file_that_came_later_is_applied_alone(folder: Path) -> None:
+def test_a_new_file_is_applied_alone(folder: Path) -> None:
     later = (folder / "9002_second.sql").read_text()
     (folder / "9002_second.sql").unlink()
     assert apply_migrations(folder) == ["9001_first"]
@@ -65,20 +65,20 @@ def test_a_file_that_came_later_is_applied_alone(folder: Path) -> None:
     assert apply_migrations(folder) == ["9002_second"]
 
 
-def test_a_file_that_failed_half_way_is_repeated_whole(folder: Path) -> None:
+def test_a_file_that_failed_half_way_is_repeated_from_its_start(folder: Path) -> None:
     good = (folder / "9002_second.sql").read_text()
     (folder / "9002_second.sql").write_text(good + "CREATE TABEL oops (n INT);\n")
     with pytest.raises(Exception, match="1064"):
         apply_migrations(folder)
     assert recorded() == ["9001_first"]
     (folder / "9002_second.sql").write_text(good)
-    assert apply_migrations(folder) == ["9002_second"], "and the lock was given back"
+    assert apply_migrations(folder) == ["9002_second"], "the failure released the lock"
 
 
-def test_an_alter_that_was_done_before_the_crash_is_no_failure_the_second_time(
+def test_an_alter_applied_before_a_crash_is_safe_to_repeat(
     folder: Path,
 ) -> None:
-    """The first statements were applied, then the deploy died; nothing recorded that."""
+    """Given a deploy that died after the first statements and recorded nothing."""
     (folder / "9002_second.sql").write_text(
         "CREATE TABLE IF NOT EXISTS try_b (n INT);\n"
         "ALTER TABLE try_b\n  ADD COLUMN m INT,\n  ADD KEY by_m (m);\n"
@@ -104,8 +104,8 @@ def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -
     assert recorded() == ["9001_first"]
 
 
-def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
-    """Each file again, as if the deploy had died before it was recorded."""
+def test_every_migration_is_safe_to_repeat(plaza: World) -> None:
+    """Given a deploy that died before it recorded a file."""
 
     def tables() -> list[tuple[str, str]]:
         return [
@@ -119,15 +119,15 @@ def test_every_migration_of_ours_bears_to_be_repeated(plaza: World) -> None:
     assert tables() == before
 
 
-def test_a_deploy_does_not_run_into_another(
+def test_concurrent_deploys_are_refused(
     folder: Path, mysql_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fetch_all = mysql.fetch_all
 
-    def impatient(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    def fetch_without_wait(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         return fetch_all(sql.replace("%s, 10)", "%s, 0)"), args)
 
-    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", impatient)
+    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", fetch_without_wait)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('plaza-migrations', 0)")
         with pytest.raises(MigrationsBusy):
@@ -137,7 +137,7 @@ def test_a_deploy_does_not_run_into_another(
 
 
 def test_every_key_column_compares_byte_by_byte(plaza: World) -> None:
-    """A collation that ignores case or accents would make two targets one."""
+    """A collation that ignores case or accents would merge two targets."""
     found = mysql.fetch_all(
         "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = DATABASE() AND COLUMN_KEY = 'PRI' AND COLLATION_NAME IS NOT NULL"

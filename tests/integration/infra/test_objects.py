@@ -1,4 +1,4 @@
-"""Objects with the real client, against an S3 in this process."""
+"""The client of S3, with an S3 in this process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.plaza import forget
 __all__ = ["s3"]
 
 
-def test_what_is_put_is_got_and_listed(s3: Any) -> None:
+def test_put_objects_are_returned_and_listed(s3: Any) -> None:
     objects.put("a/1", b"one", "text/plain")
     objects.put("a/2", b"", "text/plain")
     objects.put("b/1", b"other", "text/plain")
@@ -25,13 +25,13 @@ def test_what_is_put_is_got_and_listed(s3: Any) -> None:
     assert s3.head_object(Bucket=BUCKET, Key="a/1")["ContentType"] == "text/plain"
 
 
-def test_a_long_list_is_whole(s3: Any) -> None:
+def test_a_listing_of_several_pages_is_complete(s3: Any) -> None:
     for number in range(1_001):
         s3.put_object(Bucket=BUCKET, Key=f"many/{number:04d}", Body=b"")
     assert list(objects.list_keys("many/")) == [f"many/{number:04d}" for number in range(1_001)]
 
 
-def test_what_is_missing_is_no_outage(s3: Any) -> None:
+def test_a_missing_object_is_not_an_outage(s3: Any) -> None:
     for _ in range(10):
         with pytest.raises(ObjectMissing):
             objects.get("nothing")
@@ -39,9 +39,7 @@ def test_what_is_missing_is_no_outage(s3: Any) -> None:
     assert objects.get("a") == b"a"
 
 
-def test_a_bucket_that_is_not_there_is_an_error_of_ours(
-    s3: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_bucket_is_objects_down(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLAZA_ARCHIVE_BUCKET", "another")
     forget()
     with pytest.raises(ObjectsDown):
@@ -52,7 +50,7 @@ def test_a_bucket_that_is_not_there_is_an_error_of_ours(
         list(objects.list_keys("a"))
 
 
-def test_after_five_failures_it_is_left_alone_for_a_moment(
+def test_the_breaker_opens_after_five_failures_of_s3(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLAZA_ARCHIVE_BUCKET", "another")
@@ -60,11 +58,13 @@ def test_after_five_failures_it_is_left_alone_for_a_moment(
     for _ in range(5):
         with pytest.raises(ObjectsDown):
             objects.get("a")
-    with pytest.raises(ObjectsDown, match="not asked"):
+    with pytest.raises(ObjectsDown, match="breaker is open"):
         objects.get("a")
 
 
-def test_who_was_not_told_of_a_bucket_says_so(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_without_a_bucket_setting_raises(
+    s3: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("PLAZA_ARCHIVE_BUCKET")
     forget()
     with pytest.raises(BadSettings, match="PLAZA_ARCHIVE_BUCKET"):

@@ -1,4 +1,4 @@
-"""project.lua and the readers and writers around it: the newest stays, in whatever order."""
+"""Projections: the newest version stays, in any order of readers and writers."""
 
 from __future__ import annotations
 
@@ -25,72 +25,74 @@ def update(version: int) -> None:
     projections.store_all([Projection(KEY, version, f"v{version}")], create=False)
 
 
-def held() -> tuple[int, str] | None:
+def stored() -> tuple[int, str] | None:
     return projections.read_all([KEY])[0]
 
 
-# ---------------------------------------------------------------- one after the other
+# ---------------------------------------------------------------- in sequence
 
 
-def test_a_reader_creates_and_a_writer_updates_what_is_there(plaza: World) -> None:
-    assert held() is None
+def test_readers_create_and_writers_update_projections(plaza: World) -> None:
+    assert stored() is None
     create(3)
-    assert held() == (3, "v3")
+    assert stored() == (3, "v3")
     update(4)
-    assert held() == (4, "v4")
+    assert stored() == (4, "v4")
 
 
-def test_a_writer_that_finds_nothing_leaves_a_fence_that_nobody_reads(plaza: World) -> None:
+def test_a_writer_that_finds_no_projection_leaves_a_fence(plaza: World) -> None:
     update(4)
-    assert held() is None
+    assert stored() is None
     assert redis.client().hgetall(KEY) == {"version": "4"}
     assert 0 < redis.execute("TTL", KEY) <= FENCE_TTL_S
 
 
-def test_a_reader_who_read_before_the_writer_does_not_get_past_the_fence(plaza: World) -> None:
+def test_a_fence_refuses_an_older_value(plaza: World) -> None:
     update(4)
     create(3)
-    assert held() is None
+    assert stored() is None
     create(4)
-    assert held() == (4, "v4")
+    assert stored() == (4, "v4")
 
 
 def test_a_late_writer_does_not_lower_a_fence(plaza: World) -> None:
     update(9)
     update(4)
     create(5)
-    assert held() is None
+    assert stored() is None
     update(10)
     create(9)
-    assert held() is None
+    assert stored() is None
 
 
 @pytest.mark.parametrize("create_first", [True, False])
-def test_of_all_orders_and_repeats_the_newest_is_the_end(plaza: World, create_first: bool) -> None:
+def test_the_newest_version_stays_in_all_orders_and_repeats(
+    plaza: World, create_first: bool
+) -> None:
     for order in permutations([1, 2, 3, 2, 1]):
         redis.execute("DEL", KEY)
         if create_first:
             create(0)
         for version in order:
             update(version)
-        assert held() == ((3, "v3") if create_first else None)
+        assert stored() == ((3, "v3") if create_first else None)
         for version in order:
             create(version)
-        assert held() == (3, "v3")
+        assert stored() == (3, "v3")
 
 
 def test_versions_are_compared_as_numbers_and_exactly(plaza: World) -> None:
     create(9)
     update(10)
-    assert held() == (10, "v10")
+    assert stored() == (10, "v10")
     create(2**53 - 2)
     update(2**53 - 1)
-    assert held() == (2**53 - 1, f"v{2**53 - 1}")
+    assert stored() == (2**53 - 1, f"v{2**53 - 1}")
     update(2**53 - 2)
-    assert held() == (2**53 - 1, f"v{2**53 - 1}")
+    assert stored() == (2**53 - 1, f"v{2**53 - 1}")
 
 
-def test_a_projection_lives_an_hour_and_a_fence_that_became_one_too(plaza: World) -> None:
+def test_a_projection_expires_after_an_hour(plaza: World) -> None:
     update(1)
     create(1)
     assert TTL_S * 0.89 < redis.execute("TTL", KEY) <= TTL_S * 1.1
@@ -101,10 +103,10 @@ def test_a_projection_lives_an_hour_and_a_fence_that_became_one_too(plaza: World
 
 def test_an_empty_value_is_a_value(plaza: World) -> None:
     projections.store_all([Projection(KEY, 1, "")], create=True)
-    assert held() == (1, "")
+    assert stored() == (1, "")
 
 
-def test_many_take_one_round_trip_and_none_take_none(
+def test_many_projections_cost_one_round_trip(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent: list[Any] = []
@@ -119,7 +121,7 @@ def test_many_take_one_round_trip_and_none_take_none(
     assert len(sent) == 2
 
 
-# ---------------------------------------------------------------- a reader's fill, and a writer
+# ---------------------------------------------------------------- concurrent readers and writers
 
 
 def write(total: int, version: int) -> None:
@@ -135,7 +137,7 @@ def in_redis() -> UserCounter | None:
 
 
 @pytest.mark.parametrize("when", ["before it reads", "after it read", "after it filled"])
-def test_wherever_a_writer_comes_in_redis_ends_with_what_mysql_has(
+def test_redis_matches_mysql_after_a_concurrent_write(
     plaza: World, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     write(1, 1)
@@ -154,17 +156,17 @@ def test_wherever_a_writer_comes_in_redis_ends_with_what_mysql_has(
         return found
 
     monkeypatch.setattr(counters.mysql_store, "read_users", read_around)
-    seen = counters.read_users([7])[7]
+    counter = counters.read_users([7])[7]
     if when == "after it filled":
         commit_and_project()
-    assert seen.posts_total == (2 if when == "before it reads" else 1)
+    assert counter.posts_total == (2 if when == "before it reads" else 1)
     assert in_redis() in (None, UserCounter(posts_total=2, version=2))
     monkeypatch.undo()
     assert counters.read_users([7])[7] == UserCounter(posts_total=2, version=2)
     assert in_redis() == UserCounter(posts_total=2, version=2)
 
 
-def test_a_writer_between_its_commit_and_its_projection_is_overtaken_and_does_no_harm(
+def test_a_late_projection_does_not_replace_a_newer_one(
     plaza: World,
 ) -> None:
     write(1, 1)
@@ -177,7 +179,7 @@ def test_a_writer_between_its_commit_and_its_projection_is_overtaken_and_does_no
     assert in_redis() == UserCounter(posts_total=3, version=3)
 
 
-def test_two_readers_who_fill_at_once_end_with_the_newer(plaza: World) -> None:
+def test_two_concurrent_readers_store_the_newer_value(plaza: World) -> None:
     write(1, 1)
     early = counters.mysql_store.read_users([7])
     write(2, 2)

@@ -1,4 +1,4 @@
-"""The queues with the real client, against an SQS in this process."""
+"""The consumer runtime and the client of SQS, with an SQS in this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plaza.infra.sqs_sender import Sender
 
 
 class Sqs:
-    """A queue with its DLQ, and what Lambda does between it and a consumer."""
+    """A queue with its DLQ, and the calls that Lambda makes for a consumer."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -34,8 +34,8 @@ class Sqs:
         )["QueueUrl"]
 
     def receive(self, url: str | None = None) -> list[dict[str, Any]]:
-        """What is visible now, as Lambda gives it to a consumer."""
-        answer = self.client.receive_message(
+        """Receive visible messages as records of Lambda."""
+        reply = self.client.receive_message(
             QueueUrl=url or self.work,
             MaxNumberOfMessages=10,
             AttributeNames=["All"],
@@ -53,7 +53,7 @@ class Sqs:
                     for name, part in m.get("MessageAttributes", {}).items()
                 },
             }
-            for m in answer.get("Messages", [])
+            for m in reply.get("Messages", [])
         ]
 
     def delete(self, records: list[dict[str, Any]]) -> None:
@@ -61,7 +61,7 @@ class Sqs:
             self.client.delete_message(QueueUrl=self.work, ReceiptHandle=record["receiptHandle"])
 
     def let_time_pass(self, records: list[dict[str, Any]]) -> None:
-        """As if what hides them had run out."""
+        """Make messages visible, as after their visibility timeout."""
         for record in records:
             self.client.change_message_visibility(
                 QueueUrl=self.work, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
@@ -79,15 +79,19 @@ def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
 
 def read(body: str) -> str:
     if body == "unreadable":
-        raise InvalidMessage("it can't be read")
+        raise InvalidMessage("unreadable body")
     return body
 
 
-def away(batch: list[str]) -> None:
-    raise Unavailable("the store is away")
+def fail_by_outage(batch: list[str]) -> None:
+    raise Unavailable("the store is down")
 
 
-def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
+def attributes_of(record: dict[str, Any]) -> dict[str, str]:
+    return {name: part["stringValue"] for name, part in record["messageAttributes"].items()}
+
+
+def test_sent_messages_are_received_and_counted(sqs: Sqs) -> None:
     sqs_client.send("work", "a")
     assert sqs_client.send_all("work", [f"b{n}" for n in range(12)]) == 12
     assert sqs_client.measure("work").backlog == 13
@@ -95,7 +99,7 @@ def test_what_is_sent_is_received_and_counted(sqs: Sqs) -> None:
     assert sorted(bodies) == sorted(["a", *(f"b{n}" for n in range(12))])
 
 
-def test_a_failed_batch_is_hidden_and_then_sent_anew(
+def test_a_failed_batch_is_hidden_and_then_sent_again(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hidden_s: list[int] = []
@@ -118,7 +122,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     records = first
     for receives in range(1, 6):
         assert {r["attributes"]["ApproximateReceiveCount"] for r in records} == {str(receives)}
-        response = consume({"Records": records}, "work", read, away)
+        response = consume({"Records": records}, "work", read, fail_by_outage)
         assert len(response["batchItemFailures"]) == (2 if receives < 5 else 0)
         if receives < 5:
             assert sqs.receive() == [], "hidden"
@@ -130,8 +134,7 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     assert sorted(r["body"] for r in records) == ["a", "b"]
     for record in records:
         [before] = [r for r in first if r["body"] == record["body"]]
-        said = {name: part["stringValue"] for name, part in record["messageAttributes"].items()}
-        assert said == {
+        assert attributes_of(record) == {
             "first_sent_ms": before["attributes"]["SentTimestamp"],
             "waiting_since_ms": before["attributes"]["ApproximateFirstReceiveTimestamp"],
             "message_id": before["messageId"],
@@ -140,8 +143,8 @@ def test_a_failed_batch_is_hidden_and_then_sent_anew(
     assert sqs.receive(sqs.dlq) == []
 
 
-def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
-    """Given a consumer that ends without an answer, its message is received ten times at most."""
+def test_a_message_that_crashes_its_consumers_goes_to_the_dlq(sqs: Sqs) -> None:
+    """Given consumers that crash, their message is received ten times at most."""
     sqs_client.send("work", "a")
     receives = 0
     while records := sqs.receive():
@@ -151,9 +154,9 @@ def test_a_message_over_which_consumers_die_goes_to_the_dlq(sqs: Sqs) -> None:
     assert [r["body"] for r in sqs.receive(sqs.dlq)] == ["a"]
 
 
-def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> None:
+def test_a_redriven_message_has_no_attempts_and_keeps_its_first_sent_time(sqs: Sqs) -> None:
     def fail(batch: list[str]) -> None:
-        raise ValueError("a poison")
+        raise ValueError("a poison message")
 
     sqs_client.send("work", "a")
     records = sqs.receive()
@@ -165,34 +168,32 @@ def test_a_redriven_message_begins_anew_and_keeps_when_it_was_sent(sqs: Sqs) -> 
     assert dead.attributes["attempts"] == "1"
     dead_letters.redrive("work", [dead])
     [back] = sqs.receive()
-    said = {name: part["stringValue"] for name, part in back["messageAttributes"].items()}
-    assert said == {"first_sent_ms": sent_ms}
+    assert attributes_of(back) == {"first_sent_ms": sent_ms}
 
 
-def test_a_bad_record_is_in_the_dlq_at_once_with_its_cause(sqs: Sqs) -> None:
+def test_an_invalid_message_is_in_the_dlq_with_its_cause(sqs: Sqs) -> None:
     sqs_client.send_all("work", ["a", "unreadable"])
     records = sqs.receive()
     saved: list[str] = []
     assert consume({"Records": records}, "work", read, saved.extend) == {"batchItemFailures": []}
     sqs.delete(records)
     assert saved == ["a"]
-    [buried] = sqs.receive(sqs.dlq)
-    assert buried["body"] == "unreadable"
-    said = {name: part["stringValue"] for name, part in buried["messageAttributes"].items()}
+    [dead] = sqs.receive(sqs.dlq)
+    assert dead["body"] == "unreadable"
     [original] = [r for r in records if r["body"] == "unreadable"]
-    assert said == {
-        "cause": "it can't be read",
+    assert attributes_of(dead) == {
+        "cause": "unreadable body",
         "message_id": original["messageId"],
         "first_sent_ms": original["attributes"]["SentTimestamp"],
     }
 
 
-def test_a_message_that_is_too_big_for_sqs_is_refused_as_an_error_of_ours(sqs: Sqs) -> None:
+def test_a_too_large_message_is_queue_down(sqs: Sqs) -> None:
     with pytest.raises(QueueDown):
         sqs_client.send("work", "x" * (2 * 1024 * 1024))
 
 
-def test_a_queue_that_is_not_there_is_an_error_of_ours(sqs: Sqs) -> None:
+def test_a_missing_queue_is_queue_down(sqs: Sqs) -> None:
     sqs.client.delete_queue(QueueUrl=sqs.work)
     with pytest.raises(QueueDown):
         sqs_client.send("work", "a")

@@ -1,4 +1,4 @@
-"""The sender of SQS survives what a connection and a server may do."""
+"""The SQS sender on a socket: replies, closed connections, timeouts."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Serve = Callable[[Sequence[Sequence[bytes]]], Sender]
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
-    """``serve([[a, b], [c]])``: a first connection is sent a and b for its first two requests, then
-    it is closed; a second one is sent c."""
+    """``serve([[a, b], [c]])`` replies a and b on a first connection, closes it, and replies c on a
+    second one."""
     monkeypatch.setattr(sqs_sender, "READ_TIMEOUT_S", 0.5)
     threads: list[threading.Thread] = []
     listener = socket.create_server(("127.0.0.1", 0))
 
-    def answer(connections: Sequence[Sequence[bytes]]) -> None:
+    def run_server(connections: Sequence[Sequence[bytes]]) -> None:
         for replies in connections:
             connection, _ = listener.accept()
             with closing(connection):
@@ -42,7 +42,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                     released.wait(5)
 
     def start(connections: Sequence[Sequence[bytes]]) -> Sender:
-        threads.append(threading.Thread(target=answer, args=(connections,), daemon=True))
+        threads.append(threading.Thread(target=run_server, args=(connections,), daemon=True))
         threads[0].start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         return Sender(url, "eu-central-1", CREDENTIALS)
@@ -73,12 +73,12 @@ def post(sender: Sender) -> dict[str, Any]:
     return sender.post("SendMessage", {"QueueUrl": QUEUE_URL, "MessageBody": "x"})
 
 
-def test_a_connection_is_kept(serve: Serve) -> None:
+def test_a_connection_is_reused(serve: Serve) -> None:
     sender = serve([[OK, OK]])
     assert post(sender) == post(sender) == {"MessageId": "1"}
 
 
-def test_a_connection_that_was_closed_meanwhile_is_replaced_before_it_is_used(
+def test_a_closed_connection_is_replaced_before_it_is_used(
     serve: Serve,
 ) -> None:
     sender = serve([[OK], [OK]])
@@ -117,7 +117,7 @@ def test_a_reply_may_come_in_pieces_and_chunks(serve: Serve) -> None:
     ],
     ids=["failed", "throttled", "refused", "nonsense", "cut", "silent"],
 )
-def test_what_is_no_success_is_an_error_with_its_cause(
+def test_a_failed_request_raises_an_error_with_its_code(
     serve: Serve, reply: bytes, code: str, is_passing: bool
 ) -> None:
     with pytest.raises(SqsError) as caught:
@@ -133,13 +133,13 @@ def test_a_connection_that_closes_without_a_reply_is_passing(serve: Serve) -> No
     assert post(sender) == {"MessageId": "1"}
 
 
-def test_a_server_that_closes_after_its_reply_is_connected_to_again(serve: Serve) -> None:
+def test_a_connection_closed_after_its_reply_is_replaced(serve: Serve) -> None:
     closing_reply = OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     sender = serve([[closing_reply], [OK]])
     assert post(sender) == post(sender) == {"MessageId": "1"}
 
 
-def test_nobody_listening_is_not_passing() -> None:
+def test_a_refused_connection_is_not_passing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(SqsError, match="ConnectionFailed") as caught:

@@ -1,4 +1,4 @@
-"""The arithmetic of rate limits is the same in Lua and in Python, and keeps what it promises."""
+"""The arithmetic of token buckets, in Lua and in Python."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ STEPS = 40
 NOW_US = 1_800_000_000_000_000
 RATES = [0.001, 0.1, 1 / 3, 0.5, 1, 3, 7.5, 20, 50, 2_000, 30_000, 700_000, 3_000_000]
 
-# Takes of one bucket, each at the time that an argument gives.
+# Takes of one bucket, each at the time of an argument.
 EACH = f"""
 {(lua._SHARED / "bucket.inc.lua").read_text()}
-local full_us, answers = 0, {{}}
+local full_us, results = 0, {{}}
 for i = 3, #ARGV do
   local next_us, early_us = take_token(full_us, tonumber(ARGV[i]), ARGV[1], ARGV[2])
   if early_us <= 0 then full_us = next_us end
-  answers[i - 2] = {{string.format('%.0f', next_us), string.format('%.0f', early_us)}}
+  results[i - 2] = {{string.format('%.0f', next_us), string.format('%.0f', early_us)}}
 end
-return answers
+return results
 """
 
 
 class Sequence(NamedTuple):
-    """A bucket, and when something wants a token of it."""
+    """A bucket and the times of takes."""
 
     per_s: float
     burst: int
@@ -39,7 +39,7 @@ class Sequence(NamedTuple):
 
 
 def draw(rng: random.Random) -> Sequence:
-    """Bursts, pauses of any length, times that just fit, now and then a clock that goes back."""
+    """Draw bursts, pauses, takes at the edge, and sometimes a clock that goes back."""
     per_s, burst = rng.choice(RATES), rng.choice([0, 1, 2, 3, 20, 50])
     token_us = int(1e6 / per_s)
     pauses: list[Callable[[], int]] = [
@@ -60,14 +60,14 @@ def draw(rng: random.Random) -> Sequence:
 
 
 def take_all(sequence: Sequence) -> list[tuple[int, int]]:
-    """What Python answers to each."""
-    full_us, answers = 0, []
+    """Return the results of Python."""
+    full_us, results = 0, []
     for now_us in sequence.times_us:
         next_us, early_us = take_token(full_us, now_us, sequence.per_s, sequence.burst)
         if early_us <= 0:
             full_us = next_us
-        answers.append((next_us, early_us))
-    return answers
+        results.append((next_us, early_us))
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -76,26 +76,26 @@ def sequences() -> list[Sequence]:
     return [draw(rng) for _ in range(SEQUENCES)]
 
 
-def test_lua_and_python_answer_the_same(plaza: object, sequences: list[Sequence]) -> None:
+def test_lua_and_python_return_the_same(plaza: object, sequences: list[Sequence]) -> None:
     for start in range(0, SEQUENCES, 500):
         part = sequences[start : start + 500]
         commands: list[Command] = [("EVAL", EACH, 0, s.per_s, s.burst, *s.times_us) for s in part]
-        for sequence, answers in zip(part, redis.pipeline(commands), strict=True):
-            assert [(int(full), int(early)) for full, early in answers] == take_all(sequence)
+        for sequence, results in zip(part, redis.pipeline(commands), strict=True):
+            assert [(int(full), int(early)) for full, early in results] == take_all(sequence)
 
 
-def test_no_span_of_time_has_more_than_the_burst_and_the_rate(sequences: list[Sequence]) -> None:
+def test_no_period_exceeds_the_burst_and_the_rate(sequences: list[Sequence]) -> None:
     for sequence in sequences:
         per_s, burst, times_us = sequence
-        answers = take_all(sequence)
-        taken = [t for t, (_, early_us) in zip(times_us, answers, strict=True) if early_us <= 0]
+        results = take_all(sequence)
+        taken = [t for t, (_, early_us) in zip(times_us, results, strict=True) if early_us <= 0]
         for i, since_us in enumerate(taken):
             for n, until_us in enumerate(taken[i:], 1):
-                if until_us >= since_us:  # else the clock went back in between
+                if until_us >= since_us:  # else the clock went back
                     assert n <= burst + (until_us - since_us) * per_s / 1e6 + 1e-6, sequence
 
 
-def test_who_waits_as_long_as_it_is_too_early_gets_a_token(sequences: list[Sequence]) -> None:
+def test_after_the_returned_wait_there_is_a_token(sequences: list[Sequence]) -> None:
     for sequence in sequences:
         if sequence.burst == 0:
             continue
@@ -111,8 +111,8 @@ def test_who_waits_as_long_as_it_is_too_early_gets_a_token(sequences: list[Seque
 
 
 @pytest.mark.parametrize("per_s", RATES)
-def test_a_full_bucket_gives_its_burst_at_one_instant(per_s: float) -> None:
-    full_us, given = 0, 0
-    while (answer := take_token(full_us, NOW_US, per_s, 20))[1] <= 0:
-        full_us, given = answer[0], given + 1
-    assert given == 20
+def test_a_full_bucket_has_its_burst_at_one_instant(per_s: float) -> None:
+    full_us, taken = 0, 0
+    while (result := take_token(full_us, NOW_US, per_s, 20))[1] <= 0:
+        full_us, taken = result[0], taken + 1
+    assert taken == 20

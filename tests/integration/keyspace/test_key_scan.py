@@ -1,4 +1,4 @@
-"""The walk through all keys: in bounded steps, over all nodes, on from where it ended."""
+"""The scan of all keys, hot-key reports, and cached totals of hot targets."""
 
 from __future__ import annotations
 
@@ -32,29 +32,29 @@ from tests.support.plaza import World, forget
 POST = Target("post", 11)
 
 
-def walk_all() -> ScanState:
+def scan_all() -> ScanState:
     return key_scan.continue_scan(ScanState(time.time()), 60)
 
 
-def by_key(walked: ScanState) -> dict[str, key_scan.KeySize]:
-    return {found.key: found for of_type in walked.biggest.values() for found in of_type}
+def by_key(state: ScanState) -> dict[str, key_scan.KeySize]:
+    return {found.key: found for of_type in state.biggest.values() for found in of_type}
 
 
 def fill(number: int) -> None:
     redis.client().mset({f"{{1}}:small:{i}": "x" for i in range(number)})
 
 
-# ---------------------------------------------------------------- what is found
+# ---------------------------------------------------------------- findings
 
 
-def test_each_type_is_measured_in_its_own_way(plaza: World) -> None:
+def test_keys_of_each_type_are_measured(plaza: World) -> None:
     client = redis.client()
     client.set("{1}:string", "x" * 5_000)
     client.hset("{1}:hash", mapping={f"f{i}": i for i in range(100)})
     client.zadd("{1}:zset", {f"m{i}": i for i in range(200)})
     client.sadd("{1}:set", *range(300))
     client.rpush("{1}:list", *range(400))
-    found = by_key(walk_all())
+    found = by_key(scan_all())
     assert {key: (f.type, f.length) for key, f in found.items()} == {
         "{1}:string": ("string", 5_000),
         "{1}:hash": ("hash", 100),
@@ -65,127 +65,127 @@ def test_each_type_is_measured_in_its_own_way(plaza: World) -> None:
     assert 5_000 < found["{1}:string"].bytes < 8_000
 
 
-def test_ten_thousand_members_are_enough_and_one_more_is_too_many(plaza: World) -> None:
+def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
     client = redis.client()
     for number in (10_000, 10_001):
         client.sadd(f"{{1}}:set:{number}", *range(number))
         client.hset(f"{{1}}:hash:{number}", mapping={str(i): 1 for i in range(number)})
-    walked = walk_all()
-    assert sorted(found.key for found in walked.oversized) == ["{1}:hash:10001", "{1}:set:10001"]
-    assert walked.oversized_total == 2
+    state = scan_all()
+    assert sorted(found.key for found in state.oversized) == ["{1}:hash:10001", "{1}:set:10001"]
+    assert state.oversized_total == 2
 
 
-def test_a_megabyte_is_too_big_whatever_it_is_of(plaza: World) -> None:
+def test_a_key_of_a_megabyte_is_oversized(plaza: World) -> None:
     client = redis.client()
     client.set("{1}:text", "x" * 1_000_000)
     client.set("{1}:less", "x" * 900_000)
     client.hset("{1}:hash", mapping={str(i): "x" * 2_000 for i in range(600)})
-    assert sorted(found.key for found in walk_all().oversized) == ["{1}:hash", "{1}:text"]
+    assert sorted(found.key for found in scan_all().oversized) == ["{1}:hash", "{1}:text"]
 
 
 @pytest.mark.parametrize(
     "key", ["{1}:like:post:1:bloom", "{1}:like:post:1:filling", "{2}:shops:filter"]
 )
-def test_a_bloom_filter_may_be_a_mebibyte_and_no_more(plaza: World, key: str) -> None:
+def test_a_bloom_filter_above_a_mebibyte_is_oversized(plaza: World, key: str) -> None:
     redis.execute("SETBIT", key, 8_388_608, 1)
-    assert walk_all().oversized == []
+    assert scan_all().oversized == []
     redis.execute("SETBIT", key, 8_400_000, 1)
-    assert [found.key for found in walk_all().oversized] == [key]
+    assert [found.key for found in scan_all().oversized] == [key]
 
 
-def test_what_grows_with_the_shops_is_shown_and_alarms_nobody(plaza: World) -> None:
+def test_keys_of_shops_are_reported_as_expected(plaza: World) -> None:
     for key in ("{1}:shops:all:places", "{1}:shops:7:versions:next", "{1}:other:places"):
         redis.execute("ZADD", key, *(part for i in range(10_001) for part in (i, i)))
-    walked = walk_all()
-    assert (walked.oversized_total, walked.unexpected_total, len(walked.oversized)) == (3, 1, 3)
+    state = scan_all()
+    assert (state.oversized_total, state.unexpected_total, len(state.oversized)) == (3, 1, 3)
 
 
-def test_the_biggest_of_each_type_come_first_and_there_are_ten(plaza: World) -> None:
+def test_the_ten_biggest_keys_of_each_type_are_reported(plaza: World) -> None:
     client = redis.client()
     for i in range(1, 31):
         client.set(f"{{1}}:s:{i}", "x" * i * 1_000)
         client.sadd(f"{{1}}:set:{i}", *(f"member {j}" for j in range(i * 10)))
-    biggest = walk_all().biggest
+    biggest = scan_all().biggest
     assert [f.key for f in biggest["string"]] == [f"{{1}}:s:{i}" for i in range(30, 20, -1)]
-    sizes = [f.length for f in biggest["set"]]  # of memory, Redis makes an estimate
+    sizes = [f.length for f in biggest["set"]]  # the order is by memory, an estimate of Redis
     assert len(sizes) == 10
     assert min(sizes) >= 170
 
 
-# ---------------------------------------------------------------- in steps
+# ---------------------------------------------------------------- steps
 
 
-def test_a_step_is_three_round_trips_and_looks_at_about_500_keys(plaza: World) -> None:
+def test_a_step_scans_about_500_keys_in_three_round_trips(plaza: World) -> None:
     fill(20_000)
     redis.pipeline([("PING",)])
     with count_round_trips() as counter:
-        walked = key_scan.continue_scan(ScanState(time.time()), 0)
-    assert counter.sent == 3 + len(redis.nodes()) - 1, "of a cluster, one node has keys"
-    assert 400 <= walked.scanned <= 700
-    assert not walked.finished_s
+        state = key_scan.continue_scan(ScanState(time.time()), 0)
+    assert counter.sent == 3 + len(redis.nodes()) - 1, "in a cluster, one node has keys"
+    assert 400 <= state.scanned <= 700
+    assert not state.finished_s
 
 
-def test_the_next_run_goes_on_where_the_last_one_ended(plaza: World) -> None:
+def test_the_next_run_continues_the_scan(plaza: World) -> None:
     fill(5_000)
     redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
-    runs, seen = 0, [0]
+    runs, scanned = 0, [0]
     while not redis.execute("EXISTS", REPORT_KEY):
         runs += 1
-        seen.append(key_scan.scan_keys(max_s=0)["scanned"])
+        scanned.append(key_scan.scan_keys(max_s=0)["scanned"])
     assert 7 <= runs <= 13, "5,000 keys in steps of 500"
-    assert seen == sorted(seen)
-    assert seen[-1] >= 5_001
-    assert not redis.execute("EXISTS", SCAN_KEY), "the next run begins a new walk"
+    assert scanned == sorted(scanned)
+    assert scanned[-1] >= 5_001
+    assert not redis.execute("EXISTS", SCAN_KEY), "the next run begins a new scan"
     report = key_scan.read_report()
     assert report is not None
     assert [found.key for found in report.oversized] == ["{9}:big"]
 
 
-def test_a_walk_comes_back_from_redis_as_it_went(plaza: World) -> None:
+def test_a_scan_state_is_decoded_unchanged(plaza: World) -> None:
     fill(2_000)
-    walked = key_scan.continue_scan(ScanState(time.time()), 0)
-    assert ScanState.from_json(walked.to_json()) == walked
-    assert len(walked.to_json()) < 4_000
+    state = key_scan.continue_scan(ScanState(time.time()), 0)
+    assert ScanState.from_json(state.to_json()) == state
+    assert len(state.to_json()) < 4_000
 
 
-def test_every_key_that_is_there_all_the_while_is_seen(plaza: World) -> None:
+def test_every_key_that_exists_during_the_whole_scan_is_scanned(plaza: World) -> None:
     fill(3_000)
     redis.execute("SET", "{1}:needle", "x" * 50_000)
-    walked = ScanState(time.time())
+    state = ScanState(time.time())
     for number in range(100):
-        if walked.finished_s:
+        if state.finished_s:
             break
-        walked = key_scan.continue_scan(ScanState.from_json(walked.to_json()), 0)
+        state = key_scan.continue_scan(ScanState.from_json(state.to_json()), 0)
         redis.client().mset({f"{{2}}:{number}:{i}": "x" for i in range(300)})  # the table grows
         redis.execute("DEL", *(f"{{1}}:small:{number * 50 + i}" for i in range(50)))
-    assert walked.finished_s
-    assert "{1}:needle" in by_key(walked)
+    assert state.finished_s
+    assert "{1}:needle" in by_key(state)
 
 
-def test_a_key_that_goes_while_it_is_measured_is_left_out(
+def test_a_key_deleted_while_it_is_measured_is_left_out(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(10)
     send_to_node = redis.send_to_node
 
-    def ask_and_delete(node: Any, commands: Any) -> Any:
-        answers = send_to_node(node, commands)
+    def send_and_delete(node: Any, commands: Any) -> Any:
+        replies = send_to_node(node, commands)
         if commands[0][0] == "TYPE":
             redis.execute("DEL", "{1}:small:3")
             redis.execute("DEL", "{1}:small:4")
-            redis.execute("SADD", "{1}:small:4", 1)  # another type now
-        return answers
+            redis.execute("SADD", "{1}:small:4", 1)  # of another type
+        return replies
 
-    monkeypatch.setattr(redis, "send_to_node", ask_and_delete)
-    assert walk_all().scanned == 8
+    monkeypatch.setattr(redis, "send_to_node", send_and_delete)
+    assert scan_all().scanned == 8
 
 
-# ---------------------------------------------------------------- over all nodes
+# ---------------------------------------------------------------- clusters
 
 
 @pytest.fixture
 def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
-    """A cluster of two primaries; clients of each."""
+    """A cluster of two primaries; a client of each."""
     nodes, buses = [], [free_port(), free_port()]
     for number, bus in enumerate(buses):
         server = servers.prepare_redis(tmp_path / f"node{number}" / "redis")
@@ -203,7 +203,7 @@ def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
         while any(
             "cluster_state:ok" not in str(c.execute_command("CLUSTER", "INFO")) for c in clients
         ):
-            assert time.monotonic() < until_s, "the cluster does not form"
+            assert time.monotonic() < until_s, "the cluster is not ready"
             time.sleep(0.05)
         set_up(redis_url=nodes[0].url.removesuffix("/0"), redis_cluster=1)
         yield clients
@@ -215,18 +215,18 @@ def cluster(tmp_path: Path, set_up: Callable[..., None]) -> Iterator[list[Any]]:
         forget()
 
 
-def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
+def test_every_primary_of_a_cluster_is_scanned(cluster: list[Any]) -> None:
     for i in range(3_000):
         redis.execute("SET", f"{{{i % SHARDS}}}:{i}", "x")
     assert all(client.dbsize() > 500 for client in cluster)
     for shard in (1, 2, 3, 4):
         redis.execute("SET", f"{{{shard}}}:big", "x" * 1_000_001)
-    assert all(client.keys("*:big") for client in cluster), "some on each"
+    assert all(client.keys("*:big") for client in cluster), "both nodes have big keys"
 
-    seen: list[int] = []
+    scanned: list[int] = []
     while not redis.execute("EXISTS", REPORT_KEY):
-        seen.append(key_scan.scan_keys(max_s=0)["scanned"])
-    assert len(seen) >= 3
+        scanned.append(key_scan.scan_keys(max_s=0)["scanned"])
+    assert len(scanned) >= 3
     report = key_scan.read_report()
     assert report is not None
     assert report.scanned >= 3_004
@@ -234,16 +234,16 @@ def test_every_primary_of_a_cluster_is_walked(cluster: list[Any]) -> None:
     assert len(report.cursors) == 2
 
 
-def test_a_node_that_went_is_forgotten_and_one_that_came_is_walked(plaza: World) -> None:
+def test_a_removed_node_is_dropped_and_a_new_one_is_scanned(plaza: World) -> None:
     fill(100)
-    walked = key_scan.continue_scan(ScanState(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
-    assert (walked.cursors, walked.scanned) == (dict.fromkeys(redis.nodes(), -1), 100)
+    state = key_scan.continue_scan(ScanState(time.time(), cursors={"10.0.0.9:6379": 77}), 60)
+    assert (state.cursors, state.scanned) == (dict.fromkeys(redis.nodes(), -1), 100)
 
 
-def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
+def test_reports_go_to_the_node_of_their_command_in_a_cluster(
     cluster: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis, "sampler", always_telling())
+    monkeypatch.setattr(redis, "sampler", reporting_sampler())
     for i in range(20):
         redis.execute("SET", f"{{{i}}}:a", 1)
     found = [k for client in cluster for k in client.keys("*:hot:*")]
@@ -251,18 +251,16 @@ def test_limits_hold_and_what_is_told_goes_to_one_node_of_a_cluster(
     assert {hot.key for hot in key_scan.read_hot_keys()} == {f"{{{i}}}:a" for i in range(20)}
 
 
-# ---------------------------------------------------------------- what is reported
+# ---------------------------------------------------------------- reports
 
 
-def test_what_was_found_is_in_the_log_and_in_metrics(
-    plaza: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_findings_are_logged_with_metrics(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
     redis.execute("SET", "{1}:big", "x" * 2_000_000)
     redis.execute("SADD", "{1}:set", *range(20))
-    tell("{1}:big", 3_000)
+    report_hot_key("{1}:big", 3_000)
     capsys.readouterr()
-    said = handler("schedule/scan_keys")(event("scan_keys.schedule"), None)
-    assert said == {"scanned": 3, "oversized": 1, "complete": 1}
+    result = handler("schedule/scan_keys")(event("scan_keys.schedule"), None)
+    assert result == {"scanned": 3, "oversized": 1, "complete": 1}
     line = json.loads(capsys.readouterr().out)
     assert line["event"] == "keys_scanned"
     assert (line["oversized_keys"], line["oversized"], line["largest_key_members"]) == (
@@ -276,16 +274,18 @@ def test_what_was_found_is_in_the_log_and_in_metrics(
     assert {"oversized_keys", "largest_key_bytes", "hottest_key_commands_per_s"} <= named
 
 
-def test_whose_session_it_is_is_not_told() -> None:
+def test_hashes_of_sessions_and_challenges_are_redacted() -> None:
     assert key_scan.redact_key("{7}:session:0123abcd") == "{7}:session:..."
     assert key_scan.redact_key("{7}:challenge:0123abcd") == "{7}:challenge:..."
     assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
-def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_local_command_prints_the_report(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
     redis.execute("ZADD", "{1}:zset", *(part for i in range(10_001) for part in (i, i)))
     fill(5)
-    tell("{1}:zset", 6_000)
+    report_hot_key("{1}:zset", 6_000)
     stack = cast(Any, SimpleNamespace(environment=dict))
     args = argparse.Namespace(most=3, minutes=5, json=True)
     assert local_keys.main(stack, args) == 1
@@ -306,26 +306,26 @@ def test_the_command_shows_the_same(plaza: World, capsys: pytest.CaptureFixture[
 # ---------------------------------------------------------------- hot keys
 
 
-def tell(key: str, count: int) -> None:
+def report_hot_key(key: str, count: int) -> None:
     redis.execute("ZINCRBY", hot_key("{5}", int(time.time() // 60)), count, key)
 
 
-def always_telling() -> Sampler:
-    """It counts every command, and tells with every command."""
+def reporting_sampler() -> Sampler:
+    """Return a sampler that counts every command and reports with every command."""
 
-    class Telling(Sampler):
+    class Reporting(Sampler):
         def sample(self, commands: Sequence[Command]) -> list[Command]:
             self._reported_s = 0
             return super().sample(commands)
 
-    return Telling(gap=lambda: 1)
+    return Reporting(gap=lambda: 1)
 
 
-def test_what_was_counted_costs_no_round_trip(
+def test_reporting_hot_keys_costs_no_round_trip(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.pipeline([("PING",)])
-    monkeypatch.setattr(redis, "sampler", always_telling())
+    monkeypatch.setattr(redis, "sampler", reporting_sampler())
     with count_round_trips() as counter:
         assert redis.execute("SET", "{1}:a", 1) is True
         assert redis.execute("GET", "{1}:a") == "1"
@@ -334,27 +334,27 @@ def test_what_was_counted_costs_no_round_trip(
     assert next(iter(key_scan.read_hot_keys())).key == "{1}:a"
 
 
-def test_scripts_and_their_first_loading_go_as_ever(
+def test_scripts_work_while_hot_keys_are_reported(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr(redis, "sampler", always_telling())
+    monkeypatch.setattr(redis, "sampler", reporting_sampler())
     redis.execute("SCRIPT", "FLUSH")
     assert react.react(LIKE, POST, 7, True).total == 1
     assert react.react(LIKE, POST, 7, True).changed is False
     assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
 
 
-def test_what_redis_thinks_of_the_counts_is_nobodys_concern(
+def test_a_refused_report_does_not_fail_the_command(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis, "sampler", always_telling())
+    monkeypatch.setattr(redis, "sampler", reporting_sampler())
     redis.execute("SET", hot_key("{1}", int(time.time() // 60)), "not a zset")
     assert redis.execute("SET", "{1}:a", 1) is True
     assert redis.execute("GET", "{1}:a") == "1"
 
 
-def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: World) -> None:
+def test_hot_key_reports_are_summed_over_processes_and_minutes(plaza: World) -> None:
     now = int(time.time() // 60)
     for minute, shard, key, count in [
         (now, 1, "a", 600), (now, 2, "a", 300), (now - 1, 1, "a", 300), (now - 1, 9, "b", 2_400),
@@ -371,7 +371,7 @@ def test_the_hottest_of_the_last_minutes_are_summed_over_all_who_told(plaza: Wor
 
 
 def read(times: int, actor_id: int | None = None) -> int:
-    """How many round trips it takes that so many ask for the total."""
+    """Read the total ``times`` times; return the number of round trips."""
     with count_round_trips() as counter:
         for _ in range(times):
             queries.read_counts([(LIKE, POST)], actor_id)
@@ -380,7 +380,7 @@ def read(times: int, actor_id: int | None = None) -> int:
 
 @pytest.fixture
 def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """A post that two like, and a clock that stands still."""
+    """A post with two likes, and a stopped clock."""
     now = [clock.monotonic_s()]
     monkeypatch.setattr(clock, "monotonic_s", lambda: now[0])
     plaza.add(POST)
@@ -390,7 +390,7 @@ def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def like_elsewhere(actor: int) -> None:
-    """In another process, of which this one hears nothing."""
+    """Like the post as another process does, without this process's cache."""
     hot, hot_totals._entries = hot_totals._entries, OrderedDict()
     react.react(LIKE, POST, actor, True)
     hot_totals._entries = hot
@@ -400,13 +400,13 @@ def total(actor_id: int | None = None) -> int:
     return queries.read_counts([(LIKE, POST)], actor_id)[0][0].total
 
 
-def test_a_hot_target_is_asked_of_redis_once_a_second(post: list[float]) -> None:
+def test_the_total_of_a_hot_target_is_read_from_redis_once_a_second(post: list[float]) -> None:
     assert read(500) == 20
     post[0] += 1
     assert read(500) == 1
 
 
-def test_a_total_from_memory_is_at_most_a_second_old(post: list[float]) -> None:
+def test_a_cached_total_is_at_most_a_second_old(post: list[float]) -> None:
     read(500)
     like_elsewhere(10)
     post[0] += 0.9
@@ -415,7 +415,7 @@ def test_a_total_from_memory_is_at_most_a_second_old(post: list[float]) -> None:
     assert total() == 3
 
 
-def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None:
+def test_a_caller_with_a_session_reads_from_redis_each_time(post: list[float]) -> None:
     read(500)
     like_elsewhere(10)
     assert read(30, actor_id=10) == 30
@@ -423,7 +423,7 @@ def test_who_has_a_session_is_told_by_redis_each_time(post: list[float]) -> None
     assert queries.read_counts([(LIKE, POST)], 11) == ([(3, False)], True)
 
 
-def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
+def test_a_reaction_in_this_process_drops_the_cached_total(post: list[float]) -> None:
     read(500)
     outcome = react.react(LIKE, POST, 10, True)
     assert (outcome.total, outcome.changed) == (3, True)
@@ -431,7 +431,7 @@ def test_what_changes_here_is_not_shown_from_memory(post: list[float]) -> None:
     assert react.react(LIKE, POST, 10, True).changed is False
 
 
-def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], plaza: World) -> None:
+def test_a_page_reads_only_uncached_totals_from_redis(post: list[float], plaza: World) -> None:
     other = Target("post", 12)
     plaza.add(other)
     read(500)
@@ -439,7 +439,7 @@ def test_of_a_page_only_what_is_not_in_memory_is_asked_for(post: list[float], pl
     assert queries.read_counts(page, None) == ([(0, False), (2, False), (0, False)], True)
 
 
-def test_what_is_not_exact_is_not_kept(post: list[float], redis_away: Away, plaza: World) -> None:
+def test_inexact_totals_are_not_cached(post: list[float], redis_away: Away, plaza: World) -> None:
     plaza.queues.drain()
     with redis_away():
         for _ in range(30):

@@ -1,4 +1,4 @@
-"""apply.lua, code by code: commits reach Redis in the order of their counter's versions."""
+"""apply.lua, code by code: commits are applied in the order of their counter's versions."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ SetUp = Callable[..., None]
 GAP_US = 1_000_000  # as in commits.inc.lua
 
 
-def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
+def read_events(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [line for line in found if line["event"] == event]
 
 
 def ahead() -> dict[int, str]:
-    """n -> what waits for the commit before it."""
+    """Return db_version -> total|rows of the commits that wait."""
     return {int(n): text for n, text in redis.client().hgetall(keys().ahead).items()}
 
 
@@ -66,15 +66,15 @@ def fence() -> int | None:
     return None if found is None else int(found)
 
 
-def let_gap_be_old() -> None:
-    """As if the missing commit had been missed for longer than one may be on its way."""
+def age_gap() -> None:
+    """Make the missing commit older than the time after which it counts as lost."""
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2 * GAP_US)
 
 
-# ---------------------------------------------------------------- the commit that is next
+# ---------------------------------------------------------------- the next commit
 
 
-def test_what_is_saved_leaves_the_outbox_and_enters_recent(plaza: World) -> None:
+def test_a_saved_reaction_leaves_the_outbox_and_enters_recent(plaza: World) -> None:
     put()
     version = gate(7).version_us
     assert apply(1, 1, [(7, version, True)]) == ApplyResult("APPLIED", 0, False, 1)
@@ -88,17 +88,17 @@ def test_what_is_saved_leaves_the_outbox_and_enters_recent(plaza: World) -> None
     )
 
 
-def test_some_are_left(plaza: World) -> None:
+def test_a_commit_leaves_entries_of_other_actors(plaza: World) -> None:
     put()
     first, second = gate(7).version_us, gate(8).version_us
     assert apply(1, 1, [(7, first, True)]) == ApplyResult("APPLIED", 1, False, 1)
     assert outbox() == {8: (1, second, 0)}
     assert recent() == [7]
     assert due() is not None
-    assert total() == 2, "the base and the outbox on top of it"
+    assert total() == 2, "base plus delta"
 
 
-def test_an_entry_newer_than_what_is_saved_stays_and_its_base_moves(plaza: World) -> None:
+def test_an_entry_newer_than_the_row_stays_and_its_base_changes(plaza: World) -> None:
     put()
     first = gate(7).version_us
     second = gate(7, on=False).version_us
@@ -109,8 +109,8 @@ def test_an_entry_newer_than_what_is_saved_stays_and_its_base_moves(plaza: World
     assert (total(), recent()) == (0, [])
 
 
-def test_a_row_newer_than_an_entry_answers_it_whatever_it_wanted(plaza: World) -> None:
-    """A provisional event of another device was later."""
+def test_a_row_newer_than_an_entry_confirms_it_in_any_state(plaza: World) -> None:
+    """Given a later provisional event of another device."""
     put()
     version = gate(7).version_us
     assert apply(1, 0, [(7, version + 1, False)]).outbox_count == 0
@@ -118,10 +118,8 @@ def test_a_row_newer_than_an_entry_answers_it_whatever_it_wanted(plaza: World) -
     assert meta()["version"] == version + 1
 
 
-def test_an_actor_who_is_off_in_mysql_leaves_recent_and_one_who_is_on_enters_it(
-    plaza: World,
-) -> None:
-    """Accepted while Redis was unavailable: Redis hears of it only now."""
+def test_rows_without_an_entry_leave_and_enter_recent(plaza: World) -> None:
+    """Given events that were accepted while Redis was unavailable."""
     put(total=2, n=1, newest=[(7, 10), (8, 20)])
     assert apply(2, 1, [(7, 30, False)]).code == "APPLIED"
     assert (recent(), total()) == ([8], 1)
@@ -129,21 +127,21 @@ def test_an_actor_who_is_off_in_mysql_leaves_recent_and_one_who_is_on_enters_it(
     assert (recent(), total(), meta()["complete"]) == ([8, 9], 2, 1)
 
 
-def test_an_actor_who_left_and_came_back_is_as_new_as_mysql_says(plaza: World) -> None:
+def test_an_actor_that_liked_again_has_the_version_of_mysql(plaza: World) -> None:
     put(total=2, n=1, newest=[(7, 10), (8, 20)])
     assert apply(2, 2, [(7, 30, True)]).code == "APPLIED"
     assert recent() == [8, 7]
     assert meta()["version"] == 30
 
 
-def test_an_actor_who_changed_several_times_has_one_entry(plaza: World) -> None:
+def test_an_actor_with_several_changes_has_one_entry(plaza: World) -> None:
     put()
     versions = [gate(7, on).version_us for on in (True, False, True)]
     assert meta()["outbox_count"] == 1
     assert apply(1, 1, [(7, versions[-1], True)]) == ApplyResult("APPLIED", 0, False, 1)
 
 
-def test_a_base_that_drifted_is_right_after_the_next_commit(plaza: World) -> None:
+def test_the_next_commit_corrects_a_wrong_base(plaza: World) -> None:
     put(total=5, n=5, newest=[(1, 10)])
     redis.execute("HSET", keys().meta, "base", 9)
     version = gate(7).version_us
@@ -151,7 +149,7 @@ def test_a_base_that_drifted_is_right_after_the_next_commit(plaza: World) -> Non
     assert total() == 6
 
 
-def test_nothing_is_reported_when_all_is_in_order(
+def test_an_acknowledgement_without_a_gap_logs_nothing(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put()
@@ -164,7 +162,7 @@ def test_nothing_is_reported_when_all_is_in_order(
 # ---------------------------------------------------------------- duplicates
 
 
-def test_the_same_commit_twice_is_the_same_once(plaza: World) -> None:
+def test_a_repeated_commit_is_applied_once(plaza: World) -> None:
     put()
     version = gate(7).version_us
     apply(1, 1, [(7, version, True)])
@@ -173,8 +171,8 @@ def test_the_same_commit_twice_is_the_same_once(plaza: World) -> None:
     assert (meta(), recent()) == before
 
 
-def test_a_duplicate_answers_entries_and_does_not_move_the_base(plaza: World) -> None:
-    """The gate asserted what is saved already; the consumer found the event in the log."""
+def test_a_duplicate_confirms_entries_and_keeps_the_base(plaza: World) -> None:
+    """Given an assertion of a saved state, whose event changed nothing in MySQL."""
     put(total=1, n=4, newest=[(7, 10)])
     assertion = gate(7)
     second = gate(8).version_us
@@ -183,7 +181,7 @@ def test_a_duplicate_answers_entries_and_does_not_move_the_base(plaza: World) ->
     assert (meta()["base"], meta()["delta"], meta()["db_version"], recent()) == (1, 1, 4, [7])
 
 
-def test_a_late_duplicate_does_not_put_an_actor_back_who_is_off(plaza: World) -> None:
+def test_a_late_duplicate_does_not_restore_an_actor_that_is_off(plaza: World) -> None:
     put(total=2, n=3, newest=[(7, 30), (8, 20)])
     apply(4, 1, [(7, 40, False)])
     assert apply(3, 2, [(7, 30, True)]).code == "DUPLICATE"
@@ -191,13 +189,13 @@ def test_a_late_duplicate_does_not_put_an_actor_back_who_is_off(plaza: World) ->
     assert gate(7).code == "CHANGED"
 
 
-def test_a_late_duplicate_does_not_take_an_actor_out_who_came_back(plaza: World) -> None:
+def test_a_late_duplicate_does_not_remove_an_actor_that_is_on(plaza: World) -> None:
     put(total=2, n=3, newest=[(7, 30), (8, 20)])
     assert apply(2, 1, [(7, 25, False)]).code == "DUPLICATE"
     assert recent() == [8, 7]
 
 
-def test_a_duplicate_does_not_answer_a_newer_entry(plaza: World) -> None:
+def test_a_duplicate_does_not_confirm_a_newer_entry(plaza: World) -> None:
     put()
     first = gate(7).version_us
     apply(1, 1, [(7, first, True)])
@@ -209,7 +207,7 @@ def test_a_duplicate_does_not_answer_a_newer_entry(plaza: World) -> None:
 # ---------------------------------------------------------------- out of order
 
 
-def test_a_commit_that_came_too_early_waits_for_the_one_before_it(plaza: World) -> None:
+def test_an_early_commit_waits_for_the_one_before_it(plaza: World) -> None:
     put()
     first, second = gate(7).version_us, gate(8).version_us
     assert apply(2, 2, [(8, second, True)]) == ApplyResult("BUFFERED", 2, False, 0)
@@ -220,7 +218,7 @@ def test_a_commit_that_came_too_early_waits_for_the_one_before_it(plaza: World) 
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_commits_in_any_order_and_any_number_of_times_have_one_end(plaza: World, seed: int) -> None:
+def test_commits_repeated_in_any_order_have_the_same_result(plaza: World, seed: int) -> None:
     rng = random.Random(seed)
     put()
     on: dict[int, int] = {}
@@ -241,8 +239,8 @@ def test_commits_in_any_order_and_any_number_of_times_have_one_end(plaza: World,
     assert ("blocked" in meta(), due()) == (False, None)
 
 
-def test_a_report_without_a_change_only_notes_that_a_commit_exists(plaza: World) -> None:
-    """Its rows are as of n, and those of other actors of that commit are not among them."""
+def test_a_commit_without_changes_leaves_a_placeholder(plaza: World) -> None:
+    """Its rows are as of db_version, and it lacks rows of other actors of that version's commit."""
     put()
     first = gate(7).version_us
     assert apply(1, 1, [(7, first, True)], is_new=False).code == "BUFFERED"
@@ -253,7 +251,7 @@ def test_a_report_without_a_change_only_notes_that_a_commit_exists(plaza: World)
     assert "blocked" not in meta()
 
 
-def test_a_note_does_not_overwrite_the_commit_it_is_of(plaza: World) -> None:
+def test_a_placeholder_does_not_overwrite_its_commit(plaza: World) -> None:
     put()
     apply(2, 2, [(8, 20, True)])
     apply(2, 2, [(8, 20, True)], is_new=False)
@@ -261,7 +259,7 @@ def test_a_note_does_not_overwrite_the_commit_it_is_of(plaza: World) -> None:
     assert recent() == [7, 8]
 
 
-def test_a_commit_overwrites_the_note_of_itself(plaza: World) -> None:
+def test_a_commit_overwrites_its_placeholder(plaza: World) -> None:
     put()
     apply(2, 2, [(8, 20, True)], is_new=False)
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
@@ -269,7 +267,7 @@ def test_a_commit_overwrites_the_note_of_itself(plaza: World) -> None:
     assert recent() == [7, 8]
 
 
-def test_a_target_that_misses_a_commit_does_not_expire_and_is_swept(plaza: World) -> None:
+def test_a_blocked_target_does_not_expire_and_is_swept(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     assert redis.execute("PTTL", keys().meta) > 0
     apply(2, 3, [(8, 20, True)])
@@ -280,7 +278,7 @@ def test_a_target_that_misses_a_commit_does_not_expire_and_is_swept(plaza: World
     assert due() is None
 
 
-def test_rows_that_wait_keep_all_digits(plaza: World) -> None:
+def test_buffered_rows_keep_all_digits(plaza: World) -> None:
     put()
     actor, version = 2**63 - 1, 2**53 - 2
     apply(2, 2, [(actor, version, True)])
@@ -289,65 +287,65 @@ def test_rows_that_wait_keep_all_digits(plaza: World) -> None:
     assert meta()["version"] == version
 
 
-# ---------------------------------------------------------------- a commit that never comes
+# ---------------------------------------------------------------- a lost commit
 
 
-def test_a_commit_that_is_missing_for_a_second_was_lost(plaza: World) -> None:
+def test_a_commit_missing_for_one_second_is_a_gap(plaza: World) -> None:
     put()
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
-    let_gap_be_old()
+    age_gap()
     assert apply(2, 2, [(8, 20, True)]) == ApplyResult("GAP", 0, False, 0)
 
 
-def test_while_commits_are_applied_the_second_begins_again(plaza: World) -> None:
+def test_progress_restarts_the_time_until_a_gap(plaza: World) -> None:
     put()
     apply(2, 2, [(8, 20, True)])
     apply(4, 4, [(9, 40, True)])
-    let_gap_be_old()
+    age_gap()
     assert apply(1, 1, [(7, 10, True)]) == ApplyResult("APPLIED", 0, False, 2)
     assert redis_us() - meta()["blocked"] < GAP_US
     assert apply(5, 5, [(10, 50, True)]).code in ("BUFFERED", "GAP")
     assert set(ahead()) == {4, 5}
 
 
-def test_more_commits_ahead_than_may_wait_are_a_gap(plaza: World) -> None:
+def test_too_many_commits_ahead_are_a_gap(plaza: World) -> None:
     put()
     for n in range(2, MAX_AHEAD + 2):
-        redis.execute("HDEL", keys().meta, "blocked")  # time stands still
+        redis.execute("HDEL", keys().meta, "blocked")  # restarts the time until a gap
         assert apply(n, n, [(n, n, True)]).code == "BUFFERED"
     assert apply(MAX_AHEAD + 2, 1, [(1, 1, True)]).code == "GAP"
 
 
-def test_a_target_that_misses_a_commit_is_loaded_again_and_keeps_its_outbox(
+def test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The consumer of commit 2 died before it could tell Redis, and its batch was saved."""
+    """The consumer of commit 2 saved its batch and died before it updated Redis."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
     version = gate(7).version_us
     third = Commit(LIKE, POST, 3, 3, True, [(3, 30, True)])
     persist.acknowledge(PersistedBatch([third], {}))
-    assert (recent(), total()) == ([1], 2), "wait for it first"
-    let_gap_be_old()
+    assert (recent(), total()) == ([1], 2), "the third waits"
+    age_gap()
     persist.acknowledge(PersistedBatch([third], {}))
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 4, 3)
     assert outbox() == {7: (1, version, 0)}
     assert (ahead(), "blocked" in meta()) == ({}, False)
-    [line] = lines(capsys, "targets_resynced")
+    [line] = read_events(capsys, "targets_resynced")
     assert line["resynced"] == 1
 
 
-def test_a_gap_that_another_consumer_cured_drops_nothing(plaza: World) -> None:
+def test_a_target_at_another_version_is_not_evicted(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
     assert redis_hydration.evict_all([(LIKE, POST, 1)]) == ["MOVED"]
     assert meta() == before
 
 
-# ---------------------------------------------------------------- more than fits one call
+# ---------------------------------------------------------------- more than one call
 
 
-def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: SetUp) -> None:
+def test_one_call_applies_at_most_250_buffered_rows(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=5_000)
     put()
     for n in (2, 3, 4):
@@ -362,7 +360,7 @@ def test_what_waits_is_applied_at_most_250_rows_a_call(plaza: World, set_up: Set
     assert (total(), len(recent()), ahead()) == (451, 451, {})
 
 
-def test_apply_all_calls_again_while_there_is_more(plaza: World) -> None:
+def test_apply_all_repeats_the_call_until_all_is_applied(plaza: World) -> None:
     put()
     for n in (2, 3, 4):
         apply(n, 150 * (n - 1), [(n * 10_000 + i, n * 10_000 + i, True) for i in range(150)])
@@ -370,7 +368,7 @@ def test_apply_all_calls_again_while_there_is_more(plaza: World) -> None:
     assert (total(), ahead(), "blocked" in meta()) == (450, {}, False)
 
 
-def test_a_commit_of_more_rows_than_one_call_takes_is_applied(plaza: World) -> None:
+def test_a_commit_with_more_rows_than_one_call_is_applied(plaza: World) -> None:
     put()
     for n in (2, 1):
         rows = [(n * 10_000 + i, n * 10_000 + i, True) for i in range(MAX_ROWS + 1)]
@@ -393,7 +391,7 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     assert total() == cap + MAX_ROWS - 1
 
 
-def test_as_many_rows_of_one_target_as_one_call_takes_are_applied(plaza: World) -> None:
+def test_a_commit_of_250_rows_is_applied_by_one_call(plaza: World) -> None:
     put()
     for actor in range(1, MAX_ROWS + 1):
         gate(actor)
@@ -401,22 +399,22 @@ def test_as_many_rows_of_one_target_as_one_call_takes_are_applied(plaza: World) 
     assert (total(), len(recent()), meta()["delta"]) == (MAX_ROWS, MAX_ROWS, 0)
 
 
-# ---------------------------------------------------------------- recent, its floor and the filters
+# ---------------------------------------------------------------- recent, its floor, the filters
 
 
-def test_the_oldest_fall_out_of_recent_into_the_bloom_filter(plaza: World, set_up: SetUp) -> None:
+def test_the_oldest_actor_moves_from_recent_to_the_filter(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=3)
     put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
     assert (meta()["complete"], meta()["bloom"]) == (1, 0)
     apply(1, 4, [(4, 40, True)])
     assert recent() == [2, 3, 4]
     assert (meta()["complete"], meta()["bloom"], meta()["floor"]) == (0, 131_072, 10)
-    assert gate(1).code == "UNKNOWN", "in the filter: perhaps"
-    assert gate(9, on=False).code == "UNCHANGED", "a filter never lies about no"
+    assert gate(1).code == "UNKNOWN", "the filter may be wrong about yes"
+    assert gate(9, on=False).code == "UNCHANGED", "the filter is right about no"
     assert total() == 4
 
 
-def test_a_lower_cap_is_reached_at_once(plaza: World, set_up: SetUp) -> None:
+def test_a_lower_cap_takes_effect_with_the_next_commit(plaza: World, set_up: SetUp) -> None:
     put(total=8, newest=[(actor, actor) for actor in range(1, 9)])
     set_up(recent_cap=3)
     apply(1, 9, [(20, 20, True)])
@@ -424,7 +422,7 @@ def test_a_lower_cap_is_reached_at_once(plaza: World, set_up: SetUp) -> None:
     assert all(gate(actor, on=False).code == "UNKNOWN" for actor in range(1, 7))
 
 
-def test_an_unlike_evicts_nobody(plaza: World, set_up: SetUp) -> None:
+def test_an_unlike_evicts_no_actor(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=3)
     put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
     apply(1, 2, [(2, 40, False)])
@@ -433,48 +431,47 @@ def test_an_unlike_evicts_nobody(plaza: World, set_up: SetUp) -> None:
     assert meta()["complete"] == 1
 
 
-def test_a_newcomer_joins_recent_above_its_floor_and_the_filter_below(
+def test_a_new_actor_is_in_recent_above_the_floor_and_in_the_filter_below(
     plaza: World, set_up: SetUp
 ) -> None:
     set_up(recent_cap=3)
     put(total=9, n=1, newest=[(7, 30), (8, 40), (6, 20)], complete=False)
     assert meta()["floor"] == 20
     assert apply(2, 10, [(9, 35, True)]).code == "APPLIED"
-    assert recent() == [7, 9, 8], "the oldest fell out"
+    assert recent() == [7, 9, 8], "6 was evicted"
     assert meta()["floor"] == 20
     assert apply(3, 11, [(5, 10, True)]).code == "APPLIED"
-    assert recent() == [7, 9, 8], "not newer than the floor"
+    assert recent() == [7, 9, 8], "5 is below the floor"
     assert total() == 11
 
 
-def test_one_who_left_room_does_not_let_recent_have_a_hole(plaza: World, set_up: SetUp) -> None:
-    """An actor below the floor must not enter, also when recent has room again."""
+def test_an_actor_below_the_floor_does_not_enter_recent_with_room(
+    plaza: World, set_up: SetUp
+) -> None:
     set_up(recent_cap=2)
     put(total=3, newest=[(1, 10), (2, 20)])
-    apply(1, 3, [(3, 30, True)])  # 1 falls out: the floor is 10
+    apply(1, 3, [(3, 30, True)])  # evicts 1: the floor is 10
     apply(2, 1, [(2, 40, False), (3, 41, False)])
     apply(3, 2, [(4, 9, True)])
     assert recent() == []
     assert [gate(actor, on=False).code for actor in (1, 4)] == ["UNKNOWN"] * 2
 
 
-def test_who_is_below_the_floor_is_added_to_the_filter_in_use_and_to_the_one_being_built(
-    plaza: World,
-) -> None:
+def test_an_actor_below_the_floor_is_added_to_both_filters(plaza: World) -> None:
     put(total=9, n=1, newest=[(7, 30)], complete=False)
     redis_bloom.begin_bloom(LIKE, POST, "b1", 9)
     redis_bloom.fill_bloom(LIKE, POST, "b1", [7], True)
     redis_bloom.begin_bloom(LIKE, POST, "b2", 9)
-    [seen] = redis_queries.read_all([(LIKE, POST)], 5)
-    assert seen is not None
-    assert seen.viewer_state is False, "the filter says no"
+    [cached] = redis_queries.read_all([(LIKE, POST)], 5)
+    assert cached is not None
+    assert cached.viewer_state is False, "by the filter"
     apply(2, 10, [(5, 10, True)])
     assert gate(5, on=False).code == "UNKNOWN"
     assert redis_bloom.fill_bloom(LIKE, POST, "b2", [7], True) == "FINISHED"
     assert gate(5, on=False).code == "UNKNOWN"
 
 
-def test_who_falls_out_after_a_scan_passed_their_place_joins_the_new_filter(
+def test_an_actor_evicted_after_its_page_was_scanned_is_in_the_new_filter(
     plaza: World, set_up: SetUp
 ) -> None:
     set_up(recent_cap=1)
@@ -485,14 +482,14 @@ def test_who_falls_out_after_a_scan_passed_their_place_joins_the_new_filter(
     redis_bloom.fill_bloom(LIKE, POST, "b1", [7], False)
     apply(2, 3, [(9, 30, True)])
     assert redis_bloom.fill_bloom(LIKE, POST, "b1", [], True) == "FINISHED"
-    assert gate(8, on=False).code == "UNKNOWN", "the new filter must not say no"
+    assert gate(8, on=False).code == "UNKNOWN", "8 is in the new filter"
     assert gate(5, on=False).code == "UNCHANGED"
 
 
-def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
+def test_an_actor_in_the_outbox_is_on_although_the_filter_lacks_it(
     plaza: World, set_up: SetUp
 ) -> None:
-    """A filter built while the consumer is behind has no say about the outbox."""
+    """Given a filter that was built while the consumer was behind."""
     set_up(recent_cap=2)
     put(total=9, newest=[(1, 10), (2, 20)], complete=False)
     redis_bloom.begin_bloom(LIKE, POST, "b1", 9)
@@ -501,26 +498,26 @@ def test_who_is_accepted_and_not_saved_is_never_in_a_filter_only(
         assert gate(actor).code == "CHANGED"
     assert (recent(), total()) == ([1, 2], 29)
     for actor in range(10, 30):
-        [seen] = redis_queries.read_all([(LIKE, POST)], actor)
-        assert seen is not None
-        assert seen.viewer_state is True
+        [cached] = redis_queries.read_all([(LIKE, POST)], actor)
+        assert cached is not None
+        assert cached.viewer_state is True
         assert gate(actor, on=False).code == "CHANGED"
 
 
-# ---------------------------------------------------------------- while the target is not loaded
+# ---------------------------------------------------------------- a target that is not loaded
 
 
-def test_a_commit_of_a_cold_target_leaves_nothing(plaza: World) -> None:
+def test_a_commit_of_a_cold_target_writes_nothing(plaza: World) -> None:
     assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 0, False, 0)
     assert find_keys("*") == []
 
 
-def test_a_commit_of_a_cold_target_says_that_its_outbox_waits(plaza: World) -> None:
+def test_a_commit_of_a_cold_target_reports_its_outbox(plaza: World) -> None:
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
     assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 1, False, 0)
 
 
-def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -> None:
+def test_a_commit_during_a_hydration_is_buffered(plaza: World) -> None:
     [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
     assert lease.code == "TAKEN"
     assert apply(4, 1, [(7, 10, True)]).code == "COLD"
@@ -529,7 +526,7 @@ def test_a_commit_heard_of_while_a_target_is_loaded_waits_for_it(plaza: World) -
     assert fence() is None
 
 
-def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: World) -> None:
+def test_a_commit_without_changes_during_a_hydration_raises_the_fence(plaza: World) -> None:
     redis_hydration.take_hydration_leases([(LIKE, POST)])
     for n in (4, 9, 5):
         apply(n, 1, [(7, 10, True)], is_new=False)
@@ -537,7 +534,7 @@ def test_a_report_heard_of_while_a_target_is_loaded_raises_the_fence(plaza: Worl
     assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
 
 
-def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
+def test_a_commit_that_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
     redis_hydration.take_hydration_leases([(LIKE, POST)])
     for n in range(1, MAX_AHEAD + 3):
         apply(n, n, [(n, n, True)])
@@ -545,10 +542,10 @@ def test_what_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
     assert fence() == MAX_AHEAD + 2
 
 
-# ---------------------------------------------------------------- many at once
+# ---------------------------------------------------------------- several targets
 
 
-def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
+def test_commits_of_two_kinds_are_applied_separately(plaza: World) -> None:
     put()
     put(kind=COLLECT)
     like, collect = gate(7).version_us, gate(7, kind=COLLECT).version_us
@@ -562,18 +559,18 @@ def test_targets_are_applied_in_one_go_each_by_itself(plaza: World) -> None:
     assert (total(), total(kind=COLLECT)) == (1, 5)
 
 
-def test_targets_of_one_shard_are_applied_by_one_call(plaza: World) -> None:
+def test_targets_of_one_shard_share_calls(plaza: World) -> None:
     targets = neighbours(POST, 40)
     for target in targets:
         put(target=target)
     commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in targets]
-    before = scripts_run()
+    before = count_scripts()
     assert set(redis_commits.apply_all(commits)) == {ApplyResult("APPLIED", 0, False, 1)}
-    assert scripts_run() - before == 2, "27 targets and 13"
+    assert count_scripts() - before == 2, "27 targets and 13"
     assert {total(target=target) for target in targets} == {1}
 
 
-def test_commits_of_one_target_stay_in_order_among_those_of_its_neighbours(plaza: World) -> None:
+def test_commits_of_one_target_stay_in_order_within_a_shard(plaza: World) -> None:
     other = neighbours(POST, 2)[1]
     put()
     put(target=other)
@@ -588,7 +585,7 @@ def test_commits_of_one_target_stay_in_order_among_those_of_its_neighbours(plaza
     assert (total(), total(target=other), ahead()) == (401, 200, {})
 
 
-def test_a_target_that_cannot_be_read_keeps_no_neighbour_from_its_commit(plaza: World) -> None:
+def test_an_invalid_target_does_not_stop_other_commits_of_its_shard(plaza: World) -> None:
     broken, other = neighbours(POST, 2)
     put(target=broken)
     put(target=other)
@@ -600,14 +597,14 @@ def test_a_target_that_cannot_be_read_keeps_no_neighbour_from_its_commit(plaza: 
 
 
 def neighbours(target: Target, count: int) -> list[Target]:
-    """``target`` and others of its shard."""
+    """Return ``count`` targets of the shard of ``target``, itself first."""
     shard = shard_of(str(target))
     posts = (Target("post", n) for n in itertools.count(target.id))
     return list(itertools.islice((t for t in posts if shard_of(str(t)) == shard), count))
 
 
-def scripts_run() -> int:
-    """Scripts that ran, by name or as text; a name that a node doesn't know runs nothing."""
+def count_scripts() -> int:
+    """Return how many scripts ran, by EVALSHA or EVAL; an unknown SHA does not count."""
     stats = [node.info("commandstats") for node in redis.nodes().values()]
     runs = [
         of_node[c] for of_node in stats for c in ("cmdstat_evalsha", "cmdstat_eval") if c in of_node
@@ -615,7 +612,7 @@ def scripts_run() -> int:
     return sum(int(run["calls"]) - int(run["failed_calls"]) for run in runs)
 
 
-def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) -> None:
+def test_a_commit_drops_the_lists_of_its_actors_only(plaza: World) -> None:
     for actor in (7, 8):
         lease = redis_user_lists.take_lease(LIKE, actor)
         redis_user_lists.fill_list(LIKE, actor, lease, [], 0)
@@ -624,23 +621,23 @@ def test_the_lists_of_those_who_reacted_are_dropped_and_no_others(plaza: World) 
     assert redis_user_lists.read_list(LIKE, 8) == (0, [])
 
 
-# ---------------------------------------------------------------- my lists
+# ---------------------------------------------------------------- lists of users
 
 
-def test_a_list_is_filled_by_who_holds_the_lease(plaza: World) -> None:
+def test_a_list_is_filled_with_a_lease(plaza: World) -> None:
     lease = redis_user_lists.take_lease(LIKE, 7)
     redis_user_lists.fill_list(LIKE, 7, lease, [ReactedTarget(POST, 10)], 5)
     assert redis_user_lists.read_list(LIKE, 7) == (5, [ReactedTarget(POST, 10)])
 
 
-def test_a_list_is_refused_when_a_reaction_was_saved_since_the_lease(plaza: World) -> None:
+def test_a_list_is_refused_after_a_reaction_was_saved(plaza: World) -> None:
     lease = redis_user_lists.take_lease(LIKE, 7)
     apply(1, 1, [(7, 10, True)])
     redis_user_lists.fill_list(LIKE, 7, lease, [], 0)
     assert redis_user_lists.read_list(LIKE, 7) is None
 
 
-def test_a_list_is_refused_from_a_reader_that_another_overtook(plaza: World) -> None:
+def test_a_list_is_refused_from_a_reader_with_an_older_lease(plaza: World) -> None:
     early = redis_user_lists.take_lease(LIKE, 7)
     late = redis_user_lists.take_lease(LIKE, 7)
     redis_user_lists.fill_list(LIKE, 7, early, [], 1)
@@ -648,10 +645,10 @@ def test_a_list_is_refused_from_a_reader_that_another_overtook(plaza: World) -> 
     redis_user_lists.fill_list(LIKE, 7, late, [], 2)
     assert redis_user_lists.read_list(LIKE, 7) == (2, [])
     redis_user_lists.fill_list(LIKE, 7, late, [], 3)
-    assert redis_user_lists.read_list(LIKE, 7) == (2, []), "a lease is used up"
+    assert redis_user_lists.read_list(LIKE, 7) == (2, []), "a lease fills one list"
 
 
-def test_a_lease_and_a_list_do_not_stay_for_ever(plaza: World) -> None:
+def test_a_lease_and_a_list_expire(plaza: World) -> None:
     lease = redis_user_lists.take_lease(LIKE, 7)
     newest_key, lease_key = redis_keys.list_keys("like", 7)
     assert 0 < redis.execute("TTL", lease_key) <= redis_user_lists.LEASE_TTL_S

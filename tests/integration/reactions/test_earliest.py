@@ -1,4 +1,4 @@
-"""The first page of the earliest actors of a target that is too large for Redis to hold whole."""
+"""The cached first page of the earliest actors of a target with more actors than recent."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.support.stores import POST, hydrate, insert_rows, keys
 
 SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
-CROWD = 200
+LIKERS = 200
 
 
 def page(size: int = 20, latest: bool = False) -> list[int]:
@@ -40,16 +40,16 @@ def save(actor: int, on: bool, version_us: int) -> None:
 
 
 @pytest.fixture
-def viral(plaza: World, set_up: SetUp) -> World:
-    """A post that 200 like, of whom Redis has 50 by name."""
+def large_post(plaza: World, set_up: SetUp) -> World:
+    """A post with 200 likers, of which recent has 50."""
     set_up(recent_cap=50)
     plaza.add(POST)
-    insert_rows([(POST, actor, 1, BASE_US + actor) for actor in range(1, CROWD + 1)])
+    insert_rows([(POST, actor, 1, BASE_US + actor) for actor in range(1, LIKERS + 1)])
     hydrate()
     return plaza
 
 
-def test_once_it_is_warm_it_costs_mysql_nothing(viral: World) -> None:
+def test_a_cached_page_costs_no_statement(large_post: World) -> None:
     page()
     with counting_work() as work:
         for size in (1, 20, 100):
@@ -59,7 +59,7 @@ def test_once_it_is_warm_it_costs_mysql_nothing(viral: World) -> None:
     assert work.statements == 0
 
 
-def test_later_likes_and_strangers_who_leave_do_not_make_it_cold(viral: World) -> None:
+def test_reactions_outside_of_the_page_keep_it(large_post: World) -> None:
     page()
     save(501, True, BASE_US + 501)
     save(150, False, BASE_US + 502)
@@ -68,39 +68,39 @@ def test_later_likes_and_strangers_who_leave_do_not_make_it_cold(viral: World) -
     assert work.statements == 0
 
 
-def test_an_early_liker_who_leaves_is_not_on_it(viral: World) -> None:
+def test_an_unlike_removes_an_actor_from_the_page(large_post: World) -> None:
     page()
     save(2, False, BASE_US + 1_000)
     assert page(3) == [1, 3, 4]
 
 
-def test_an_early_liker_who_likes_again_moves_to_the_end(viral: World) -> None:
+def test_a_repeated_like_moves_an_actor_to_the_end(large_post: World) -> None:
     page()
     save(2, True, BASE_US + 1_000)
     assert page(3) == [1, 3, 4]
 
 
-def test_a_like_that_comes_late_is_in_its_place(viral: World) -> None:
+def test_a_late_like_is_listed_by_its_version(large_post: World) -> None:
     page()
     save(501, True, BASE_US)
     assert page(3) == [501, 1, 2]
 
 
-def test_a_commit_that_waited_for_the_one_before_it_counts_too(viral: World) -> None:
+def test_a_buffered_commit_drops_the_page(large_post: World) -> None:
     page()
-    s = int(redis.execute("HGET", keys().meta, "db_version"))
-    for n, actor in ((s + 2, 4), (s + 1, 2)):
-        commit = Commit(LIKE, POST, n, CROWD, True, ((actor, BASE_US + 900 + n, False),))
+    db_version = int(redis.execute("HGET", keys().meta, "db_version"))
+    for n, actor in ((db_version + 2, 4), (db_version + 1, 2)):
+        commit = Commit(LIKE, POST, n, LIKERS, True, ((actor, BASE_US + 900 + n, False),))
         redis_commits.apply_all([commit])
     assert not redis.execute("EXISTS", keys().earliest)
-    is_whole, _ = redis_queries.read_page(LIKE, POST, None, False, 5) or (False, [])
-    assert not is_whole
+    is_complete, _ = redis_queries.read_page(LIKE, POST, None, False, 5) or (False, [])
+    assert not is_complete
 
 
 @pytest.mark.parametrize("loss", ["drop", "page", "flush"])
-def test_what_redis_lost_is_read_again(viral: World, loss: str) -> None:
+def test_a_lost_page_is_read_from_mysql_again(large_post: World, loss: str) -> None:
     page()
-    mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 2")  # as a repair, which drops
+    mysql.write("UPDATE reaction SET state = 0 WHERE actor_id = 2")  # without a commit
     if loss == "drop":
         redis_hydration.evict_all([(LIKE, POST, None)])
     elif loss == "page":
@@ -113,8 +113,8 @@ def test_what_redis_lost_is_read_again(viral: World, loss: str) -> None:
     assert work.statements == 0
 
 
-def test_a_page_that_was_read_before_a_commit_is_not_kept_after_it(
-    viral: World, monkeypatch: pytest.MonkeyPatch
+def test_a_page_read_before_a_commit_is_not_cached_after_it(
+    large_post: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read_earliest = mysql_reactions.read_earliest
 
@@ -125,31 +125,31 @@ def test_a_page_that_was_read_before_a_commit_is_not_kept_after_it(
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_reactions, "read_earliest", read_then_wait)
-        assert page(3) == [1, 2, 3], "as it was when it was read"
+        assert page(3) == [1, 2, 3], "the state before the commit"
     assert page(3) == [1, 3, 4]
 
 
-def test_one_reader_reads_it_while_the_others_wait(
-    viral: World, monkeypatch: pytest.MonkeyPatch
+def test_one_reader_reads_the_page_and_others_wait(
+    large_post: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lock = redis.try_lock(f"{keys().earliest}:lock", 5)
     assert lock is not None
 
-    def fill_and_go(seconds: float) -> None:
-        """What the reader who has the lock does meanwhile."""
+    def cache_page(seconds: float) -> None:
+        """Do what the reader with the lock does meanwhile."""
         if redis.execute("EXISTS", keys().earliest) == 0:
             n, found = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
             assert redis_queries.cache_earliest(LIKE, POST, n, found)
 
-    monkeypatch.setattr("plaza.infra.clock.sleep", fill_and_go)
-    page(1, latest=True)  # this process has seen the post
+    monkeypatch.setattr("plaza.infra.clock.sleep", cache_page)
+    page(1, latest=True)  # caches the existence of the post
     with counting_work() as work:
         assert page(3) == [1, 2, 3]
-    assert work.statements == 1, "that of the other reader"
+    assert work.statements == 1, "the other reader's statement"
 
 
-def test_further_pages_are_read_from_mysql_as_far_as_the_budget_goes(
-    viral: World, monkeypatch: pytest.MonkeyPatch
+def test_later_pages_are_read_from_mysql_within_the_budget(
+    large_post: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page()
     monkeypatch.setattr(queries, "_list_budget", TokenBucket(0.0001, 3, clock=lambda: 0.0))
@@ -160,7 +160,7 @@ def test_further_pages_are_read_from_mysql_as_far_as_the_budget_goes(
     assert page(3) == [1, 2, 3]
 
 
-BloomBuildStep = tuple[str, int, int]
+Step = tuple[str, int, int]
 STEPS = st.lists(
     st.tuples(st.sampled_from(["on", "off", "late", "list", "drain"]), st.integers(1, 14),
               st.integers(1, 40)),
@@ -173,13 +173,13 @@ STEPS = st.lists(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
-@given(steps=STEPS, length=st.integers(2, 8), crowd=st.integers(4, 12))
-def test_after_every_step_the_list_is_what_is_saved(
+@given(steps=STEPS, length=st.integers(2, 8), likers=st.integers(4, 12))
+def test_pages_equal_the_saved_rows_after_every_step(
     plaza: World,
     set_up: SetUp,
-    steps: list[BloomBuildStep],
+    steps: list[Step],
     length: int,
-    crowd: int,
+    likers: int,
 ) -> None:
     plaza.queues.messages.clear()
     redis.execute("FLUSHALL")
@@ -187,14 +187,14 @@ def test_after_every_step_the_list_is_what_is_saved(
         mysql.write(f"DELETE FROM {table}")
     set_up(recent_cap=3)
     plaza.add(POST)
-    insert_rows([(POST, actor, 1, BASE_US + 10 * actor) for actor in range(1, crowd + 1)])
+    insert_rows([(POST, actor, 1, BASE_US + 10 * actor) for actor in range(1, likers + 1)])
     hydrate()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(queries, "EARLIEST_LENGTH", length)
-        for what, actor, at in steps:
-            match what:
+        for step, actor, at in steps:
+            match step:
                 case "on" | "off":
-                    react.react(LIKE, POST, actor, what == "on")
+                    react.react(LIKE, POST, actor, step == "on")
                 case "late":
                     save(actor, at % 2 == 0, BASE_US + 5 * at)
                 case "drain":

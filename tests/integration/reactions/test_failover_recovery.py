@@ -1,5 +1,7 @@
-"""What follows a failover of Redis: the log of the time before is settled again, whatever happens
-meanwhile. With epochs that the tests make up; tests/cluster has those of a real cluster."""
+"""After a failover of Redis, events that were logged before it are acknowledged again.
+
+The epochs are simulated; tests/cluster has those of a real cluster.
+"""
 
 from __future__ import annotations
 
@@ -17,27 +19,27 @@ from plaza.vote_log import mysql_log
 from tests.support.plaza import World
 
 POST = Target("post", 1)
-Turn = Callable[[], None]
+FailOver = Callable[[], None]
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 @pytest.fixture
-def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Turn:
-    """Redis as a cluster in its first epoch; each call is a failover."""
+def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> FailOver:
+    """Simulate a cluster in its first epoch; each call of the fixture is a failover."""
     plaza.add(POST)
     epoch = 1
 
-    def turn() -> None:
+    def raise_epoch() -> None:
         nonlocal epoch
         epoch += 1
 
     monkeypatch.setattr(
         "plaza.reactions.failover_recovery.redis.read_topology_epoch", lambda: epoch
     )
-    return turn
+    return raise_epoch
 
 
 def like(plaza: World, *actors: int) -> None:
@@ -47,7 +49,7 @@ def like(plaza: World, *actors: int) -> None:
 
 
 def acknowledged_again(plaza: World) -> list[int]:
-    """Who is settled again, in the order in which it was asked for."""
+    """Return the actors of the queued acknowledgements, in order."""
     bodies = plaza.queues.take(queues.ACKNOWLEDGEMENTS)
     return [key[3] for body in bodies for key in json.loads(body)["keys"]]
 
@@ -60,8 +62,8 @@ def head() -> int:
     return int(mysql.fetch_all("SELECT MAX(seq) FROM reaction_log")[0][0])
 
 
-def test_what_was_saved_since_the_look_before_the_last_is_settled_again(
-    plaza: World, fail_over: Turn
+def test_events_saved_since_the_check_before_the_last_are_acknowledged_again(
+    plaza: World, fail_over: FailOver
 ) -> None:
     for actor in range(1, 5):
         like(plaza, actor)
@@ -70,23 +72,23 @@ def test_what_was_saved_since_the_look_before_the_last_is_settled_again(
     fail_over()
     assert failover_recovery.acknowledge_after_failover() == 2
     assert acknowledged_again(plaza) == [4, 5], (
-        "the last look was after 4, the one before it after 3"
+        "the last check was after 4, the one before it after 3"
     )
-    assert failover_recovery.acknowledge_after_failover() == 0, "once is enough"
+    assert failover_recovery.acknowledge_after_failover() == 0, "queued once"
 
 
-def test_the_first_look_asks_for_nothing(plaza: World, fail_over: Turn) -> None:
+def test_the_first_check_acknowledges_nothing(plaza: World, fail_over: FailOver) -> None:
     like(plaza, 1, 2, 3)
     assert failover_recovery.acknowledge_after_failover() == 0
     fail_over()
     assert failover_recovery.acknowledge_after_failover() == 0, (
-        "all of it was before the first look"
+        "all events were before the first check"
     )
 
 
 @pytest.mark.parametrize("name", ["read_log_page", "record_check"])
-def test_a_run_that_is_killed_is_made_good_by_the_next(
-    plaza: World, fail_over: Turn, monkeypatch: pytest.MonkeyPatch, name: str
+def test_the_next_run_repeats_a_killed_one(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1, 2)
@@ -104,10 +106,10 @@ def test_a_run_that_is_killed_is_made_good_by_the_next(
     assert acknowledged_again(plaza) == [1, 2]
 
 
-def test_a_look_is_kept_whole_or_not_at_all(
-    plaza: World, fail_over: Turn, monkeypatch: pytest.MonkeyPatch
+def test_a_check_is_stored_in_one_transaction(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Marks without their epoch would let the facts of a failover be passed over."""
+    """Watermarks without their epoch would skip the events of a failover."""
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1)
 
@@ -126,13 +128,11 @@ def test_a_look_is_kept_whole_or_not_at_all(
         )
         with pytest.raises(Killed):
             failover_recovery.acknowledge_after_failover()
-    looks, at = mysql_failover_progress.read_progress()
-    assert (looks.epoch, looks.before, looks.last, at) == (1, 0, 0, head())
+    progress, log_head = mysql_failover_progress.read_progress()
+    assert (progress.epoch, progress.before, progress.last, log_head) == (1, 0, 0, head())
 
 
-def test_what_a_dead_queue_did_not_take_is_asked_for_by_the_next_run(
-    plaza: World, fail_over: Turn
-) -> None:
+def test_the_next_run_repeats_one_that_the_queue_refused(plaza: World, fail_over: FailOver) -> None:
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1, 2)
     fail_over()
@@ -144,7 +144,7 @@ def test_what_a_dead_queue_did_not_take_is_asked_for_by_the_next_run(
     assert acknowledged_again(plaza) == [1, 2]
 
 
-def test_two_failovers_between_two_looks_are_one(plaza: World, fail_over: Turn) -> None:
+def test_two_failovers_between_two_checks_are_one(plaza: World, fail_over: FailOver) -> None:
     failover_recovery.acknowledge_after_failover()
     like(plaza, 1)
     fail_over()
@@ -153,10 +153,10 @@ def test_two_failovers_between_two_looks_are_one(plaza: World, fail_over: Turn) 
     assert failover_recovery.acknowledge_after_failover() == 0
 
 
-def test_a_failover_while_a_long_log_is_gone_through_begins_it_anew(
-    plaza: World, fail_over: Turn, monkeypatch: pytest.MonkeyPatch
+def test_a_failover_during_a_recovery_restarts_it(
+    plaza: World, fail_over: FailOver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have taken what was settled again already."""
+    """The second failover may have lost the repeated acknowledgements."""
     monkeypatch.setattr(failover_recovery, "_PAGE", 2)
     failover_recovery.acknowledge_after_failover()
     like(plaza, *range(1, 6))
@@ -169,10 +169,10 @@ def test_a_failover_while_a_long_log_is_gone_through_begins_it_anew(
     assert acknowledged_again(plaza) == [1, 2, 3, 4, 5, 6]
 
 
-def test_what_may_have_to_be_settled_again_is_not_archived_away(
-    plaza: World, fail_over: Turn
+def test_the_archive_keeps_events_that_a_recovery_may_need(
+    plaza: World, fail_over: FailOver
 ) -> None:
-    """The marks are seqs of the log, and the epoch is none: it holds nothing up."""
+    """The watermarks are seqs of the log; the epoch is not a watermark."""
     like(plaza, 1, 2)
     failover_recovery.acknowledge_after_failover()
     before = head()

@@ -71,29 +71,29 @@ def read_call(actor: int) -> redis.Call:
     )
 
 
-# ---------------------------------------------------------------- deciding
+# ---------------------------------------------------------------- decisions
 
 
-def test_a_target_that_is_not_in_redis_is_cold_and_stays_away(plaza: World) -> None:
+def test_a_reaction_to_a_cold_target_writes_nothing(plaza: World) -> None:
     assert gate(7).code == "COLD"
     assert redis.execute("DBSIZE") == 0
 
 
-def test_a_target_that_was_deleted_is_gone_for_everybody(plaza: World) -> None:
+def test_a_deleted_target_refuses_all_actors(plaza: World) -> None:
     put(total=1, newest=[(7, 10)])
     redis.execute("HSET", keys().meta, "deleted", 1)
     assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["DELETED"] * 4
     assert (outbox(), recent()) == ({}, [7])
 
 
-def test_a_like_is_written_to_the_outbox_with_its_version_and_base(plaza: World) -> None:
+def test_a_like_is_stored_in_the_outbox_with_version_and_base(plaza: World) -> None:
     put(total=3, n=5, newest=[(1, 10), (2, 20), (3, 30)])
     before_us = redis_us()
     decision = gate(7)
     assert (decision.code, decision.total, decision.rebuild) == ("CHANGED", 4, False)
     assert before_us <= decision.version_us <= redis_us()
     assert outbox() == {7: (1, decision.version_us, 0)}
-    assert recent() == [1, 2, 3], "only what is saved is in recent"
+    assert recent() == [1, 2, 3], "recent has saved actors only"
     assert due() == decision.version_us
     found = meta()
     assert (found["base"], found["delta"], found["outbox_count"], found["db_version"]) == (
@@ -105,7 +105,7 @@ def test_a_like_is_written_to_the_outbox_with_its_version_and_base(plaza: World)
     assert found["version"] == decision.version_us
 
 
-def test_the_same_again_is_an_assertion_with_a_newer_version(plaza: World) -> None:
+def test_a_repeated_like_is_an_assertion_with_a_newer_version(plaza: World) -> None:
     put()
     first = gate(7)
     again = gate(7)
@@ -115,7 +115,7 @@ def test_the_same_again_is_an_assertion_with_a_newer_version(plaza: World) -> No
     assert total() == 1
 
 
-def test_an_unchanged_answer_by_what_is_saved_is_an_assertion_too(plaza: World) -> None:
+def test_an_unchanged_saved_state_is_an_assertion_too(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     on, off = gate(1), gate(7, on=False)
     assert (on.code, off.code) == ("UNCHANGED", "UNCHANGED")
@@ -123,7 +123,7 @@ def test_an_unchanged_answer_by_what_is_saved_is_an_assertion_too(plaza: World) 
     assert (total(), meta()["delta"], meta()["outbox_count"]) == (1, 0, 2)
 
 
-def test_an_unlike_takes_the_like_back_and_waits_in_the_outbox_too(plaza: World) -> None:
+def test_an_unlike_replaces_the_like_in_the_outbox(plaza: World) -> None:
     put()
     first = gate(7)
     second = gate(7, on=False)
@@ -134,27 +134,25 @@ def test_an_unlike_takes_the_like_back_and_waits_in_the_outbox_too(plaza: World)
     assert due() == first.version_us, "the oldest version in the outbox"
 
 
-def test_an_unlike_of_what_was_not_liked_is_unchanged_when_recent_has_everybody(
-    plaza: World,
-) -> None:
+def test_an_unlike_without_a_like_of_a_complete_target_is_unchanged(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     assert gate(7, on=False).code == "UNCHANGED"
     assert gate(1, on=False).code == "CHANGED"
 
 
-def test_the_outbox_counts_before_recent_and_the_expected_state(plaza: World) -> None:
+def test_the_outbox_takes_precedence_over_recent_and_the_expected_state(plaza: World) -> None:
     put(total=1, newest=[(7, 10)], n=5)
     gate(7, on=False)
     assert gate(7, on=False, expected=(True, 99)).code == "UNCHANGED"
 
 
-def test_without_everybody_in_recent_only_mysql_knows_a_stranger(plaza: World) -> None:
+def test_an_actor_outside_of_an_incomplete_recent_is_unknown(plaza: World) -> None:
     put(total=9, n=5, newest=[(1, 10)], complete=False)
-    assert gate(1, on=False).code == "CHANGED", "an actor in recent is known"
+    assert gate(1, on=False).code == "CHANGED", "1 is in recent"
     decision = gate(7)
     assert (decision.code, decision.rebuild) == ("UNKNOWN", True)
     assert total() == 8
-    assert not gate(7).rebuild, "the build was requested"
+    assert not gate(7).rebuild, "requested once"
     assert 7 not in outbox()
 
 
@@ -167,7 +165,7 @@ def test_without_everybody_in_recent_only_mysql_knows_a_stranger(plaza: World) -
         (False, False, "UNCHANGED"),
     ],
 )
-def test_the_expected_state_decides_what_only_mysql_knew(
+def test_the_expected_state_decides_for_an_unknown_actor(
     plaza: World, was_on: bool, wanted: bool, code: str
 ) -> None:
     put(total=9, n=5, complete=False)
@@ -176,28 +174,26 @@ def test_the_expected_state_decides_what_only_mysql_knew(
     assert outbox() == {7: (int(wanted), decision.version_us, int(was_on))}
 
 
-def test_an_expected_state_that_nobody_asked_for_is_refused(plaza: World) -> None:
-    """The row may have changed, and been applied, before Redis began to watch for it."""
+def test_an_expected_state_without_a_row_request_is_refused(plaza: World) -> None:
+    """The row may have been changed and applied before Redis stored the request."""
     put(total=9, n=5, complete=False)
     assert gate(7, expected=(False, 5)).code == "UNKNOWN"
-    assert gate(7, expected=(False, 4)).code == "UNKNOWN", "read before it was asked for"
+    assert gate(7, expected=(False, 4)).code == "UNKNOWN", "read before the request"
     assert gate(7, expected=(False, 5)).code == "CHANGED"
 
 
-def test_an_expected_state_is_refused_when_a_row_of_the_actor_was_applied_since(
-    plaza: World,
-) -> None:
+def test_an_expected_state_is_refused_after_a_row_of_the_actor_was_applied(plaza: World) -> None:
     put(total=9, n=5, newest=[(1, 100)], complete=False)
     assert gate(7).code == "UNKNOWN"
     # The row of 7 was read as off at version 5; then 7 liked elsewhere and that was saved.
     assert apply(6, 10, [(7, 50, True)]).code == "APPLIED"
     assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN"
-    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN", "read before it was asked"
+    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN", "read before the request"
     assert gate(7, on=False, expected=(True, 6)).code == "CHANGED"
 
 
-def test_rows_of_others_do_not_refuse_an_expected_state(plaza: World) -> None:
-    """On a busy target the version moves between any read and the next try."""
+def test_rows_of_other_actors_keep_an_expected_state_valid(plaza: World) -> None:
+    """On a hot target the version changes between any read and the next attempt."""
     put(total=9, n=5, complete=False)
     assert gate(7).code == "UNKNOWN"
     for n in range(6, 12):
@@ -209,10 +205,8 @@ def test_rows_of_others_do_not_refuse_an_expected_state(plaza: World) -> None:
 
 
 @pytest.mark.parametrize("first_code", ["CHANGED", "UNCHANGED"])
-def test_a_repeat_with_the_same_nonce_answers_as_the_first_time(
-    plaza: World, first_code: str
-) -> None:
-    """The reply was lost: the caller must publish the version that is in the outbox."""
+def test_a_repeat_with_the_same_nonce_gets_the_first_reply(plaza: World, first_code: str) -> None:
+    """After a lost reply the caller must publish the version that is in the outbox."""
     put(total=1, newest=[(7, 10)])
     want = first_code == "UNCHANGED"
     first = gate(7, want, nonce="of-one-call")
@@ -227,7 +221,9 @@ def test_a_repeat_with_the_same_nonce_answers_as_the_first_time(
     assert (meta(), outbox()) == before
 
 
-def test_a_repeat_is_not_limited_and_needs_no_room(plaza: World, set_up: SetUp) -> None:
+def test_a_repeat_is_neither_rate_limited_nor_refused_by_a_full_outbox(
+    plaza: World, set_up: SetUp
+) -> None:
     set_up(outbox_limit=1)
     put()
     for _ in range(MAX_TOGGLES + 5):
@@ -249,10 +245,8 @@ def test_a_command_for_a_node_that_restarted_finds_the_target_cold(plaza: World)
     assert outbox() == {}
 
 
-def test_what_was_loaded_in_another_run_of_the_node_is_cold_and_loaded_again(
-    plaza: World,
-) -> None:
-    """A Redis that restarted with older data: what it holds of the target is not believed."""
+def test_a_target_loaded_in_another_run_of_the_node_is_cold(plaza: World) -> None:
+    """After a restart the data of Redis may be older than what was acknowledged."""
     put(total=1, n=3, newest=[(7, 10)])
     redis.execute("HSET", keys().meta, "run_id", "0" * 40)
     assert gate(8).code == "COLD"
@@ -263,7 +257,7 @@ def test_what_was_loaded_in_another_run_of_the_node_is_cold_and_loaded_again(
     assert (total(), recent()) == (2, [7, 9])
 
 
-def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: World) -> None:
+def test_a_target_of_another_protocol_is_an_error_and_stays_unchanged(plaza: World) -> None:
     put()
     redis.execute("HSET", keys().meta, "protocol", 3)
     before = redis.client().hgetall(keys().meta)
@@ -278,10 +272,10 @@ def test_a_target_of_another_protocol_is_an_error_and_is_not_touched(plaza: Worl
     assert redis.client().hgetall(keys().meta) == before
 
 
-# ---------------------------------------------------------------- how often one may change
+# ---------------------------------------------------------------- the limit of quick changes
 
 
-def test_an_actor_who_toggles_quickly_is_limited_and_others_are_not(plaza: World) -> None:
+def test_quick_changes_are_limited_for_each_actor_and_kind(plaza: World) -> None:
     put()
     codes = [gate(7, on=n % 2 == 0).code for n in range(MAX_TOGGLES + 3)]
     assert codes == ["CHANGED"] * (MAX_TOGGLES + 1) + ["LIMITED", "UNCHANGED"]
@@ -293,7 +287,7 @@ def test_an_actor_who_toggles_quickly_is_limited_and_others_are_not(plaza: World
     assert 0 < redis.execute("TTL", keys().toggles) <= 60
 
 
-def test_toggles_are_limited_also_when_each_is_saved_at_once(plaza: World) -> None:
+def test_quick_changes_are_limited_although_each_is_saved(plaza: World) -> None:
     put()
     n = 0
     for n in range(1, 2 * MAX_TOGGLES + 1):
@@ -306,7 +300,7 @@ def test_toggles_are_limited_also_when_each_is_saved_at_once(plaza: World) -> No
     assert outbox() == {}
 
 
-def test_a_like_and_its_late_unlike_leave_no_trace_of_a_toggle(plaza: World) -> None:
+def test_a_late_unlike_is_no_quick_change(plaza: World) -> None:
     put(total=1, newest=[(7, redis_us() - 11_000_000)])
     assert gate(7, on=False).code == "CHANGED"
     assert redis.execute("EXISTS", keys().toggles) == 0
@@ -315,7 +309,7 @@ def test_a_like_and_its_late_unlike_leave_no_trace_of_a_toggle(plaza: World) -> 
 # ---------------------------------------------------------------- versions and ids
 
 
-def test_a_version_grows_although_the_clock_is_behind(plaza: World) -> None:
+def test_versions_grow_although_the_clock_is_behind(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
     put(total=1, newest=[(1, ahead_us)])
     assert gate(7).version_us == ahead_us + 1
@@ -323,21 +317,21 @@ def test_a_version_grows_although_the_clock_is_behind(plaza: World) -> None:
     assert gate(7, on=False).version_us == ahead_us + 3
 
 
-def test_the_newest_version_of_a_row_that_is_off_counts_too(plaza: World) -> None:
+def test_a_version_is_above_that_of_a_row_that_is_off(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
     put(last_version_us=ahead_us)
     assert gate(7).version_us == ahead_us + 1
 
 
-def test_the_version_of_a_row_that_was_applied_counts_too(plaza: World) -> None:
-    """A provisional event has its version from another clock."""
+def test_a_version_is_above_that_of_an_applied_row(plaza: World) -> None:
+    """Given a provisional event, whose version is of another clock."""
     ahead_us = redis_us() + 3_600_000_000
     put()
     apply(1, 1, [(7, ahead_us, True)])
     assert gate(7, on=False).version_us == ahead_us + 1
 
 
-def test_versions_up_to_2_to_the_53_are_kept_exactly(plaza: World) -> None:
+def test_versions_up_to_2_to_the_53_are_exact(plaza: World) -> None:
     put(last_version_us=2**53 - 3)
     decision = gate(7)
     assert decision.version_us == 2**53 - 2
@@ -348,7 +342,7 @@ def test_versions_up_to_2_to_the_53_are_kept_exactly(plaza: World) -> None:
     assert found[1] == [(7, 2**53 - 2)]
 
 
-def test_ids_of_63_bits_are_told_apart(plaza: World) -> None:
+def test_ids_of_63_bits_are_distinguished(plaza: World) -> None:
     put()
     for number, actor in enumerate(BIG, 1):
         assert gate(actor).total == number
@@ -362,12 +356,10 @@ def test_ids_of_63_bits_are_told_apart(plaza: World) -> None:
     assert {t for _, t in redis_outbox.find_due(redis_us(), 10)} == {POST, target}
 
 
-# ---------------------------------------------------------------- the outbox has a limit
+# ---------------------------------------------------------------- the limit of the outbox
 
 
-def test_a_full_outbox_takes_no_new_actor_but_lets_those_in_it_change(
-    plaza: World, set_up: SetUp
-) -> None:
+def test_a_full_outbox_accepts_changes_of_its_actors_only(plaza: World, set_up: SetUp) -> None:
     set_up(outbox_limit=2)
     put()
     gate(1)
@@ -376,14 +368,14 @@ def test_a_full_outbox_takes_no_new_actor_but_lets_those_in_it_change(
     assert set(outbox()) == {1, 2}
     assert total() == 2
     assert gate(2, on=False).code == "CHANGED"
-    assert gate(1).code == "UNCHANGED", "an assertion of an actor in it needs no room"
-    assert gate(3, on=False).code == "FULL", "one that changes nothing would need an entry, too"
+    assert gate(1).code == "UNCHANGED", "1 has an entry"
+    assert gate(3, on=False).code == "FULL", "an assertion needs an entry, too"
 
 
 # ---------------------------------------------------------------- eviction
 
 
-def test_the_gate_evicts_nobody(plaza: World, set_up: SetUp) -> None:
+def test_the_gate_evicts_no_actor(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=3)
     put(total=3, newest=[(1, 10), (2, 20), (3, 30)])
     for actor in range(4, 10):
@@ -394,7 +386,7 @@ def test_the_gate_evicts_nobody(plaza: World, set_up: SetUp) -> None:
 
 
 @pytest.mark.slow
-def test_the_filter_never_says_no_to_any_of_5000_members(plaza: World, set_up: SetUp) -> None:
+def test_the_filter_denies_none_of_5000_members(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=10)
     put()
     members = [(n * 2_654_435_761) % (2**63 - 1) + 1 for n in range(1, 5_001)]
@@ -406,28 +398,28 @@ def test_the_filter_never_says_no_to_any_of_5000_members(plaza: World, set_up: S
         apply(n, n * 1_000, [(actor, versions[actor], True) for actor in part])
     assert outbox() == {}
 
-    seen = redis.run_all([read_call(actor) for actor in members])
-    assert {answer[1] for answer in seen} <= {"1", ""}, "a member was told no"
-    assert sum(answer[1] == "1" for answer in seen) == 10
+    replies = redis.run_all([read_call(actor) for actor in members])
+    assert {answer[1] for answer in replies} <= {"1", ""}, "a member was denied"
+    assert sum(answer[1] == "1" for answer in replies) == 10
 
-    strangers = [actor + 2**62 for actor in range(1, 2_001)]
-    seen = redis.run_all([read_call(actor) for actor in strangers])
-    unsure = sum(answer[1] == "" for answer in seen)
-    assert unsure < 2_000 / 50, "a filter that knows nobody is no help"
+    others = [actor + 2**62 for actor in range(1, 2_001)]
+    replies = redis.run_all([read_call(actor) for actor in others])
+    unsure = sum(answer[1] == "" for answer in replies)
+    assert unsure < 2_000 / 50, "the filter denies most other actors"
 
 
-# ---------------------------------------------------------------- how long a target stays
+# ---------------------------------------------------------------- expiry
 
 
 def expiries(target: Target = POST) -> dict[str, int]:
-    """ReactionKey -> when it goes (ms), -1 never; of the keys of the target that are there."""
+    """Return name -> expiry (ms since 1970, -1 for none) of the target's existing keys."""
     k = keys(target)
     found = {name: redis.execute("PEXPIRETIME", getattr(k, name)) for name in k._fields[:5]}
     return {name: at_ms for name, at_ms in found.items() if at_ms != -2}
 
 
-def quiet_with_all_keys(set_up: SetUp) -> None:
-    """A target that has meta, recent, a filter in use and one being built, and is quiet."""
+def put_idle_target(set_up: SetUp) -> None:
+    """Load a target with an empty outbox, a filter in use and one under construction."""
     set_up(recent_cap=2, idle_ttl_s=1_000)
     put()
     for actor in (1, 2, 3):
@@ -438,23 +430,23 @@ def quiet_with_all_keys(set_up: SetUp) -> None:
     assert save_outbox(2, 3).outbox_count == 0
 
 
-def test_all_keys_of_a_quiet_target_go_at_one_instant(plaza: World, set_up: SetUp) -> None:
-    quiet_with_all_keys(set_up)
+def test_all_keys_of_an_idle_target_expire_at_the_same_instant(plaza: World, set_up: SetUp) -> None:
+    put_idle_target(set_up)
     found = expiries()
     assert set(found) == {"meta", "recent", "bloom", "filling"}
     assert len(set(found.values())) == 1
     left_s = found["meta"] / 1000 - redis_us() / 1e6
-    assert 890 <= left_s <= 1_110, "ten percent more or less: not all at once"
+    assert 890 <= left_s <= 1_110, "plus or minus 10 %"
 
 
-def test_nothing_expires_while_the_outbox_has_entries(plaza: World, set_up: SetUp) -> None:
-    quiet_with_all_keys(set_up)
+def test_a_target_with_outbox_entries_does_not_expire(plaza: World, set_up: SetUp) -> None:
+    put_idle_target(set_up)
     gate(9)
     assert expiries() == dict.fromkeys(["meta", "outbox", "recent", "bloom", "filling"], -1)
     assert redis.execute("TTL", keys().outboxes) == -1
 
 
-def test_a_key_made_later_goes_with_the_others(plaza: World, set_up: SetUp) -> None:
+def test_a_later_key_expires_with_the_others(plaza: World, set_up: SetUp) -> None:
     set_up(idle_ttl_s=1_000)
     put(total=5, newest=[(1, 10)], complete=False)
     assert redis_bloom.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
@@ -466,14 +458,12 @@ def test_a_key_made_later_goes_with_the_others(plaza: World, set_up: SetUp) -> N
     assert found["meta"] > 0
 
 
-def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
-    plaza: World, set_up: SetUp
-) -> None:
+def test_a_reader_renews_the_ttl_after_half_of_it(plaza: World, set_up: SetUp) -> None:
     set_up(idle_ttl_s=1_000)
     put(total=1, newest=[(1, 10)])
     before = expiries()
     assert redis_queries.read_all([(LIKE, POST)], 1)[0] is not None
-    assert expiries() == before, "not each time: that would be a write for each read"
+    assert expiries() == before, "not each read writes"
     for name in before:
         redis.execute("PEXPIRE", getattr(keys(), name), 300_000)
     redis_queries.read_all([(LIKE, POST)], 1)
@@ -482,7 +472,7 @@ def test_a_reader_keeps_a_target_warm_once_half_its_time_is_over(
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
 
 
-def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World) -> None:
+def test_a_read_of_a_target_with_an_outbox_sets_no_ttl(plaza: World) -> None:
     put()
     gate(1)
     redis_queries.read_all([(LIKE, POST)], 1)
@@ -490,7 +480,7 @@ def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World
     assert set(expiries().values()) == {-1}
 
 
-# ---------------------------------------------------------------- anything, in any order
+# ---------------------------------------------------------------- random reactions
 
 
 @settings(
@@ -499,18 +489,18 @@ def test_reading_a_target_with_an_outbox_gives_it_no_time_to_expire(plaza: World
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(
-    wishes=st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=20),
+    reactions=st.lists(st.tuples(st.integers(1, 5), st.booleans()), max_size=20),
     cap=st.integers(1, 4),
 )
-def test_the_total_is_how_many_are_on_whatever_they_do(
-    plaza: World, set_up: SetUp, wishes: list[tuple[int, bool]], cap: int
+def test_the_total_is_the_number_of_actors_that_are_on(
+    plaza: World, set_up: SetUp, reactions: list[tuple[int, bool]], cap: int
 ) -> None:
     redis.execute("FLUSHALL")
     set_up(recent_cap=cap)
     put()
     on: set[int] = set()
     last_version = 0
-    for actor, want in wishes:
+    for actor, want in reactions:
         decision = gate(actor, want)
         assert decision.code == ("UNCHANGED" if (actor in on) == want else "CHANGED")
         (on.add if want else on.discard)(actor)

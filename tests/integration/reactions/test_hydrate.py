@@ -1,4 +1,4 @@
-"""hydrate.lua, lease.lua, rebase.lua and drop.lua, code by code, and loading around them."""
+"""lease_hydration.lua, rebase.lua, hydrate.lua and evict.lua, code by code; and react.hydrate."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SetUp = Callable[..., None]
 EMPTY = Snapshot(0, 0, 0, [], True, [])
 
 
-def fact(actor: int, on: bool, version_us: int) -> ReactionEvent:
+def make_event(actor: int, on: bool, version_us: int) -> ReactionEvent:
     return ReactionEvent(ReactionKey(*POST, "like", actor), on, version_us)
 
 
@@ -59,17 +59,17 @@ def hydrate_with(lease: HydrationLease, snapshot: Snapshot) -> str:
     return redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)])[0]
 
 
-def drop(s: int | None = None) -> str:
-    return redis_hydration.evict_all([(LIKE, POST, s)])[0]
+def evict(db_version: int | None = None) -> str:
+    return redis_hydration.evict_all([(LIKE, POST, db_version)])[0]
 
 
 def write_outbox(**entries: str) -> None:
-    """The outbox of a target that is not loaded: a7="1:10:0" is an entry of actor 7."""
+    """Write the outbox of a target that is not loaded: a7="1:10:0" is an entry of actor 7."""
     for actor, entry in entries.items():
         redis.execute("HSET", keys().outbox, actor[1:], f"{entry}:cabc")
 
 
-def test_a_target_comes_back_with_what_mysql_has(plaza: World) -> None:
+def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
     assert put(total=2, n=5, newest=[(8, 20), (7, 10)], last_version_us=30) == "HYDRATED"
     assert recent() == [7, 8]
     assert meta() == {
@@ -87,10 +87,10 @@ def test_a_target_comes_back_with_what_mysql_has(plaza: World) -> None:
     }
 
 
-def test_the_second_who_loads_a_target_finds_it_there_and_changes_nothing(plaza: World) -> None:
+def test_a_second_hydration_changes_nothing(plaza: World) -> None:
     lease = take_lease()
-    put_with = Snapshot(2, 5, 20, [(8, 20), (7, 10)], True, [])
-    assert hydrate_with(lease, put_with) == "HYDRATED"
+    snapshot = Snapshot(2, 5, 20, [(8, 20), (7, 10)], True, [])
+    assert hydrate_with(lease, snapshot) == "HYDRATED"
     gate(9)
     before = meta(), recent(), outbox()
     assert take_lease().code == "PRESENT"
@@ -98,8 +98,8 @@ def test_the_second_who_loads_a_target_finds_it_there_and_changes_nothing(plaza:
     assert (meta(), recent(), outbox()) == before
 
 
-def test_left_overs_of_a_target_are_removed(plaza: World) -> None:
-    """Keys of one target can expire some milliseconds apart."""
+def test_a_hydration_deletes_remaining_keys_of_an_expired_target(plaza: World) -> None:
+    """Keys of a target can expire some milliseconds apart."""
     redis.execute("SETBIT", keys().bloom, 5, 1)
     redis.execute("SETBIT", keys().filling, 5, 1)
     redis.execute("ZADD", keys().recent, 1, 99)
@@ -109,13 +109,13 @@ def test_left_overs_of_a_target_are_removed(plaza: World) -> None:
     assert redis.execute("EXISTS", keys().bloom, keys().filling, keys().row_requests) == 0
 
 
-def test_a_thousand_actors_and_more_come_back(plaza: World) -> None:
+def test_a_snapshot_of_2301_actors_is_loaded(plaza: World) -> None:
     newest = [(actor, 10_000 + actor) for actor in range(1, 2_302)]
     put(total=2_301, newest=newest)
     assert recent() == [actor for actor, _ in newest]
 
 
-def test_a_target_with_more_actors_than_were_read_has_a_floor(plaza: World) -> None:
+def test_an_incomplete_snapshot_sets_a_floor(plaza: World) -> None:
     put(total=9, newest=[(3, 30), (2, 20), (1, 10)], complete=False)
     assert (meta()["complete"], meta()["floor"], recent()) == (0, 10, [1, 2, 3])
 
@@ -123,7 +123,7 @@ def test_a_target_with_more_actors_than_were_read_has_a_floor(plaza: World) -> N
 # ---------------------------------------------------------------- the lease
 
 
-def test_one_caller_gets_the_lease_and_the_others_are_told_to_wait(plaza: World) -> None:
+def test_one_caller_gets_the_lease(plaza: World) -> None:
     first, second = take_lease(), take_lease()
     assert (first.code, second.code) == ("TAKEN", "BUSY")
     assert hydrate_with(second, EMPTY) == "STALE"
@@ -132,7 +132,7 @@ def test_one_caller_gets_the_lease_and_the_others_are_told_to_wait(plaza: World)
     assert redis.execute("EXISTS", keys().lease) == 0
 
 
-def test_a_lease_whose_holder_died_ends(plaza: World) -> None:
+def test_a_lease_of_a_dead_caller_expires(plaza: World) -> None:
     first = take_lease()
     assert 0 < redis.execute("PTTL", keys().lease) <= redis_hydration.HYDRATION_LEASE_TTL_MS
     redis.execute("DEL", keys().lease)
@@ -143,12 +143,12 @@ def test_a_lease_whose_holder_died_ends(plaza: World) -> None:
     assert total() == 0
 
 
-def test_a_lease_says_how_many_entries_the_outbox_has(plaza: World) -> None:
+def test_a_lease_has_the_number_of_outbox_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert take_lease().entries == 2
 
 
-def test_while_another_loads_a_target_a_caller_waits_for_it(
+def test_a_caller_waits_while_another_loads_the_target(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert_rows([(POST, 7, 1, 1000)])
@@ -163,21 +163,21 @@ def test_while_another_loads_a_target_a_caller_waits_for_it(
     monkeypatch.setattr("plaza.infra.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
         "plaza.reactions.react.mysql_reactions.read_snapshots",
-        lambda *_: pytest.fail("another loads it"),
+        lambda *_: pytest.fail("the other caller reads the snapshot"),
     )
     assert react.hydrate([(LIKE, POST)], wait_s=60) == []
     assert len(waits) == 3
     assert recent() == [7]
 
 
-def test_a_caller_who_waited_long_enough_is_told_what_is_not_loaded(plaza: World) -> None:
+def test_a_hydration_returns_the_targets_that_others_still_load(plaza: World) -> None:
     other = Target("post", 12)
     take_lease()
     assert react.hydrate([(LIKE, POST), (LIKE, other)], wait_s=0) == [(LIKE, POST)]
-    assert meta(other)["db_version"] == 0, "the rest is"
+    assert meta(other)["db_version"] == 0, "loaded"
 
 
-def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
+def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
@@ -185,17 +185,17 @@ def test_a_reader_who_waited_in_vain_is_answered_by_mysql_and_not_exactly(
     write_outbox(a7="0:2000:1", a8="1:2001:0", a9="1:2002:0")
     monkeypatch.setattr(react, "HYDRATE_WAIT_S", 0)
     take_lease()
-    # The outbox is left out: 7 took the like back, 8 and 9 like it.
+    # MySQL lacks the outbox: an unlike of 7, likes of 8 and 9.
     assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], False)
     assert meta() == {}
     redis.execute("DEL", keys().lease)
     assert queries.read_counts([(LIKE, POST)], 7) == ([(2, False)], True)
 
 
-def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold(
+def test_a_lease_by_an_older_run_id_makes_the_target_cold(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It compares the outbox with rows: what it removes is no part of delta any more."""
+    """Its caller removes confirmed entries from the outbox, which delta would not include."""
     put()
     decision = gate(7)
     assert (total(), meta()["outbox_count"]) == (1, 1)
@@ -205,27 +205,25 @@ def test_a_caller_that_knows_an_older_run_of_the_node_makes_a_loaded_target_cold
     row = (7, decision.version_us, True)
     redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [row])])
     assert outbox() == {}
-    assert gate(8).code == "COLD", "or it would wait for an entry that is not there"
-    redis.execute("DEL", keys().lease)  # its holder died
+    assert gate(8).code == "COLD", "outbox_count would include a removed entry"
+    redis.execute("DEL", keys().lease)  # as if it expired
     assert put(total=1, n=1, newest=[row[:2]]) == "HYDRATED"
     assert (total(), meta()["outbox_count"], gate(7).code) == (1, 0, "UNCHANGED")
 
 
-# ---------------------------------------------------------------- what was heard meanwhile
+# ---------------------------------------------------------------- commits during a hydration
 
 
-def test_what_is_older_than_the_fence_is_refused(plaza: World) -> None:
+def test_a_snapshot_older_than_the_fence_is_refused(plaza: World) -> None:
     lease = take_lease()
     apply(8, 3, [(7, 10, True)], is_new=False)
     assert hydrate_with(lease, Snapshot(2, 7, 0, [], True, [])) == "STALE"
     assert meta() == {}
-    assert put(total=3, n=8) == "HYDRATED", "a refused snapshot gives the lease back"
+    assert put(total=3, n=8) == "HYDRATED", "a refused snapshot ends the lease"
     assert total() == 3
 
 
-def test_commits_that_were_heard_of_meanwhile_are_applied_after_the_snapshot(
-    plaza: World,
-) -> None:
+def test_commits_during_a_hydration_are_applied_after_the_snapshot(plaza: World) -> None:
     lease = take_lease()
     for n in (3, 5, 4):
         assert apply(n, n, [(n, 10 * n, True)]).code == "COLD"
@@ -236,22 +234,22 @@ def test_commits_that_were_heard_of_meanwhile_are_applied_after_the_snapshot(
     assert due() is None
 
 
-def test_a_commit_that_is_missing_between_snapshot_and_ahead_is_waited_for(plaza: World) -> None:
+def test_a_commit_missing_after_the_snapshot_blocks_the_target(plaza: World) -> None:
     lease = take_lease()
     apply(5, 5, [(5, 50, True)])
     assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
     assert (meta()["db_version"], meta()["blocked"] > 0) == (3, True)
-    assert due() is not None, "the sweeper looks at it"
+    assert due() is not None, "due for the sweeper"
     assert redis.execute("PTTL", keys().ahead) == redis.execute("PTTL", keys().meta) == -1
     assert apply(4, 4, [(4, 40, True)]).db_version == 5
     assert (recent(), due()) == ([3, 4, 5], None)
 
 
-# ---------------------------------------------------------------- the outbox it may have
+# ---------------------------------------------------------------- hydration with an outbox
 
 
-def test_the_outbox_is_laid_over_the_snapshot(plaza: World) -> None:
-    """Redis forgot the target, or lost a part of it, but not what was accepted."""
+def test_the_outbox_stays_on_top_of_the_snapshot(plaza: World) -> None:
+    """Given an outbox of a target that Redis evicted or lost."""
     write_outbox(a7="1:10:0", a8="1:20:0", a9="0:30:1", a6="1:40:1")
     found = [(7, 0, False), (8, 5, True), (9, 6, True), (6, 7, False)]
     assert put(total=2, n=3, newest=[(9, 6), (8, 5)], rows=found) == "HYDRATED"
@@ -265,13 +263,13 @@ def test_the_outbox_is_laid_over_the_snapshot(plaza: World) -> None:
     assert (total(), set(recent())) == (3, {6, 7, 8})
 
 
-def test_an_entry_that_was_saved_meanwhile_is_answered(plaza: World) -> None:
+def test_a_saved_entry_is_confirmed_by_the_hydration(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="0:20:1")
     assert put(total=2, n=3, newest=[(8, 25), (7, 10)], rows=[(7, 10, True), (8, 25, True)])
     assert (outbox(), total(), meta()["outbox_count"], due()) == ({}, 2, 0, None)
 
 
-def test_without_the_row_of_an_entry_a_snapshot_is_incomplete(plaza: World) -> None:
+def test_a_hydration_needs_the_rows_of_all_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert put(total=0, rows=[(7, 0, False)]) == "INCOMPLETE"
     assert meta() == {}
@@ -279,20 +277,18 @@ def test_without_the_row_of_an_entry_a_snapshot_is_incomplete(plaza: World) -> N
     assert total() == 2
 
 
-def test_an_outbox_of_thousands_is_compared_in_pages(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_outbox_is_compared_in_pages(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 2 * MAX_ROWS + 100
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, count + 1)])
     versions = {actor: version for actor, (_, version, _) in outbox().items()}
     assert len(versions) == count
-    # A third was saved, a few of them are off again since; Redis was not told.
+    # A third of the entries is saved, and half of those are off again, without a commit in Redis.
     insert_rows(
         [(POST, a, int(a % 2), v + a % 2) for a, v in versions.items() if a % 3 == 0]
         + [(POST, 10**6, 1, 5)]
     )
-    assert drop() == "EVICTED"
+    assert evict() == "EVICTED"
     pages: list[Any] = []
     rebase_call = redis_hydration._rebase_call
     monkeypatch.setattr(
@@ -310,7 +306,7 @@ def test_an_outbox_of_thousands_is_compared_in_pages(
     assert redis.execute("EXISTS", keys().loading) == 0
 
 
-def test_a_page_that_is_sent_twice_is_counted_once(plaza: World) -> None:
+def test_a_repeated_page_is_counted_once(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease = take_lease()
     for page, row in ((1, (7, 0, False)), (1, (7, 0, False)), (2, (8, 0, False))):
@@ -320,16 +316,16 @@ def test_a_page_that_is_sent_twice_is_counted_once(plaza: World) -> None:
     assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
-def test_a_page_of_a_caller_without_the_lease_or_out_of_turn_is_refused(plaza: World) -> None:
+def test_a_page_without_the_lease_or_out_of_order_is_refused(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease, other = take_lease(), take_lease()
-    for of, page in ((other, 1), (lease, 2)):
-        call = redis_hydration._rebase_call(LIKE, POST, of, page, [(7, 10, True)])
+    for used, page in ((other, 1), (lease, 2)):
+        call = redis_hydration._rebase_call(LIKE, POST, used, page, [(7, 10, True)])
         assert redis.run_all([call]) == ["STALE"]
     assert set(outbox()) == {7, 8}
 
 
-def test_pages_of_a_caller_who_died_do_not_count_for_the_next(plaza: World) -> None:
+def test_pages_of_a_dead_caller_do_not_count_for_the_next(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     first = take_lease()
     redis.run_all([redis_hydration._rebase_call(LIKE, POST, first, 1, [(7, 0, False)])])
@@ -338,17 +334,17 @@ def test_pages_of_a_caller_who_died_do_not_count_for_the_next(plaza: World) -> N
     assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
-def test_a_target_that_was_deleted_is_loaded_as_deleted(plaza: World) -> None:
+def test_a_deleted_target_is_loaded_as_deleted(plaza: World) -> None:
     write_outbox(a7="1:10:0")
     markers.mark_deleted([POST])
     assert put(rows=[(7, 0, False)]) == "HYDRATED"
     assert meta()["deleted"] == 1
     assert gate(8).code == "DELETED"
-    assert set(outbox()) == {7}, "what was accepted before is saved all the same"
+    assert set(outbox()) == {7}, "reactions accepted before are saved"
 
 
-def test_what_another_run_of_the_node_loaded_is_loaded_anew(plaza: World) -> None:
-    """A single Redis restarted with older data: the outbox is laid over what MySQL has."""
+def test_a_target_loaded_in_another_run_of_the_node_is_loaded_again(plaza: World) -> None:
+    """After a restart of Redis the outbox stays on top of the rows of MySQL."""
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 1, 2000)])
     put(total=1, n=1, newest=[(7, 1000)])
     version = gate(9).version_us
@@ -360,52 +356,52 @@ def test_what_another_run_of_the_node_loaded_is_loaded_anew(plaza: World) -> Non
     assert redis.execute("EXISTS", keys().bloom) == 0
 
 
-# ---------------------------------------------------------------- drop
+# ---------------------------------------------------------------- eviction
 
 
-def test_a_quiet_target_is_dropped_whole(plaza: World) -> None:
+def test_an_evicted_target_leaves_no_keys_of_its_own(plaza: World) -> None:
     put(total=1, newest=[(7, 10)], complete=False)
     redis_bloom.begin_bloom(LIKE, POST, "b", 1)
     apply(2, 2, [(9, 10, True)])
     assert gate(1).code == "UNKNOWN"
-    assert drop() == "EVICTED"
-    assert find_keys("*") == [keys().outboxes], "the sweeper removes it there"
+    assert evict() == "EVICTED"
+    assert find_keys("*") == [keys().outboxes], "the sweeper removes the entry"
 
 
-def test_a_target_with_an_outbox_is_dropped_but_for_its_outbox(plaza: World) -> None:
+def test_an_evicted_target_keeps_its_outbox(plaza: World) -> None:
     put(total=1, n=3, newest=[(1, 10)])
     version = gate(7).version_us
-    assert drop() == "EVICTED"
+    assert evict() == "EVICTED"
     assert set(find_keys("*")) == {keys().outbox, keys().outboxes, keys().fence}
     assert outbox() == {7: (1, version, 0)}
-    assert due() is not None, "the sweeper brings it back"
+    assert due() is not None, "due for the sweeper"
     assert gate(8).code == "COLD"
     assert put(total=1, n=3, newest=[(1, 10)], rows=[(7, 0, False)]) == "HYDRATED"
     assert total() == 2
 
 
-def test_who_read_before_a_target_was_dropped_is_refused(plaza: World) -> None:
+def test_an_eviction_ends_the_lease(plaza: World) -> None:
     lease = take_lease()
-    assert drop() == "EVICTED"
+    assert evict() == "EVICTED"
     assert hydrate_with(lease, EMPTY) == "STALE"
 
 
-def test_what_is_older_than_what_was_dropped_is_refused(plaza: World) -> None:
+def test_a_snapshot_older_than_the_evicted_target_is_refused(plaza: World) -> None:
     put(total=1, n=4, newest=[(7, 10)])
-    assert drop(4) == "EVICTED"
+    assert evict(4) == "EVICTED"
     assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
     assert put(total=1, n=3) == "STALE"
     assert put(total=2, n=4, newest=[(7, 10), (8, 20)]) == "HYDRATED"
 
 
-def test_a_target_that_moved_on_is_not_dropped(plaza: World) -> None:
+def test_a_target_at_a_newer_version_is_not_evicted(plaza: World) -> None:
     put(total=1, n=4, newest=[(7, 10)])
     apply(5, 2, [(8, 20, True)])
-    assert drop(4) == "MOVED"
+    assert evict(4) == "MOVED"
     assert (recent(), total()) == ([7, 8], 2)
 
 
-def test_dropping_what_is_not_there_is_nothing(plaza: World) -> None:
+def test_an_eviction_of_a_cold_target_changes_nothing(plaza: World) -> None:
     assert redis_hydration.evict_all([(LIKE, POST, None), (COLLECT, POST, None)]) == ["EVICTED"] * 2
     assert redis.execute("DBSIZE") == 0
 
@@ -413,9 +409,7 @@ def test_dropping_what_is_not_there_is_nothing(plaza: World) -> None:
 # ---------------------------------------------------------------- from MySQL
 
 
-def test_a_target_with_few_rows_is_whole_and_one_with_many_is_not(
-    plaza: World, set_up: SetUp
-) -> None:
+def test_a_target_with_fewer_rows_than_the_cap_is_complete(plaza: World, set_up: SetUp) -> None:
     set_up(recent_cap=50)
     few, many = Target("post", 1), Target("post", 2)
     insert_rows([(few, actor, 1, 1000 + actor) for actor in range(1, 50)])
@@ -428,59 +422,57 @@ def test_a_target_with_few_rows_is_whole_and_one_with_many_is_not(
     assert total(few, COLLECT) == 0
 
 
-def test_rows_that_are_off_count_for_the_version_and_nothing_else(plaza: World) -> None:
+def test_rows_that_are_off_count_for_the_version_only(plaza: World) -> None:
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 0, 5000)])
     hydrate()
     assert recent() == [7]
     assert (total(), meta()["version"]) == (1, 5000)
 
 
-def test_loading_ends_although_commits_come_all_the_while(
+def test_a_hydration_ends_although_commits_arrive(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Consumers commit, and tell Redis, between the read and the write to Redis."""
+    """Given consumers that commit and update Redis between the snapshot and the hydration."""
     plaza.add(POST)
-    persist.save([fact(7, True, 1000)])
+    persist.save([make_event(7, True, 1000)])
     hydrate_all = redis_hydration.hydrate_all
-    tries = []
+    attempts = []
 
     def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        tries.append(found)
+        attempts.append(found)
         for actor in range(8, 20):
-            persist.save([fact(actor, True, 1000 + actor)])
+            persist.save([make_event(actor, True, 1000 + actor)])
         return hydrate_all(found)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     hydrate()
-    assert len(tries) == 1
+    assert len(attempts) == 1
     assert recent() == list(range(7, 20))
     assert (total(), meta()["db_version"]) == (13, 13)
 
 
-def test_a_target_whose_snapshot_turned_out_too_old_is_read_again_at_once(
+def test_a_snapshot_that_became_too_old_is_read_again(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rows of the newer commit are not known here, so only MySQL has them."""
+    """Given a commit that Redis has without its rows."""
     insert_rows([(POST, 7, 1, 1000)])
     hydrate_all = redis_hydration.hydrate_all
-    tries = []
+    attempts = []
 
     def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        tries.append(found)
-        if len(tries) == 1:
+        attempts.append(found)
+        if len(attempts) == 1:
             insert_rows([(POST, 8, 1, 2000)])
             apply(2, 2, [(7, 1000, True)], is_new=False)
         return hydrate_all(found)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     assert react.hydrate([(LIKE, POST)]) == []
-    assert len(tries) == 2
+    assert len(attempts) == 2
     assert (recent(), total()) == ([7, 8], 2)
 
 
-def test_a_commit_that_redis_was_not_told_of_before_it_loaded_is_applied_after(
-    plaza: World,
-) -> None:
+def test_a_late_commit_is_applied_after_the_hydration(plaza: World) -> None:
     insert_rows([(POST, 7, 1, 1000)])
     hydrate()
     insert_rows([(POST, 8, 1, 2000)])
@@ -490,26 +482,26 @@ def test_a_commit_that_redis_was_not_told_of_before_it_loaded_is_applied_after(
 
 
 @pytest.mark.parametrize(
-    "moves",
+    "changes",
     [
-        [(7, 0, 2000), (8, 1, 2000)],  # one left, one came: the total is what it was
-        [(7, 1, 3000)],  # left and came back: they are newer than they were
+        [(7, 0, 2000), (8, 1, 2000)],  # an unlike and a like: the same total
+        [(7, 1, 3000)],  # an unlike and a like of one actor: a newer version
     ],
-    ids=["one for another", "left and back"],
+    ids=["two actors", "one actor"],
 )
-def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
-    plaza: World, monkeypatch: pytest.MonkeyPatch, moves: list[tuple[int, int, int]]
+def test_a_commit_with_the_same_total_updates_an_older_snapshot(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, changes: list[tuple[int, int, int]]
 ) -> None:
-    """Facts taken while Redis was away are saved and settled between the read and the write."""
+    """Given provisional events that are saved between the snapshot and the hydration."""
     plaza.add(POST)
-    persist.save([fact(7, True, 1000), fact(9, True, 1500)])
+    persist.save([make_event(7, True, 1000), make_event(9, True, 1500)])
     hydrate_all = redis_hydration.hydrate_all
-    tries = []
+    attempts = []
 
     def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        tries.append(found)
-        if len(tries) == 1:
-            persist.save([fact(actor, on == 1, version) for actor, on, version in moves])
+        attempts.append(found)
+        if len(attempts) == 1:
+            persist.save([make_event(actor, on == 1, version) for actor, on, version in changes])
         return hydrate_all(found)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
@@ -519,5 +511,5 @@ def test_what_changed_no_total_is_seen_by_who_read_before_it_too(
     assert total() == 2
 
 
-def test_hydrating_nothing_asks_nobody(plaza: World) -> None:
+def test_a_hydration_of_no_targets_returns_at_once(plaza: World) -> None:
     assert react.hydrate([]) == []

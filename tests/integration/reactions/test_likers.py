@@ -1,4 +1,4 @@
-"""Who likes it, page by page: nobody is left out and nobody comes twice."""
+"""Pages of likers: each liker is listed once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
 
 
-def empty() -> None:
+def clear_stores() -> None:
     redis.execute("FLUSHALL")
     for table in ("reaction", "content_counter"):
         mysql.write(f"DELETE FROM {table}")
 
 
-def likers(latest: bool, size: int) -> list[int]:
-    """The list of likers, followed to its end."""
+def list_likers(latest: bool, size: int) -> list[int]:
+    """Return the likers of all pages."""
     listed: list[int] = []
     after = None
     for _ in range(300):
@@ -37,19 +37,19 @@ def likers(latest: bool, size: int) -> list[int]:
     raise AssertionError("the list does not end")
 
 
-# ---------------------------------------------------------------- who liked it
+# ---------------------------------------------------------------- random likes
 
 
 @dataclass
 class Likes:
-    """Rows in MySQL (actor -> seconds after BASE_US), and what is accepted on top of them."""
+    """Rows in MySQL (actor -> microseconds after BASE_US), and later reactions."""
 
     saved: dict[int, int]
     unliked: set[int]
     new: list[int]
 
-    def play(self) -> tuple[list[int], list[int]]:
-        """Make it so; who likes it by what is saved, and once all is saved, in order."""
+    def apply(self) -> tuple[list[int], list[int]]:
+        """Apply them; return the likers, in order, that are saved now and when all is saved."""
         if self.saved:
             insert_rows([(POST, actor, 1, BASE_US + at) for actor, at in self.saved.items()])
         hydrate()
@@ -74,7 +74,7 @@ def all_likes(draw: st.DrawFn, tied: bool) -> Likes:
     return Likes(saved, unliked, new)
 
 
-TEN_AT_ONCE = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
+TEN_TIES = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
 
 
 @settings(
@@ -88,24 +88,22 @@ TEN_AT_ONCE = Likes(dict.fromkeys(range(1, 11), 2) | {11: 3, 12: 1}, set(), [])
     latest=st.booleans(),
     size=st.integers(1, 7),
 )
-def test_the_list_of_likers_has_no_hole_and_no_repeat_also_where_times_are_equal(
+def test_pages_list_each_liker_once_also_with_equal_versions(
     plaza: World, set_up: SetUp, likes: Likes, cap: int, latest: bool, size: int
 ) -> None:
     plaza.queues.messages.clear()
-    empty()
+    clear_stores()
     set_up(recent_cap=cap)
     plaza.add(POST)
-    saved, order = likes.play()
-    assert likers(latest, size) == (saved[::-1] if latest else saved)
+    saved, order = likes.apply()
+    assert list_likers(latest, size) == (saved[::-1] if latest else saved)
     plaza.queues.drain()
-    assert likers(latest, size) == (order[::-1] if latest else order)
+    assert list_likers(latest, size) == (order[::-1] if latest else order)
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_the_list_is_whole_across_the_seam_of_redis_and_mysql(
-    plaza: World, set_up: SetUp, latest: bool
-) -> None:
-    """Fifty are in Redis (what a target is hydrated with at least), ten only in MySQL."""
+def test_pages_continue_from_redis_into_mysql(plaza: World, set_up: SetUp, latest: bool) -> None:
+    """Given 50 actors in Redis, the minimum of a hydration, and 10 more in MySQL only."""
     set_up(recent_cap=50)
     plaza.add(POST)
     order = list(range(1, 61))
@@ -113,29 +111,29 @@ def test_the_list_is_whole_across_the_seam_of_redis_and_mysql(
     hydrate()
     assert recent() == order[10:]
     for size in range(1, 8):
-        assert likers(latest, size) == (order[::-1] if latest else order)
+        assert list_likers(latest, size) == (order[::-1] if latest else order)
 
 
 @pytest.mark.parametrize("latest", [False, True])
-def test_the_list_is_whole_when_pages_of_it_were_unliked(
+def test_pages_list_each_liker_once_after_unlikes(
     plaza: World, set_up: SetUp, latest: bool
 ) -> None:
     set_up(recent_cap=50)
     plaza.add(POST)
     insert_rows([(POST, actor, 1, BASE_US + actor) for actor in range(1, 81)])
     hydrate()
-    left = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
-    for actor in sorted(left):
+    unliked = {1, 2, 3, 4, 5, 6, 20, 21, 22, 23, 24, 28, 29, 30, 31, 32, 78, 79, 80}
+    for actor in sorted(unliked):
         assert react.react(LIKE, POST, actor, False).changed
     saved = list(range(1, 81))
-    order = [actor for actor in saved if actor not in left]
+    order = [actor for actor in saved if actor not in unliked]
     for size in (1, 2, 3, 7, 100):
-        assert likers(latest, size) == (saved[::-1] if latest else saved), "not saved yet"
+        assert list_likers(latest, size) == (saved[::-1] if latest else saved), "not saved yet"
     plaza.queues.drain()
     for size in (1, 2, 3, 7, 100):
-        assert likers(latest, size) == (order[::-1] if latest else order)
+        assert list_likers(latest, size) == (order[::-1] if latest else order)
 
 
-def test_the_list_of_who_likes_what_nobody_likes_is_empty(plaza: World) -> None:
+def test_the_list_of_a_post_without_likes_is_empty(plaza: World) -> None:
     plaza.add(POST)
-    assert likers(False, 5) == likers(True, 5) == []
+    assert list_likers(False, 5) == list_likers(True, 5) == []

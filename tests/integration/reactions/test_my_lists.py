@@ -1,4 +1,4 @@
-"""What I like, page by page: nobody is left out and nobody comes twice."""
+"""Pages of an actor's likes: each target is listed once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
 
 
-def empty() -> None:
+def clear_stores() -> None:
     redis.execute("FLUSHALL")
     for table in ("reaction", "content_counter"):
         mysql.write(f"DELETE FROM {table}")
 
 
-def my_likes(size: int, actor: int = 7) -> list[ReactedTarget]:
-    """My likes, followed to their end."""
+def list_likes(size: int, actor: int = 7) -> list[ReactedTarget]:
+    """Return the actor's likes of all pages."""
     listed: list[ReactedTarget] = []
     after = None
     for _ in range(300):
@@ -38,21 +38,18 @@ def my_likes(size: int, actor: int = 7) -> list[ReactedTarget]:
     raise AssertionError("the list does not end")
 
 
-# ---------------------------------------------------------------- what I like
-
-
 def in_order(found: Sequence[tuple[Target, int, int, int]]) -> list[ReactedTarget]:
     on = [ReactedTarget(target, version) for target, _, state, version in found if state]
     return sorted(on, key=lambda r: (r.version_us, *r.target), reverse=True)
 
 
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 130])
-def test_my_likes_are_whole_across_the_seam_at_a_hundred(plaza: World, count: int) -> None:
+def test_pages_continue_from_the_list_in_redis_into_mysql(plaza: World, count: int) -> None:
     found = [(Target("post", n), 7, 1, BASE_US + n) for n in range(1, count + 1)]
     if found:
         insert_rows(found)
     for size in (1, 7, 50, 100):
-        assert my_likes(size) == in_order(found)
+        assert list_likes(size) == in_order(found)
 
 
 @settings(
@@ -66,42 +63,44 @@ def test_my_likes_are_whole_across_the_seam_at_a_hundred(plaza: World, count: in
     off=st.sets(st.integers(1, 125), max_size=20),
     size=st.integers(1, 7),
 )
-def test_my_likes_have_no_hole_and_no_repeat_with_ties_at_the_seam(
+def test_pages_list_each_target_once_also_with_equal_versions(
     plaza: World, count: int, times: int, off: set[int], size: int
 ) -> None:
-    empty()
+    clear_stores()
     types = ("post", "comment", "review")
     found = [
         (Target(types[n % 3], n), 7, int(n not in off), BASE_US + n * times // count)
         for n in range(1, count + 1)
     ]
     insert_rows(found)
-    assert my_likes(size) == in_order(found)
+    assert list_likes(size) == in_order(found)
 
 
-def test_a_new_like_is_on_top_of_my_likes_once_it_is_saved(plaza: World) -> None:
+def test_a_saved_like_is_listed_first(plaza: World) -> None:
     plaza.add(POST, Target("post", 12))
     insert_rows([(POST, 7, 1, BASE_US)])
-    assert [r.target for r in my_likes(5)] == [POST]
+    assert [r.target for r in list_likes(5)] == [POST]
     react.react(LIKE, Target("post", 12), 7, True)
     plaza.queues.drain()
-    assert [r.target for r in my_likes(5)] == [Target("post", 12), POST]
+    assert [r.target for r in list_likes(5)] == [Target("post", 12), POST]
     react.react(LIKE, POST, 7, False)
     plaza.queues.drain()
-    assert [r.target for r in my_likes(5)] == [Target("post", 12)]
+    assert [r.target for r in list_likes(5)] == [Target("post", 12)]
 
 
-def test_likes_and_collects_of_others_are_not_among_my_likes(plaza: World) -> None:
+def test_likes_of_others_and_collects_are_not_listed(plaza: World) -> None:
     insert_rows([(POST, 7, 1, BASE_US), (POST, 8, 1, BASE_US + 1)])
     insert_rows([(Target("post", 12), 7, 1, BASE_US + 2)], COLLECT)
-    assert [r.target for r in my_likes(5)] == [POST]
+    assert [r.target for r in list_likes(5)] == [POST]
     page, after = queries.list_reacted(COLLECT, 7, None, 5)
     assert ([r.target for r in page], after) == ([Target("post", 12)], None)
 
 
-def test_my_likes_are_whole_while_redis_is_away(plaza: World, redis_away: Away) -> None:
+def test_likes_are_listed_from_mysql_while_redis_is_unavailable(
+    plaza: World, redis_away: Away
+) -> None:
     found = [(Target("post", n), 7, 1, BASE_US + n // 3) for n in range(1, 111)]
     insert_rows(found)
-    assert my_likes(50) == in_order(found)
+    assert list_likes(50) == in_order(found)
     with redis_away():
-        assert my_likes(7) == in_order(found)
+        assert list_likes(7) == in_order(found)

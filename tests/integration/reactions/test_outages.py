@@ -1,4 +1,4 @@
-"""What is away, and what still works: the queue, Redis, MySQL, and a Redis that lost all it had."""
+"""Reactions while the queue, Redis or MySQL is unavailable, and after Redis lost its data."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SetUp = Callable[..., None]
 # ---------------------------------------------------------------- the queue
 
 
-def test_a_like_is_accepted_while_the_queue_is_away(
+def test_a_like_is_spilled_while_the_queue_is_unavailable(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plaza.add(POST)
@@ -60,10 +60,10 @@ def test_a_like_is_accepted_while_the_queue_is_away(
     assert (queue, event.key.actor_id, event.version_us) == ("reactions", 7, outbox()[7][1])
 
 
-def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_in_the_end(
+def test_a_like_without_queue_and_mysql_is_provisional_and_saved_by_the_sweeper(
     plaza: World, mysql_away: Away, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One copy, in Redis, is too little for a 200."""
+    """The only copy is in Redis, which does not suffice for a 200."""
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
     plaza.queues.drain()
@@ -72,7 +72,7 @@ def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_i
         outcome = react.react(LIKE, POST, 7, True)
         assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
         assert not outcome.exact
-        assert not react.react(LIKE, POST, 1, True).exact, "unchanged, and not published either"
+        assert not react.react(LIKE, POST, 1, True).exact, "an assertion is provisional, too"
     assert "spill_failed" in capsys.readouterr().out
     assert set(outbox()) == {1, 7}
     plaza.queues.away = False
@@ -82,7 +82,7 @@ def test_a_like_that_neither_the_queue_nor_mysql_took_is_provisional_and_saved_i
     assert (outbox(), counter(), total()) == ({}, 2, 2)
 
 
-def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World) -> None:
+def test_a_like_succeeds_although_a_rebuild_cannot_be_queued(plaza: World) -> None:
     plaza.add(POST)
     insert_rows([(POST, 1, 1, 10)])
     put(total=1, n=1, complete=False)
@@ -93,13 +93,11 @@ def test_a_rebuild_that_can_not_be_asked_for_does_not_fail_the_like(plaza: World
 # ---------------------------------------------------------------- Redis
 
 
-def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
-    plaza: World, redis_away: Away
-) -> None:
+def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_away: Away) -> None:
     plaza.add(POST)
     insert_rows([(POST, 1, 1, 10)])
     with redis_away():
-        for _ in range(2):  # a client that tries again
+        for _ in range(2):  # the client repeats it
             outcome = react.react(LIKE, POST, 7, True)
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
@@ -108,12 +106,12 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
         assert [f.version_us for f in found] == [None] * 3
         assert rows() == {1: (True, 10)}
 
-        # The consumer saves, and its settle goes onto a queue of its own.
+        # The consumer saves them and queues its commit.
         persist.save(found)
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
-        [settlement] = plaza.queues.messages["acknowledgements"]
-        [commit] = Unacknowledged.from_json(settlement).commits
+        [message] = plaza.queues.messages["acknowledgements"]
+        [commit] = Unacknowledged.from_json(message).commits
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
         assert (commit.db_version, commit.total, commit.is_new) == (2, 1, True)
 
@@ -123,7 +121,7 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
         assert [r.actor_id for r in page] == [7]
         assert health.check("reactions")["redis"] == "down"
 
-    hydrate()  # a reader is quicker than the settle
+    hydrate()  # a reader hydrates the target before the commit is applied
     plaza.queues.drain()
     assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
     assert react.react(LIKE, POST, 7, True).changed is False
@@ -134,10 +132,10 @@ def test_while_redis_is_away_a_like_is_provisional_and_mysql_decides(
 
 @pytest.mark.parametrize("order", ["as sent", "reversed"])
 @pytest.mark.parametrize("on", [True, False])
-def test_an_unchanged_answer_survives_a_provisional_one_before_it(
+def test_an_unchanged_reply_survives_an_earlier_provisional_reaction(
     plaza: World, redis_away: Away, on: bool, order: str
 ) -> None:
-    """202, then the opposite is answered 200 "unchanged", then the 202 is saved."""
+    """Given a 202, then a 200 "unchanged" to the opposite, then the consumer of both."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     react.react(LIKE, POST, 7, on)
@@ -155,7 +153,7 @@ def test_an_unchanged_answer_survives_a_provisional_one_before_it(
     assert (outbox(), counter(), total()) == ({}, int(on), int(on))
 
 
-def test_of_two_provisional_ones_the_later_wins_by_the_clock_of_the_queue(
+def test_the_later_of_two_provisional_reactions_wins_by_the_clock_of_the_queue(
     plaza: World, redis_away: Away
 ) -> None:
     plaza.add(POST)
@@ -172,10 +170,10 @@ def test_of_two_provisional_ones_the_later_wins_by_the_clock_of_the_queue(
     assert queries.read_counts([(LIKE, POST)], 7) == ([(0, False)], True)
 
 
-def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
+def test_a_command_that_timed_out_is_refused_when_redis_continues(
     plaza: World, set_up: SetUp, redis_server: Server
 ) -> None:
-    """A PUT timed out at a stalled Redis; it must not be above a DELETE that comes later."""
+    """A PUT that timed out at a paused Redis must not get a version above a later DELETE."""
     plaza.add(POST)
     set_up(redis_timeout_s=0.3)
     react.react(LIKE, POST, 7, False)
@@ -188,30 +186,32 @@ def test_a_command_that_timed_out_is_not_executed_when_redis_goes_on(
         redis_server.resume()
         forget()
     assert redis.execute("PING")
-    assert (outbox(), total()) == ({}, 0), "it was read late, and refused"
+    assert (outbox(), total()) == ({}, 0), "refused after its deadline"
     assert meta()["version"] == before["version"]
 
 
-def test_a_gate_that_only_finds_late_commands_is_an_outage(
+def test_the_gate_raises_redis_down_when_every_command_is_late(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock that was learned is behind for more than the timeout; each reply corrects it."""
+    """The stored clock offset is behind by more than the timeout; each reply corrects it."""
     put()
     name = redis._name_node_of(keys().meta)
     node = redis.find_node(keys().meta)
     behind = node._replace(clock_offset_us=node.clock_offset_us - 60_000_000)
     with monkeypatch.context() as patch:
         patch.setitem(redis._nodes, name, behind)
-        assert gate(7).code == "CHANGED", "by the clock of the refusal"
+        assert gate(7).code == "CHANGED", "with the offset of the first reply"
         patch.setattr(redis, "observe_clock", lambda key, now_us: None)
         patch.setitem(redis._nodes, name, behind)
-        with pytest.raises(RedisDown, match="too late") as refusal:
+        with pytest.raises(RedisDown, match="after its deadline") as refusal:
             gate(8)
     assert refusal.value.may_have_run is False
     assert set(outbox()) == {7}
 
 
-def test_a_provisional_like_of_what_is_not_there_is_refused(plaza: World, redis_away: Away) -> None:
+def test_a_provisional_like_of_a_missing_or_deleted_target_is_refused(
+    plaza: World, redis_away: Away
+) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with redis_away():
@@ -226,7 +226,7 @@ def test_a_provisional_like_of_what_is_not_there_is_refused(plaza: World, redis_
     assert not any(plaza.queues.messages.values())
 
 
-def test_a_redis_that_hangs_is_left_alone_after_some_tries(
+def test_the_breaker_opens_while_redis_hangs(
     plaza: World, set_up: SetUp, redis_server: Server
 ) -> None:
     plaza.add(POST)
@@ -238,7 +238,7 @@ def test_a_redis_that_hangs_is_left_alone_after_some_tries(
             with pytest.raises(RedisDown):
                 redis.execute("PING")
         assert redis.REDIS.breaker.current_state == "open"
-        with pytest.raises(RedisDown, match="not asked"):
+        with pytest.raises(RedisDown, match="breaker is open"):
             redis.execute("PING")
         assert react.react(LIKE, POST, 7, True).exact is False
     finally:
@@ -247,7 +247,7 @@ def test_a_redis_that_hangs_is_left_alone_after_some_tries(
     assert react.react(LIKE, POST, 8, True).exact is True
 
 
-def test_reads_from_mysql_in_place_of_redis_are_limited(
+def test_reads_of_mysql_take_from_the_fallback_budget(
     plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from plaza.infra.token_bucket import TokenBucket
@@ -260,9 +260,7 @@ def test_reads_from_mysql_in_place_of_redis_are_limited(
             queries.read_counts([(LIKE, POST)], None)
 
 
-def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
-    plaza: World, redis_away: Away
-) -> None:
+def test_a_batch_without_redis_and_queue_is_delivered_again(plaza: World, redis_away: Away) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
@@ -275,12 +273,12 @@ def test_a_settle_that_failed_with_the_queue_away_too_brings_the_batch_back(
     assert (counter(), len(rows())) == (1, 1)
 
 
-def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) -> None:
+def test_an_empty_redis_is_hydrated_on_demand(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
         react.react(LIKE, POST, actor, True)
     plaza.queues.drain()
-    react.react(LIKE, POST, 4, True)  # on the queue, not saved
+    react.react(LIKE, POST, 4, True)  # queued, not saved
     redis.execute("FLUSHALL")
     assert queries.read_counts([(LIKE, POST)], 1) == ([(3, True)], True)
     plaza.queues.drain()
@@ -291,7 +289,7 @@ def test_a_redis_that_lost_all_it_had_is_filled_again_on_demand(plaza: World) ->
 # ---------------------------------------------------------------- MySQL
 
 
-def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away: Away) -> None:
+def test_redis_decides_without_mysql_where_it_has_the_state(plaza: World, mysql_away: Away) -> None:
     plaza.add(POST, Target("post", 12), Target("post", 13))
     insert_rows([(Target("post", 12), actor, 1, 10 + actor) for actor in range(1, 81)])
     react.react(LIKE, POST, 1, True)
@@ -303,11 +301,11 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
         assert react.react(LIKE, POST, 7, True).total == 2
         assert react.react(LIKE, POST, 1, False).total == 1
         assert queries.read_counts([(LIKE, POST)], 7) == ([(1, True)], True)
-        with pytest.raises(MysqlDown):  # only MySQL knows actor 5
+        with pytest.raises(MysqlDown):  # the state of actor 5 is in MySQL only
             react.react(LIKE, Target("post", 12), 5, True)
         with pytest.raises(MysqlDown):  # cold
             react.react(LIKE, Target("post", 13), 5, True)
-        with pytest.raises(MysqlDown):  # nobody knows if it is there
+        with pytest.raises(MysqlDown):  # no marker of existence
             react.react(LIKE, Target("post", 14), 5, True)
         with pytest.raises(MysqlDown):
             persist.save([read_event(plaza.queues.messages["reactions"][0])])
@@ -317,17 +315,17 @@ def test_while_mysql_is_away_redis_decides_what_it_can(plaza: World, mysql_away:
     assert react.react(LIKE, Target("post", 12), 5, True).changed is False
 
 
-def test_a_mysql_that_came_back_is_found_again_by_a_process_that_had_a_connection(
+def test_a_process_connects_again_after_a_restart_of_mysql(
     plaza: World, mysql_server: Server
 ) -> None:
-    """As after a failover: the connection is dead, the server is not."""
+    """As after a failover: the connection is closed, the server is available."""
     assert mysql.fetch_all("SELECT 1") == [(1,)]
     mysql_server.stop()
     mysql_server.start()
     assert mysql.fetch_all("SELECT 1") == [(1,)]
 
 
-def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: World) -> None:
+def test_an_error_in_a_transaction_rolls_it_back(plaza: World) -> None:
     from pymysql.cursors import Cursor
 
     def work(cursor: Cursor) -> None:
@@ -337,13 +335,13 @@ def test_a_statement_that_fails_in_a_transaction_leaves_nothing_behind(plaza: Wo
     with pytest.raises(RuntimeError):
         mysql.run_in_transaction(work)
     assert mysql.fetch_all("SELECT COUNT(*) FROM user_counter") == [(0,)]
-    assert mysql.MYSQL.breaker.current_state == "closed", "it was no fault of MySQL's"
+    assert mysql.MYSQL.breaker.current_state == "closed", "not an outage"
 
 
-# ---------------------------------------------------------------- what can't be decided
+# ---------------------------------------------------------------- refusals
 
 
-def test_a_full_outbox_says_when_to_come_back(plaza: World, set_up: SetUp) -> None:
+def test_a_full_outbox_has_a_retry_after(plaza: World, set_up: SetUp) -> None:
     set_up(outbox_limit=1)
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
@@ -354,7 +352,7 @@ def test_a_full_outbox_says_when_to_come_back(plaza: World, set_up: SetUp) -> No
     assert react.react(LIKE, POST, 2, True).total == 2
 
 
-def test_what_never_stands_still_is_undecided_and_not_guessed(
+def test_a_reaction_is_undecided_after_every_attempt_found_a_cold_target(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
@@ -364,18 +362,18 @@ def test_what_never_stands_still_is_undecided_and_not_guessed(
     assert plaza.queues.messages == {}
 
 
-# ---------------------------------------------------------------- is it there
+# ---------------------------------------------------------------- existence
 
 
-@pytest.mark.parametrize("again", [1, 2])
-def test_what_is_not_there_is_marked_for_those_who_come_after(plaza: World, again: int) -> None:
-    for _ in range(again):
+@pytest.mark.parametrize("attempts", [1, 2])
+def test_a_missing_target_is_marked_for_30_seconds(plaza: World, attempts: int) -> None:
+    for _ in range(attempts):
         with pytest.raises(TargetMissing):
             react.react(LIKE, Target("post", 404), 7, True)
     assert 0 < redis.execute("TTL", marker_key()) <= 30
 
 
-def test_what_was_deleted_is_gone(plaza: World) -> None:
+def test_a_deleted_target_is_refused(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     with pytest.raises(TargetDeleted):
@@ -383,7 +381,7 @@ def test_what_was_deleted_is_gone(plaza: World) -> None:
     assert lookup.find(*POST) is Existence.DELETED
 
 
-def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: World) -> None:
+def test_a_look_up_does_not_replace_a_marker(plaza: World) -> None:
     plaza.add(POST)
     assert lookup.find_in_mysql(*POST) is Existence.LIVE
     redis.execute("SET", marker_key(), "deleted")
@@ -392,21 +390,23 @@ def test_a_marker_does_not_overwrite_one_of_somebody_who_knew_better(plaza: Worl
     assert lookup.find(*POST) is Existence.DELETED
 
 
-def test_memory_then_redis_then_mysql_say_what_is_there(plaza: World, mysql_away: Away) -> None:
+def test_existence_is_looked_up_in_the_cache_then_redis_then_mysql(
+    plaza: World, mysql_away: Away
+) -> None:
     plaza.add(POST, Target("post", 12))
     assert lookup.find(*POST) is Existence.LIVE
     with mysql_away():
-        assert lookup.find(*POST) is Existence.LIVE, "from memory"
+        assert lookup.find(*POST) is Existence.LIVE, "from the cache"
         clear_caches()
         assert lookup.find(*POST) is Existence.LIVE, "from its marker"
         with pytest.raises(MysqlDown):
             lookup.find("post", 12)
 
 
-# ---------------------------------------------------------------- scripts that Redis forgot
+# ---------------------------------------------------------------- scripts that Redis lost
 
 
-def test_scripts_that_redis_forgot_are_sent_again(plaza: World) -> None:
+def test_lost_scripts_are_sent_again(plaza: World) -> None:
     put()
     redis.execute("SCRIPT", "FLUSH")
     assert gate(1).code == "CHANGED"
@@ -415,7 +415,7 @@ def test_scripts_that_redis_forgot_are_sent_again(plaza: World) -> None:
     assert gate(3).total == 3
 
 
-def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_commands(
+def test_lost_scripts_of_a_pipeline_are_sent_again(
     plaza: World,
 ) -> None:
     from plaza.reactions import redis_gate
@@ -423,21 +423,21 @@ def test_scripts_that_redis_forgot_are_sent_again_in_a_pipeline_with_its_command
 
     put()
     redis.execute("SCRIPT", "FLUSH")
-    answers = redis.run_all(
+    replies = redis.run_all(
         [gate_call(1, True), read_call(1), gate_call(2, True)], [("ECHO", "a"), ("ECHO", "b")]
     )
-    assert [answers[0][0], answers[2][0]] == ["CHANGED", "CHANGED"]
-    assert answers[3:] == ["a", "b"]
+    assert [replies[0][0], replies[2][0]] == ["CHANGED", "CHANGED"]
+    assert replies[3:] == ["a", "b"]
     assert total() == 2, "each ran once"
     redis.run_all([read_call(1)])
     redis.execute("SCRIPT", "FLUSH")
     redis.execute("SCRIPT", "LOAD", redis_gate.GATE.source)
-    answers = redis.run_all([gate_call(3, True), read_call(3)])
-    assert answers[0][2] == 3
-    assert answers[1][:2] == [3, "1"]
+    replies = redis.run_all([gate_call(3, True), read_call(3)])
+    assert replies[0][2] == 3
+    assert replies[1][:2] == [3, "1"]
 
 
-def test_an_error_that_redis_answers_with_is_ours_and_not_an_outage(plaza: World) -> None:
+def test_an_error_reply_of_redis_is_no_outage(plaza: World) -> None:
     from redis.exceptions import ResponseError
 
     for _ in range(10):
@@ -447,7 +447,7 @@ def test_an_error_that_redis_answers_with_is_ours_and_not_an_outage(plaza: World
     assert redis.pipeline([]) == []
 
 
-def test_a_line_about_an_outage_names_its_cause(
+def test_a_log_line_about_an_outage_has_its_cause(
     plaza: World, redis_away: Away, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plaza.add(POST)

@@ -1,4 +1,4 @@
-"""The consumer on a real MariaDB: once, whatever is repeated, reordered or done at one time."""
+"""The consumer of reactions on MariaDB: repeated, reordered and concurrent events count once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from tests.support.stores import (
 
 
 def log() -> list[tuple[int, int, int]]:
-    """(actor, version - BASE_US, state) of the log."""
+    """Return (actor, version - BASE_US, state) of the log."""
     return [
         (actor, version - BASE_US, state)
         for actor, version, state in mysql.fetch_all(
@@ -55,7 +55,7 @@ def log() -> list[tuple[int, int, int]]:
 # ---------------------------------------------------------------- one batch
 
 
-def test_a_batch_becomes_rows_log_and_counters(plaza: World) -> None:
+def test_a_batch_is_stored_as_rows_log_and_counters(plaza: World) -> None:
     comment = Target("comment", 21)
     plaza.add(POST, comment, author_id=99)
     persist.save(
@@ -73,7 +73,7 @@ def test_a_batch_becomes_rows_log_and_counters(plaza: World) -> None:
     assert (received(), received(kind=COLLECT)) == (2, 1)
 
 
-def test_the_same_batch_again_changes_nothing(plaza: World) -> None:
+def test_a_repeated_batch_changes_nothing(plaza: World) -> None:
     plaza.add(POST)
     batch = [make_event(7, at=1), make_event(8, at=2), make_event(7, on=False, at=3)]
     persist.save(batch)
@@ -84,7 +84,7 @@ def test_the_same_batch_again_changes_nothing(plaza: World) -> None:
     assert after == before
 
 
-def test_a_late_fact_is_logged_and_changes_nothing_else(plaza: World) -> None:
+def test_a_late_event_is_logged_and_changes_nothing_else(plaza: World) -> None:
     plaza.add(POST)
     persist.save([make_event(7, on=False, at=9)])
     persist.save([make_event(7, on=True, at=5)])
@@ -93,55 +93,57 @@ def test_a_late_fact_is_logged_and_changes_nothing_else(plaza: World) -> None:
     assert log() == [(7, 5, 1), (7, 9, 0)]
 
 
-def test_reactions_to_content_that_nobody_wrote_are_counted_for_the_content(plaza: World) -> None:
+def test_reactions_to_missing_content_are_counted_for_the_target_only(plaza: World) -> None:
     persist.save([make_event(7, at=1)])
     assert (counter(), received()) == (1, 0)
 
 
-def test_ids_at_the_end_of_63_bits_are_saved_exactly(plaza: World) -> None:
-    far = Target("review", 2**63 - 1)
-    plaza.add(far, author_id=2**63 - 1)
-    persist.save([make_event(2**63 - 1, target=far), make_event(2**63 - 2, target=far)])
-    assert set(rows(far)) == {2**63 - 1, 2**63 - 2}
+def test_ids_of_63_bits_are_saved_exactly(plaza: World) -> None:
+    last_target = Target("review", 2**63 - 1)
+    plaza.add(last_target, author_id=2**63 - 1)
+    persist.save(
+        [make_event(2**63 - 1, target=last_target), make_event(2**63 - 2, target=last_target)]
+    )
+    assert set(rows(last_target)) == {2**63 - 1, 2**63 - 2}
     assert received(2**63 - 1) == 2
 
 
-def test_the_version_of_a_counter_moves_with_every_row_that_changed(plaza: World) -> None:
-    """Whoever read before must find out, also when the total is what it was."""
+def test_the_version_of_a_counter_is_raised_by_every_changed_row(plaza: World) -> None:
+    """An older snapshot must be detected, also when the total is the same."""
     plaza.add(POST)
 
-    def save(*facts: ReactionEvent) -> tuple[int, int]:
-        persist.save(facts)
+    def save(*events: ReactionEvent) -> tuple[int, int]:
+        persist.save(events)
         [(total, version)] = mysql.fetch_all("SELECT like_total, like_version FROM content_counter")
         return total, version
 
     assert save(make_event(7, at=1)) == (1, 1)
-    assert save(make_event(7, at=1)) == (1, 1), "a duplicate changes no row"
+    assert save(make_event(7, at=1)) == (1, 1), "a duplicate changes no rows"
     assert save(make_event(7, at=3)) == (1, 2)
-    assert save(make_event(7, on=False, at=2)) == (1, 2), "nor does one that is late"
+    assert save(make_event(7, on=False, at=2)) == (1, 2), "a late event changes no rows"
     assert save(make_event(7, on=False, at=4), make_event(8, at=4)) == (1, 3)
 
 
-def test_each_total_of_a_target_has_a_version_of_its_own(plaza: World) -> None:
-    """A commit of collects is none of likes: Redis would wait for a version that never comes."""
+def test_each_total_of_a_target_has_its_own_version(plaza: World) -> None:
+    """With a shared version Redis would wait for commits of likes that were commits of collects."""
     plaza.add(POST)
     persist.save([make_event(7, at=1)])
     persist.save([make_event(7, at=2, kind=COLLECT), make_event(8, at=2, kind=COLLECT)])
     persist.save([make_event(9, at=3), make_event(9, at=3, kind=COLLECT)])
     assert mysql.fetch_all(
-        "SELECT like_total, like_version, collect_total, collect_version, comment_version, follow_version"
-        " FROM content_counter"
+        "SELECT like_total, like_version, collect_total, collect_version,"
+        " comment_version, follow_version FROM content_counter"
     ) == [(2, 2, 3, 2, 0, 0)]
 
 
-# ---------------------------------------------------------------- a fixed number of statements
+# ---------------------------------------------------------------- statements
 
 
-def test_a_batch_takes_the_same_number_of_statements_whatever_it_holds(plaza: World) -> None:
+def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> None:
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
     mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
-    taken = []
+    counts = []
     for round_, size in enumerate((10, 100, 1_000)):
         batch = [
             make_event(
@@ -151,24 +153,24 @@ def test_a_batch_takes_the_same_number_of_statements_whatever_it_holds(plaza: Wo
         ]
         before = statements()
         persist.save(batch)
-        taken.append(statements() - before - 1)
-    assert len(set(taken)) == 1, taken
-    assert taken[0] <= 11, "nine in a transaction"
+        counts.append(statements() - before - 1)
+    assert len(set(counts)) == 1, counts
+    assert counts[0] <= 11, "nine in a transaction"
 
 
-# ---------------------------------------------------------------- a poison among good ones
+# ---------------------------------------------------------------- a message that fails
 
 
-def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
+def test_an_event_that_mysql_refuses_does_not_fail_its_batch(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
     save = persist.save
 
-    def picky(facts: Sequence[ReactionEvent]) -> None:
-        if any(f.key.actor_id == 666 for f in facts):
+    def save_some(events: Sequence[ReactionEvent]) -> None:
+        if any(f.key.actor_id == 666 for f in events):
             mysql.write("SELECT no_such_column FROM reaction")
-        save(facts)
+        save(events)
 
     bodies = [make_event(actor, at=actor).to_json() for actor in (1, 2, 666, 3, 4)]
     event = {
@@ -183,16 +185,16 @@ def test_a_fact_that_mysql_will_not_take_does_not_hold_up_its_neighbours(
         ]
     }
     monkeypatch.setattr("plaza.infra.consumer._back_off", lambda queue, records, *_: records)
-    response = consume(event, "reactions", ReactionEvent.from_json, picky)
+    response = consume(event, "reactions", ReactionEvent.from_json, save_some)
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}
     assert counter() == 4
 
 
-# ---------------------------------------------------------------- at the same time
+# ---------------------------------------------------------------- concurrent consumers
 
 
-def test_two_consumers_with_the_same_new_keys_count_them_once(plaza: World, mysql_url: str) -> None:
+def test_concurrent_consumers_count_the_same_new_keys_once(plaza: World, mysql_url: str) -> None:
     plaza.add(POST)
     batch = [make_event(actor, at=actor) for actor in range(1, 51)]
     save_at_once(lock_counter(mysql_url, POST), batch, batch[::-1])
@@ -201,7 +203,7 @@ def test_two_consumers_with_the_same_new_keys_count_them_once(plaza: World, mysq
     assert len(log()) == 50
 
 
-def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
+def test_concurrent_consumers_of_a_like_and_its_unlike_keep_the_newer(
     plaza: World, mysql_url: str
 ) -> None:
     plaza.add(POST)
@@ -214,12 +216,12 @@ def test_two_consumers_with_a_like_and_its_unlike_end_with_the_newer(
     assert (counter(), received()) == (0, 0)
 
 
-def test_consumers_that_meet_in_opposite_orders_do_not_lock_each_other_out(
+def test_consumers_with_opposite_orders_of_targets_do_not_deadlock(
     plaza: World, mysql_url: str
 ) -> None:
     targets = [Target("post", n) for n in range(1, 11)]
     plaza.add(*targets)
-    there = [
+    batches = [
         [
             make_event(actor, at=actor, target=target)
             for target in targets
@@ -227,38 +229,38 @@ def test_consumers_that_meet_in_opposite_orders_do_not_lock_each_other_out(
         ]
         for b in range(1, 61, 5)
     ]
-    back = [batch[::-1] for batch in there[::-1]]
+    reversed_batches = [batch[::-1] for batch in batches[::-1]]
     before = deadlocks()
     with ExitStack() as stack:
-        both = [stack.enter_context(consumer(batches)) for batches in (there, back)]
-        for one in both:
-            go(one)
-        for one in both:
-            end(one)
+        consumers = [stack.enter_context(consumer(b)) for b in (batches, reversed_batches)]
+        for process in consumers:
+            go(process)
+        for process in consumers:
+            end(process)
     assert deadlocks() == before
     assert [counter(target) for target in targets] == [60] * 10
     assert received() == 600
 
 
-def test_a_deadlock_with_somebody_else_is_tried_again(plaza: World, mysql_url: str) -> None:
-    """A statement by hand that takes two counters the wrong way round."""
+def test_a_transaction_is_repeated_after_a_deadlock(plaza: World, mysql_url: str) -> None:
+    """Given another client that locks two counters in the opposite order."""
     plaza.add(POST)
-    tries = []
+    attempts = []
 
     def work(cursor: pymysql.cursors.Cursor) -> int:
-        tries.append(1)
-        if len(tries) < 3:
+        attempts.append(1)
+        if len(attempts) < 3:
             raise pymysql.err.OperationalError(1213, "Deadlock found")
         return cursor.execute("SELECT 1")
 
     assert mysql.run_in_transaction(work) == 1
-    assert len(tries) == 3
+    assert len(attempts) == 3
 
 
 # ---------------------------------------------------------------- after the commit
 
 
-def test_what_is_saved_is_settled(plaza: World) -> None:
+def test_saved_events_are_acknowledged(plaza: World) -> None:
     plaza.add(POST)
     for actor in (1, 2, 3):
         react.react(LIKE, POST, actor, True)
@@ -268,8 +270,8 @@ def test_what_is_saved_is_settled(plaza: World) -> None:
     assert (total(), meta()["base"], counter()) == (3, 3, 3)
 
 
-def test_redis_is_told_the_version_that_was_committed(plaza: World) -> None:
-    """One less, and the next commit would be missed."""
+def test_redis_gets_the_committed_version(plaza: World) -> None:
+    """With a lower version Redis would take the next commit for a gap."""
     plaza.add(POST)
     hydrate()
     for at in (1, 2, 3):
@@ -279,8 +281,8 @@ def test_redis_is_told_the_version_that_was_committed(plaza: World) -> None:
         assert "blocked" not in meta()
 
 
-def test_versions_of_a_new_epoch_are_above_all_of_the_one_before(plaza: World) -> None:
-    """MySQL was restored to an earlier moment: versions that Redis has seen come again."""
+def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> None:
+    """Given a MySQL that was restored to an earlier moment and repeats versions of counters."""
     plaza.add(POST)
     hydrate()
     for at in range(1, 6):
@@ -302,7 +304,7 @@ def test_versions_of_a_new_epoch_are_above_all_of_the_one_before(plaza: World) -
         mysql.write("UPDATE log_gate SET epoch = 0")
 
 
-def test_the_log_has_what_each_event_changed_and_the_version_of_its_commit(plaza: World) -> None:
+def test_the_log_has_the_change_of_each_event_and_the_version_of_its_commit(plaza: World) -> None:
     plaza.add(POST)
     persist.save(
         [
@@ -315,7 +317,8 @@ def test_the_log_has_what_each_event_changed_and_the_version_of_its_commit(plaza
     persist.save([make_event(7, at=5), make_event(8, on=False, at=5)])
     persist.save([make_event(8, on=True, at=4)])
     assert mysql.fetch_all(
-        f"SELECT actor_id, version - {BASE_US}, change_by, db_version FROM reaction_log ORDER BY 1, 2"
+        f"SELECT actor_id, version - {BASE_US}, change_by, db_version"
+        " FROM reaction_log ORDER BY 1, 2"
     ) == [
         (7, 1, 1, 1),
         (7, 2, -1, 1),
@@ -327,7 +330,7 @@ def test_the_log_has_what_each_event_changed_and_the_version_of_its_commit(plaza
     ]
 
 
-def test_an_old_event_that_is_saved_again_tells_the_state_of_now(plaza: World) -> None:
+def test_a_repeated_old_event_acknowledges_the_present_state(plaza: World) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
     [like] = plaza.queues.take("reactions")
@@ -338,10 +341,10 @@ def test_an_old_event_that_is_saved_again_tells_the_state_of_now(plaza: World) -
     assert (total(), recent(), counter()) == (0, [], 0)
 
 
-def test_a_commit_that_redis_was_not_told_is_told_by_its_batch_when_it_comes_again(
+def test_a_redelivered_batch_applies_the_commit_that_redis_missed(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The consumer died between its commit and Redis; the queue delivers again."""
+    """The consumer was killed between its commit and the update of Redis."""
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
     batch = [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
@@ -363,7 +366,7 @@ def test_a_commit_that_redis_was_not_told_is_told_by_its_batch_when_it_comes_aga
     assert (outbox(), recent(), total(), meta()["db_version"]) == ({}, [1], 1, 1)
 
 
-def test_commits_that_waited_for_redis_are_applied_as_they_were(plaza: World) -> None:
+def test_queued_commits_are_applied_in_any_order(plaza: World) -> None:
     plaza.add(POST)
     hydrate()
     with pytest.MonkeyPatch.context() as patch:
@@ -371,25 +374,25 @@ def test_commits_that_waited_for_redis_are_applied_as_they_were(plaza: World) ->
         for at in (1, 2, 3):
             persist.save([make_event(7, on=at % 2 == 1, at=at), make_event(8, at=at)])
     assert (counter(), meta()["db_version"]) == (2, 0)
-    waiting = plaza.queues.take("acknowledgements")
-    assert len(waiting) == 3
-    for body in [*waiting[::-1], *waiting]:
+    bodies = plaza.queues.take("acknowledgements")
+    assert len(bodies) == 3
+    for body in [*bodies[::-1], *bodies]:
         persist.acknowledge_again([Unacknowledged.from_json(body)])
     assert (recent(), total(), meta()["db_version"]) == ([7, 8], 2, 3)
     assert "blocked" not in meta()
 
 
 def raise_redis_down(_: object) -> None:
-    raise RedisDown("away (a test says so)")
+    raise RedisDown("unavailable in this test")
 
 
-def test_settling_again_tells_what_mysql_has_by_then(plaza: World) -> None:
+def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
     bodies = plaza.queues.take("reactions")
     key = ReactionEvent.from_json(bodies[0]).key
     persist.acknowledge_again([Unacknowledged(keys=[key])])
-    assert set(outbox()) == {1}, "not saved yet: it stays"
+    assert set(outbox()) == {1}, "not saved yet"
     persist.save([ReactionEvent.from_json(bodies[0])])
     persist.acknowledge_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
     assert outbox() == {}

@@ -1,4 +1,4 @@
-"""The id of a request in the rows that it made, and what was measured on the way."""
+"""The request id in the rows that a request created; the recorded acknowledgement lag."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POST = Target("post", 11)
 
 
 def batch(body: str, request_id: str | None, queue: str = "reactions") -> dict[str, Any]:
-    """What Lambda hands over of one message."""
+    """Return the event of Lambda with one message."""
     attributes = {"request_id": {"stringValue": request_id, "dataType": "String"}}
     return {
         "Records": [
@@ -38,11 +38,11 @@ def batch(body: str, request_id: str | None, queue: str = "reactions") -> dict[s
     }
 
 
-def rows(sql: str) -> list[Any]:
+def read_column(sql: str) -> list[Any]:
     return [row[0] for row in mysql.fetch_all(sql)]
 
 
-def fact(actor: int = 7, version: int = 1_795_169_730_000_000) -> str:
+def make_body(actor: int = 7, version: int = 1_795_169_730_000_000) -> str:
     return ReactionEvent(ReactionKey(*POST, "like", actor), True, version).to_json()
 
 
@@ -54,33 +54,33 @@ def content(plaza: World) -> World:
 
 def test_a_like_is_logged_with_its_request(content: World) -> None:
     save = handler("queue/save_reactions")
-    assert save(batch(fact(7), "my-like-0001"), None) == {"batchItemFailures": []}
-    assert save(batch(fact(8), None), None) == {"batchItemFailures": []}
+    assert save(batch(make_body(7), "my-like-0001"), None) == {"batchItemFailures": []}
+    assert save(batch(make_body(8), None), None) == {"batchItemFailures": []}
     sql = "SELECT request_id FROM reaction_log ORDER BY actor_id"
-    assert rows(sql) == ["my-like-0001", None]
+    assert read_column(sql) == ["my-like-0001", None]
 
 
-def test_what_comes_twice_keeps_the_request_it_came_with_first(content: World) -> None:
+def test_a_repeated_event_keeps_its_first_request(content: World) -> None:
     save = handler("queue/save_reactions")
     for request_id in ("my-like-0001", "another-0001", None):
-        save(batch(fact(), request_id), None)
-    assert rows("SELECT request_id FROM reaction_log") == ["my-like-0001"]
+        save(batch(make_body(), request_id), None)
+    assert read_column("SELECT request_id FROM reaction_log") == ["my-like-0001"]
 
 
-def test_a_forged_attribute_does_not_get_into_a_statement(content: World) -> None:
+def test_a_forged_request_id_is_not_stored(content: World) -> None:
     forged = "x',NOW()),('post',1,'like',1,1,1,1,'2026-01-01','y"
-    handler("queue/save_reactions")(batch(fact(), forged), None)
-    assert rows("SELECT request_id FROM reaction_log") == [None]
+    handler("queue/save_reactions")(batch(make_body(), forged), None)
+    assert read_column("SELECT request_id FROM reaction_log") == [None]
 
 
-def test_what_the_sweeper_sends_again_has_no_request(content: World) -> None:
+def test_an_event_sent_by_the_sweeper_has_no_request(content: World) -> None:
     content.queues.away = True
     react(LIKE, POST, 7, True)
     content.queues.away = False
     content.let_sweeps_be_due()
     sweep_outbox(grace_us=0)
     content.queues.drain()
-    assert rows("SELECT request_id FROM reaction_log") == [None]
+    assert read_column("SELECT request_id FROM reaction_log") == [None]
 
 
 def test_a_like_that_the_queue_refused_is_logged_with_its_request(content: World) -> None:
@@ -93,54 +93,62 @@ def test_a_like_that_the_queue_refused_is_logged_with_its_request(content: World
         handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)["republished"] == 1
     )
     content.queues.drain()
-    assert rows("SELECT request_id FROM reaction_log") == ["my-like-0001"]
+    assert read_column("SELECT request_id FROM reaction_log") == ["my-like-0001"]
 
 
-def test_an_order_a_check_in_and_a_text_have_theirs(content: World) -> None:
+def test_orders_check_ins_and_posts_are_stored_with_their_request(content: World) -> None:
     order = {"order_id": 1795169730 << 32, "voucher_id": 3, "buyer_id": 7, "generation": 1}
     handler("queue/save_orders")(batch(json.dumps(order), "my-order-001", "orders"), None)
-    assert rows("SELECT request_id FROM voucher_order") == ["my-order-001"]
+    assert read_column("SELECT request_id FROM voucher_order") == ["my-order-001"]
     order["order_id"] += 1
     handler("queue/decide_dead_orders")(
         batch(json.dumps(order), "my-order-002", "orders_dlq"), None
     )
-    assert rows("SELECT request_id FROM voucher_order ORDER BY order_id DESC LIMIT 1") == [
+    assert read_column("SELECT request_id FROM voucher_order ORDER BY order_id DESC LIMIT 1") == [
         "my-order-002"
     ]
     checkin = {"user_id": 7, "day": "2026-11-20", "version": 1_795_169_730_000_000}
     handler("queue/save_checkins")(batch(json.dumps(checkin), "my-day-00001", "checkins"), None)
-    assert rows("SELECT request_id FROM checkin") == ["my-day-00001"]
+    assert read_column("SELECT request_id FROM checkin") == ["my-day-00001"]
     mysql.write("INSERT INTO user (id, nickname) VALUES (7, 'ada')")
-    asked = event("content.create_post")
-    asked["headers"]["x-request-id"] = "my-post-0001"
-    answer = handler("api/content")(asked, None)
-    assert answer["headers"]["x-request-id"] == "my-post-0001"
-    made = json.loads(answer["body"])["id"]
-    assert rows(f"SELECT request_id FROM content WHERE content_id = {made}") == ["my-post-0001"]
+    request = event("content.create_post")
+    request["headers"]["x-request-id"] = "my-post-0001"
+    response = handler("api/content")(request, None)
+    assert response["headers"]["x-request-id"] == "my-post-0001"
+    post_id = json.loads(response["body"])["id"]
+    assert read_column(f"SELECT request_id FROM content WHERE content_id = {post_id}") == [
+        "my-post-0001"
+    ]
 
 
-def test_how_late_it_was_settled_is_told_of_what_changed(
+def test_the_acknowledgement_lag_is_recorded_for_changed_rows(
     content: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for actor in (7, 8, 9):
         react(LIKE, POST, actor, True)
     bodies = content.queues.take("reactions")
-    facts = [ReactionEvent.from_json(body) for body in bodies]
+    events = [ReactionEvent.from_json(body) for body in bodies]
     records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
     save = handler("queue/save_reactions")
     capsys.readouterr()
     began_s = time.time()
     save({"Records": records}, None)
-    [settled] = lines_of(capsys, "reactions_acknowledged")
-    oldest_s = time.time() - facts[0].effective_version_us / 1e6
+    [acknowledged] = read_events(capsys, "reactions_acknowledged")
+    oldest_s = time.time() - events[0].effective_version_us / 1e6
     assert (
-        0 <= settled["acknowledge_lag_p50_s"] <= settled["acknowledge_lag_max_s"] <= oldest_s + 0.01
+        0
+        <= acknowledged["acknowledge_lag_p50_s"]
+        <= acknowledged["acknowledge_lag_max_s"]
+        <= oldest_s + 0.01
     )
-    assert settled["acknowledge_lag_max_s"] >= began_s - facts[0].effective_version_us / 1e6 - 0.01
-    save({"Records": records}, None)  # what comes again changes nothing and is not late
-    assert lines_of(capsys, "reactions_acknowledged") == []
+    assert (
+        acknowledged["acknowledge_lag_max_s"]
+        >= began_s - events[0].effective_version_us / 1e6 - 0.01
+    )
+    save({"Records": records}, None)  # a repeated batch changes no rows
+    assert read_events(capsys, "reactions_acknowledged") == []
 
 
-def lines_of(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in said if line["event"] == name]
+def read_events(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if line["event"] == name]

@@ -1,4 +1,4 @@
-"""sweep.lua and the sweeper: what waited too long is published again, bounded and ever rarer."""
+"""sweep.lua and the sweeper: overdue entries are sent again, in limited numbers, with backoff."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ MINUTE_US = 60_000_000
 HOUR_US = 3_600_000_000
 
 
-def sweep_once(grace_us: int = 0, count: int = 500, longest_us: int = HOUR_US) -> SweptTarget:
-    return redis_outbox.sweep_all([(LIKE, POST)], grace_us, count, longest_us)[0]
+def sweep_once(grace_us: int = 0, count: int = 500, max_wait_us: int = HOUR_US) -> SweptTarget:
+    return redis_outbox.sweep_all([(LIKE, POST)], grace_us, count, max_wait_us)[0]
 
 
 def sweep_post(grace_us: int = 0, count: int = 500) -> list[ReactionEvent]:
     return sweep_once(grace_us, count).events
 
 
-def spilled() -> int:
+def count_spilled() -> int:
     return int(mysql.fetch_all("SELECT COUNT(*) FROM spilled_message")[0][0])
 
 
 def make_older(by_us: int) -> None:
-    """Let what is in the outbox have waited longer by ``by_us``."""
+    """Make the entries of the outbox older by ``by_us``."""
     for actor, (want, version, base) in outbox().items():
         redis.execute("HSET", keys().outbox, actor, f"{want}:{version - by_us}:{base}:cabc")
 
@@ -58,25 +58,25 @@ def make_older(by_us: int) -> None:
 # ---------------------------------------------------------------- one target
 
 
-def test_what_has_waited_is_found_as_it_was_accepted(plaza: World) -> None:
+def test_a_sweep_finds_an_overdue_entry_as_accepted(plaza: World) -> None:
     put()
     version = gate(7).version_us
-    [fact] = sweep_post()
-    assert (fact.key.actor_id, fact.on, fact.version_us) == (7, True, version)
-    assert fact.key.target == POST
-    assert outbox() == {7: (1, version, 0)}, "it stays until it is saved"
+    [event] = sweep_post()
+    assert (event.key.actor_id, event.on, event.version_us) == (7, True, version)
+    assert event.key.target == POST
+    assert outbox() == {7: (1, version, 0)}, "kept until it is saved"
 
 
-def test_what_is_within_its_grace_is_left_to_its_consumer(plaza: World) -> None:
+def test_a_sweep_skips_entries_within_the_grace(plaza: World) -> None:
     put()
     gate(7)
     assert sweep_post(grace_us=MINUTE_US) == []
     make_older(2 * MINUTE_US)
     gate(8)
-    assert [fact.key.actor_id for fact in sweep_post(grace_us=MINUTE_US)] == [7]
+    assert [event.key.actor_id for event in sweep_post(grace_us=MINUTE_US)] == [7]
 
 
-def test_a_target_is_left_alone_longer_after_each_sweep(plaza: World) -> None:
+def test_each_sweep_doubles_the_wait_until_the_next(plaza: World) -> None:
     put()
     gate(7)
     make_older(2 * MINUTE_US)
@@ -85,13 +85,13 @@ def test_a_target_is_left_alone_longer_after_each_sweep(plaza: World) -> None:
         assert sweep_post(grace_us=MINUTE_US)
         due_us = due()
         assert due_us is not None
-        # It is due when grace has passed since the score.
+        # A target is due when the grace has passed since its score.
         waits.append(round((due_us + MINUTE_US - redis_us()) / MINUTE_US, 1))
     assert waits == pytest.approx([2, 4, 8, 16, 32, 60, 60, 60], abs=0.3)
     assert meta()["sweeps"] == 8
 
 
-def test_a_sweep_that_found_nothing_does_not_make_the_next_one_later(plaza: World) -> None:
+def test_a_sweep_without_entries_does_not_delay_the_next(plaza: World) -> None:
     put()
     gate(7)
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_a_sweep_that_found_nothing_does_not_make_the_next_one_later(plaza: Worl
     assert (due_us + MINUTE_US - redis_us()) / MINUTE_US == pytest.approx(1, abs=0.3)
 
 
-def test_when_a_target_goes_quiet_its_sweeps_are_forgotten(plaza: World) -> None:
+def test_an_empty_outbox_resets_the_sweeps(plaza: World) -> None:
     put()
     version = gate(7).version_us
     sweep_post()
@@ -110,42 +110,42 @@ def test_when_a_target_goes_quiet_its_sweeps_are_forgotten(plaza: World) -> None
     assert due() is None
 
 
-def test_a_target_in_the_index_with_an_empty_outbox_is_removed_from_it(plaza: World) -> None:
+def test_a_sweep_removes_an_empty_outbox_from_the_index(plaza: World) -> None:
     put()
     redis.execute("ZADD", keys().outboxes, 5, keys().member)
     assert sweep_post() == []
     assert due() is None
 
 
-def test_a_big_outbox_is_gone_through_piece_by_piece(plaza: World) -> None:
+def test_a_large_outbox_is_swept_in_parts(plaza: World) -> None:
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, 1_501)])
     found: set[int] = set()
-    pieces = 0
+    parts = 0
     while "sweeps" not in meta() or meta()["sweeps"] == 0:
-        piece = sweep_post(count=100)
-        assert len(piece) < 400, "about as many as asked for"
-        found |= {fact.key.actor_id for fact in piece}
-        pieces += 1
-        assert pieces < 50
+        part = sweep_post(count=100)
+        assert len(part) < 400, "about ``count``"
+        found |= {event.key.actor_id for event in part}
+        parts += 1
+        assert parts < 50
         if meta()["sweep_cursor"] != 0:
             due_us = due()
             assert due_us is not None
-            assert due_us <= redis_us(), "the rest of it is due at once"
+            assert due_us <= redis_us(), "the next part is due at once"
     assert found == set(range(1, 1_501))
-    assert pieces >= 5
+    assert parts >= 5
 
 
-def test_a_target_that_misses_a_commit_is_a_gap_after_a_second(plaza: World) -> None:
+def test_a_sweep_reports_a_gap_after_one_second(plaza: World) -> None:
     put(total=1, n=1, newest=[(1, 10)])
     apply(3, 3, [(3, 30, True)])
-    assert sweep_once().code == "SWEPT", "it may be on its way"
+    assert sweep_once().code == "SWEPT", "the commit may arrive"
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
     assert sweep_once()[:4] == (LIKE, POST, "GAP", 1)
-    assert due() is not None, "also with an empty outbox"
+    assert due() is not None, "with an empty outbox"
 
 
-def test_a_target_that_is_not_loaded_is_swept_and_named(plaza: World) -> None:
+def test_a_sweep_of_a_cold_target_finds_its_entries(plaza: World) -> None:
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
     swept = sweep_once()
@@ -155,7 +155,7 @@ def test_a_target_that_is_not_loaded_is_swept_and_named(plaza: World) -> None:
 # ---------------------------------------------------------------- the sweeper
 
 
-def test_due_targets_are_found_in_all_shards_and_no_more_than_asked_for(plaza: World) -> None:
+def test_due_targets_are_found_up_to_a_limit_for_each_shard(plaza: World) -> None:
     targets = [Target("post", n) for n in range(1, 41)]
     for target in targets:
         put(target=target)
@@ -167,7 +167,7 @@ def test_due_targets_are_found_in_all_shards_and_no_more_than_asked_for(plaza: W
     assert len(redis_outbox.find_due(redis_us(), 1)) == len(shards)
 
 
-def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
+def test_the_sweeper_sends_likes_that_the_queue_never_had(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
     for actor in (1, 2, 3):
@@ -183,8 +183,8 @@ def test_what_the_queue_never_got_is_saved_in_the_end(plaza: World) -> None:
     assert sweep.sweep_outbox(grace_us=0) == 0
 
 
-def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> None:
-    """Redis forgot it, and no reader comes by."""
+def test_the_sweeper_hydrates_a_cold_target_with_an_outbox(plaza: World) -> None:
+    """Given a target that was evicted and has no readers."""
     insert_rows([(POST, 1, 1, 10), (POST, 7, 1, 20)])
     redis.execute("HSET", keys().outbox, 7, "1:20:0:cabc", 8, "1:30:0:cabc")
     redis.execute("ZADD", keys().outboxes, 10, keys().member)
@@ -194,8 +194,8 @@ def test_a_cold_target_with_an_outbox_is_loaded_by_the_sweeper(plaza: World) -> 
     assert (outbox(), recent(), total(), due()) == ({}, [1, 7, 8], 3, None)
 
 
-def test_a_target_that_misses_a_commit_is_loaded_again_by_the_sweeper(plaza: World) -> None:
-    """The consumer of commit 2 died; that of commit 3 told Redis; nothing else happens."""
+def test_the_sweeper_hydrates_a_target_with_a_gap(plaza: World) -> None:
+    """Given a killed consumer of commit 2, an applied commit 3 and no further commits."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
     apply(3, 3, [(3, 30, True)])
@@ -205,17 +205,32 @@ def test_a_target_that_misses_a_commit_is_loaded_again_by_the_sweeper(plaza: Wor
     assert (recent(), total(), meta()["db_version"], due()) == ([1, 2, 3], 3, 3, None)
 
 
-def test_what_the_queue_refused_is_sent_from_mysql_by_the_sweeper(plaza: World) -> None:
+def test_the_sweeper_hydrates_a_target_that_had_a_gap_before_a_failover(plaza: World) -> None:
+    """Given a replica with buffered commits of another run, an empty outbox and no readers."""
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
+    put(total=1, n=1, newest=[(1, 10)])
+    apply(3, 3, [(3, 30, True)])
+    redis.execute("HSET", keys().meta, "run_id", "before the failover")
+    plaza.let_sweeps_be_due()
+    assert sweep.sweep_outbox(grace_us=0) == 0
+    assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 3, 3)
+    assert (redis.execute("EXISTS", keys().ahead), redis.execute("PTTL", keys().meta) > 0) == (0, 1)
+    plaza.let_sweeps_be_due()
+    sweep.sweep_outbox(grace_us=0)
+    assert due() is None
+
+
+def test_the_sweeper_sends_spilled_events(plaza: World) -> None:
     plaza.add(POST)
     plaza.queues.away = True
     assert react.react(LIKE, POST, 7, True).exact
     redis.execute("FLUSHALL")  # the copy in Redis is lost
     with pytest.raises(QueueDown):
         sweep.sweep_outbox(grace_us=0)
-    assert spilled() == 1
+    assert count_spilled() == 1
     plaza.queues.away = False
     assert sweep.sweep_outbox(grace_us=0) == 1
-    assert spilled() == 0
+    assert count_spilled() == 0
     plaza.queues.drain()
     assert {actor: on for actor, (on, _) in rows().items()} == {7: True}
 
@@ -224,7 +239,7 @@ def send_events(messages: Sequence[Outgoing]) -> int:
     return sqs.send_all(queues.REACTIONS.name, messages)
 
 
-def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
+def test_a_paused_sweep_sends_spilled_messages_only(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put()
@@ -233,17 +248,19 @@ def test_while_the_queue_is_behind_spilled_messages_are_sent_and_nothing_else(
     spill.spill(queues.REACTIONS.name, "{}")
     monkeypatch.setattr(sqs, "measure", lambda queue: Depth(10_001, 0, 0))
     assert sweep.sweep_outbox(grace_us=0) == 1
-    assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
+    assert (count_spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
-def test_spilled_messages_are_sent_although_redis_is_away(plaza: World, redis_away: Away) -> None:
+def test_spilled_messages_are_sent_while_redis_is_unavailable(
+    plaza: World, redis_away: Away
+) -> None:
     spill.spill(queues.REACTIONS.name, "{}")
     with redis_away(), pytest.raises(RedisDown):
         sweep.sweep_outbox(grace_us=0)
-    assert (spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
+    assert (count_spilled(), plaza.queues.take(queues.REACTIONS)) == (0, ["{}"])
 
 
-def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
+def test_several_batches_of_spilled_messages_are_sent_in_order(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spill, "_BATCH", 3)
@@ -252,21 +269,21 @@ def test_more_than_a_batch_of_spilled_messages_is_sent_in_order(
     spill.spill(queues.FOLLOWS.name, "of another queue")
     assert spill.send_spilled(queues.REACTIONS.name, send_events) == 8
     assert plaza.queues.take(queues.REACTIONS) == [str(n) for n in range(8)]
-    assert spilled() == 1
+    assert count_spilled() == 1
     assert spill.send_spilled(queues.REACTIONS.name, send_events) == 0
 
 
-def test_spilled_messages_that_the_queue_took_in_part_are_all_sent_again(
+def test_a_partly_accepted_batch_of_spilled_messages_is_kept(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(3):
         spill.spill(queues.REACTIONS.name, str(n))
     monkeypatch.setattr(sqs, "send_all", lambda queue, bodies: len(bodies) - 1)
     assert spill.send_spilled(queues.REACTIONS.name, send_events) == 0
-    assert spilled() == 3
+    assert count_spilled() == 3
 
 
-def test_without_mysql_the_sweeper_sends_what_is_in_redis(
+def test_the_sweeper_sends_outbox_entries_while_mysql_is_unavailable(
     plaza: World, mysql_away: Away, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put()
@@ -277,8 +294,8 @@ def test_without_mysql_the_sweeper_sends_what_is_in_redis(
     assert "spill_resend_postponed" in capsys.readouterr().out
 
 
-def test_a_sweep_ends_although_targets_stay_dirty(plaza: World) -> None:
-    """Each is due again only after a while, so one run does not go round and round."""
+def test_a_sweep_ends_although_outboxes_keep_their_entries(plaza: World) -> None:
+    """A swept target is not due again within the run."""
     for n in range(1, 251):
         put(target=Target("post", n))
         gate(7, target=Target("post", n))
@@ -287,7 +304,9 @@ def test_a_sweep_ends_although_targets_stay_dirty(plaza: World) -> None:
     assert len(plaza.queues.take("reactions")) == 250
 
 
-def test_a_run_sends_a_bounded_number(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_sends_a_limited_number_of_events(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sweep, "MAX_EVENTS", 100)
     for n in range(1, 251):
         put(target=Target("post", n))
@@ -296,7 +315,7 @@ def test_a_run_sends_a_bounded_number(plaza: World, monkeypatch: pytest.MonkeyPa
     assert 100 <= sweep.sweep_outbox(grace_us=0) < 250
 
 
-def test_the_sweeper_holds_back_while_the_queue_is_behind(
+def test_the_sweeper_pauses_while_the_queue_has_a_backlog(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put()
@@ -309,7 +328,7 @@ def test_the_sweeper_holds_back_while_the_queue_is_behind(
     assert sweep.sweep_outbox(grace_us=0) == 1
 
 
-def test_the_sweeper_says_how_old_the_outbox_is(
+def test_the_sweeper_records_the_age_of_the_oldest_entry(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     put()
@@ -322,7 +341,7 @@ def test_the_sweeper_says_how_old_the_outbox_is(
     assert line["outbox_age_s"] == pytest.approx(600, abs=30)
 
 
-def test_the_sweeper_fails_loudly_while_the_queue_is_away(plaza: World) -> None:
+def test_the_sweeper_raises_queue_down_while_the_queue_is_unavailable(plaza: World) -> None:
     plaza.queues.away = True
     with pytest.raises(QueueDown):
         sweep.sweep_outbox()

@@ -1,4 +1,4 @@
-"""tombstone.lua: a deleted target refuses, and what was accepted before is saved all the same."""
+"""tombstone.lua: a deleted target refuses reactions; those accepted before are saved."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def delete(target: Target = POST) -> None:
     react.tombstone([target])
 
 
-def test_every_kind_of_a_deleted_target_refuses_and_no_other_target_does(plaza: World) -> None:
+def test_a_tombstone_is_of_all_kinds_of_one_target(plaza: World) -> None:
     put()
     put(kind=COLLECT)
     put(target=Target("post", 12))
@@ -42,7 +42,7 @@ def test_every_kind_of_a_deleted_target_refuses_and_no_other_target_does(plaza: 
     assert gate(7, target=Target("user", POST.id), kind=FOLLOW).code == "CHANGED"
 
 
-def test_a_tombstone_of_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza: World) -> None:
+def test_a_tombstone_of_a_cold_target_sets_its_marker_only(plaza: World) -> None:
     react.tombstone([POST, Target("comment", 5)])
     assert {key.partition("}:")[2] for key in find_keys("*")} == {
         "post:11:existence",
@@ -51,7 +51,7 @@ def test_a_tombstone_of_what_is_not_in_redis_leaves_nothing_but_its_marker(plaza
     react.tombstone([])
 
 
-def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
+def test_reactions_accepted_before_a_deletion_are_counted(plaza: World) -> None:
     plaza.add(POST, author_id=99)
     react.react(LIKE, POST, 7, True)
     react.react(LIKE, POST, 8, True)
@@ -67,19 +67,19 @@ def test_what_was_accepted_before_is_saved_and_counted(plaza: World) -> None:
     assert (counter(), received(), total()) == (2, 2, 2)
 
 
-def test_a_deleted_target_stays_deleted_when_its_consumer_loads_it_again(plaza: World) -> None:
+def test_a_deleted_target_stays_deleted_after_a_hydration(plaza: World) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
     delete()
     redis_hydration.evict_all([(LIKE, POST, None)])
     plaza.queues.drain()
-    assert (outbox(), total(), meta()["deleted"]) == ({}, 1, 1), "loaded for the sake of its outbox"
+    assert (outbox(), total(), meta()["deleted"]) == ({}, 1, 1), "hydrated because of its outbox"
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
     assert queries.read_counts([(LIKE, POST)], 7)[0] == [(1, True)]
 
 
-def test_a_deleted_target_that_is_not_in_redis_is_not_brought_back(plaza: World) -> None:
+def test_a_deleted_cold_target_is_not_hydrated(plaza: World) -> None:
     plaza.add(POST)
     delete()
     with pytest.raises(TargetDeleted):
@@ -88,7 +88,7 @@ def test_a_deleted_target_that_is_not_in_redis_is_not_brought_back(plaza: World)
     assert meta() == {}
 
 
-def test_a_tombstone_twice_is_the_same_once(plaza: World) -> None:
+def test_a_repeated_tombstone_changes_nothing(plaza: World) -> None:
     put()
     react.tombstone([POST])
     before = meta()

@@ -470,7 +470,7 @@ def test_the_route_gives_posts_whole_with_their_score(plaza: World) -> None:
 )
 def test_what_makes_no_sense_is_bad_input(plaza: World, query: str) -> None:
     reply = ask("GET", f"/posts/ranking?{query}", folder="api/recommendations")
-    assert (reply.status, reply.slug) == (400, "bad-input")
+    assert (reply.status, reply.slug) == (400, "invalid-request")
 
 
 @pytest.mark.parametrize("likes", [-(2**63) + 1, -1, 0, 2**53 + 1, 2**63 - 1])

@@ -825,17 +825,16 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert ask("reconciliation.list_runs", OPS) == (200, {"items": [], "next": None})
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
     status, begun = ask("reconciliation.start_run", OPS)
-    assert (status, begun["ended_at"], begun["differing"]) == (202, None, 0)
+    assert (status, begun["ended_at"], begun["differences"]) == (202, None, 0)
     crowd.queues.drain()
     status, page = ask("reconciliation.list_runs", OPS)
     [found] = page["items"]
-    assert (status, found["id"]) == (200, begun["id"])
-    assert found["reasons"] == {"counter": 1, "total": 1}
-    assert (found["differing"], found["repaired"], found["relations"]) == (2, 2, 18)
+    assert (status, found["id"], found["reasons"]) == (200, begun["id"], {"counter": 1, "total": 1})
+    assert (found["differences"], found["repaired"], found["relations"]) == (2, 2, 18)
     assert found["ended_at"].endswith("Z")
     [first] = [e for e in found["examples"] if e["reason"] == "counter"]
-    assert (first["what"], first["type"], first["id"]) == ("like", "review", "9")
-    assert first["details"] == "counter 7, rows 2"
+    assert (first["metric"], first["type"], first["id"]) == ("like", "review", "9")
+    assert first["detail"] == "counter 7, rows 2"
     assert first["repaired_at"] is not None
 
 

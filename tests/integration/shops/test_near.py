@@ -135,7 +135,7 @@ def test_a_shop_without_a_place_is_near_nobody(types: World) -> None:
 )
 def test_what_is_nowhere_is_refused(types: World, query: str, field: str) -> None:
     refused = ask("GET", f"/shops?{query}")
-    assert (refused.status, refused.slug) == (400, "bad-input")
+    assert (refused.status, refused.slug) == (400, "invalid-request")
     assert refused.body["detail"].startswith(field), refused.body
 
 
@@ -159,7 +159,7 @@ def test_a_cursor_is_refused_for_another_query(types: World) -> None:
         f"{NEAR}&radius=4000&type={SPA}",
     ):
         refused = ask("GET", f"{other}&cursor={cursor}")
-        assert (refused.status, refused.slug) == (400, "bad-input"), other
+        assert (refused.status, refused.slug) == (400, "invalid-request"), other
 
 
 def test_a_cursor_whose_parts_were_changed_is_refused(types: World) -> None:
@@ -169,7 +169,7 @@ def test_a_cursor_whose_parts_were_changed_is_refused(types: World) -> None:
     for place in range(3):
         forged = [part + 1 if i == place else part for i, part in enumerate(parts)]
         refused = ask("GET", f"{NEAR}&cursor={pack_cursor(*forged)}")
-        assert (refused.status, refused.slug) == (400, "bad-input"), forged
+        assert (refused.status, refused.slug) == (400, "invalid-request"), forged
 
 
 def test_the_edges_of_the_map_are_places(types: World) -> None:

@@ -149,7 +149,7 @@ def test_what_makes_no_sense_is_refused(types: World, said: dict[str, object], f
     insert([(5, FOOD, None, None)])
     for method, path in (("POST", "/shops"), ("PUT", "/shops/5")):
         refused = write(method, path, NOODLES | said)
-        assert (refused.status, refused.slug) == (400, "bad-input")
+        assert (refused.status, refused.slug) == (400, "invalid-request")
         assert refused.body["detail"].startswith(field), refused.body
     assert mysql.fetch_all("SELECT id, version FROM shop") == [(5, 1)]
 
@@ -162,7 +162,7 @@ def test_a_whole_number_may_have_a_point(types: World) -> None:
 
 def test_numbers_that_json_does_not_know_are_refused(types: World) -> None:
     refused = write("POST", "/shops", '{"name": "x", "place": {"x": NaN, "y": Infinity}}')
-    assert (refused.status, refused.slug) == (400, "bad-input")
+    assert (refused.status, refused.slug) == (400, "invalid-request")
 
 
 # ---------------------------------------------------------------- writes and the cache

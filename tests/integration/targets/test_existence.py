@@ -1,4 +1,4 @@
-"""Whether a target is there is checked, also when Redis holds a total of it."""
+"""The existence of a target is checked, also when Redis has a total of the target."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from tests.support.plaza import World
 from tests.support.stores import POST, add_users, counter, marker_key
 
 
-def test_what_was_counted_is_not_thereby_there(plaza: World) -> None:
-    nowhere = Target("post", 404)
-    queries.read_counts([(LIKE, nowhere)], 7)
+def test_a_target_with_a_loaded_total_may_not_exist(plaza: World) -> None:
+    missing = Target("post", 404)
+    queries.read_counts([(LIKE, missing)], 7)
     with pytest.raises(TargetMissing):
-        react.react(LIKE, nowhere, 7, True)
+        react.react(LIKE, missing, 7, True)
     plaza.queues.drain()
-    assert counter(nowhere) is None
+    assert counter(missing) is None
 
 
-def test_what_was_deleted_and_then_counted_is_gone_still(plaza: World) -> None:
+def test_a_deleted_target_with_a_loaded_total_stays_deleted(plaza: World) -> None:
     plaza.add(POST)
     mysql.write("UPDATE content SET deleted_at = NOW(6)")
     queries.read_counts([(LIKE, POST)], 7)
@@ -32,17 +32,17 @@ def test_what_was_deleted_and_then_counted_is_gone_still(plaza: World) -> None:
         react.react(LIKE, POST, 7, True)
 
 
-def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
-    nobody = Target("user", 404)
+def test_a_user_exists_after_the_sign_up(plaza: World) -> None:
+    new_user = Target("user", 404)
     with pytest.raises(TargetMissing):
-        react.react(FOLLOW, nobody, 7, True)
+        react.react(FOLLOW, new_user, 7, True)
     add_users(404)
-    markers.mark_created(*nobody)
-    assert react.react(FOLLOW, nobody, 7, True).changed
-    assert lookup.find_live([nobody, Target("user", 405), POST]) == {nobody}
+    markers.mark_created(*new_user)
+    assert react.react(FOLLOW, new_user, 7, True).changed
+    assert lookup.find_live([new_user, Target("user", 405), POST]) == {new_user}
 
 
-# ---------------------------------------------------------------- who looked, and who knew better
+# ---------------------------------------------------------------- read-ups during a write
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_a_user_is_there_once_they_signed_up(plaza: World) -> None:
         (Existence.LIVE, Existence.DELETED),
         (Existence.MISSING, Existence.DELETED),
     ],
-    ids=lambda there: there.value,
+    ids=lambda existence: existence.value,
 )
-def test_who_looked_before_a_write_does_not_mark_over_it(
+def test_a_look_up_before_a_write_does_not_replace_its_marker(
     plaza: World, monkeypatch: pytest.MonkeyPatch, before: Existence, after: Existence
 ) -> None:
-    """Between the look and its marker it was made, or deleted, and marked as such."""
+    """Given a target that is created or deleted, and marked, between a read-up and its marker."""
     if before is Existence.LIVE:
         plaza.add(POST)
-    look = mysql_store.read_existence
+    read = mysql_store.read_existence
 
     def slow(target_type: str, target_id: int) -> Existence:
-        found = look(target_type, target_id)
+        found = read(target_type, target_id)
         assert found is before
         plaza.add(POST)
         markers.mark_created(*POST)
@@ -78,7 +78,7 @@ def test_who_looked_before_a_write_does_not_mark_over_it(
     assert lookup.find(*POST) is after
 
 
-def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> None:
+def test_a_marker_of_an_existing_target_lives_for_an_hour(plaza: World) -> None:
     plaza.add(POST)
     lookup.find_in_mysql(*POST)
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
@@ -87,16 +87,16 @@ def test_a_marker_lives_as_long_as_what_it_says_is_good_for(plaza: World) -> Non
     assert 30 < redis.execute("TTL", marker_key()) <= 3600
 
 
-def test_ids_that_were_made_up_are_looked_up_once_in_half_a_minute(plaza: World) -> None:
+def test_missing_ids_are_looked_up_once_in_half_a_minute(plaza: World) -> None:
     plaza.add(POST)
-    made_up = [Target("post", 1_000 + n) for n in range(50)]
+    missing = [Target("post", 1_000 + n) for n in range(50)]
     with counting_work() as work:
         for _ in range(10):
-            assert lookup.find_live([POST, *made_up]) == {POST}
+            assert lookup.find_live([POST, *missing]) == {POST}
     assert work.statements == 1
 
 
-def test_what_was_made_or_deleted_since_is_found_as_it_is(plaza: World) -> None:
+def test_a_look_up_finds_a_later_creation_and_deletion(plaza: World) -> None:
     assert lookup.find_all([POST]) == {POST: Existence.MISSING}
     plaza.add(POST)
     markers.mark_created(*POST)
@@ -106,7 +106,7 @@ def test_what_was_made_or_deleted_since_is_found_as_it_is(plaza: World) -> None:
     assert lookup.find_all([POST]) == {POST: Existence.DELETED}
 
 
-def test_what_another_process_deleted_is_remembered_as_live_for_a_second_at_most(
+def test_a_target_deleted_by_another_process_is_cached_as_live_for_one_second(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = [0.0]

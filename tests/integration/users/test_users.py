@@ -1,4 +1,4 @@
-"""Who people are: cards and profiles, read in two round trips, changed by their owner alone."""
+"""Cards and profiles of users on real servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PICTURE = "https://pics.example/ada.png"
 
 @pytest.fixture
 def people(plaza: World) -> World:
-    """Ada, whom two follow, and who has done things; and me."""
+    """Add Ada, who has two followers and totals, and users 7 and 9."""
     mysql.write(
         "INSERT INTO user (id, nickname, avatar) VALUES"
         " (7, 'me', NULL), (8, 'Ada', 'https://pics.example/old.png'), (9, 'Bo', NULL)"
@@ -48,7 +48,7 @@ def people(plaza: World) -> World:
     return plaza
 
 
-def shown(user_id: int = ADA) -> tuple[str, str | None]:
+def read_card(user_id: int = ADA) -> tuple[str, str | None]:
     card = cards.read_cards([user_id])[user_id]
     return card.nickname, card.avatar
 
@@ -62,7 +62,7 @@ def in_mysql(user_id: int = ADA) -> tuple[Any, ...]:
 # ---------------------------------------------------------------- profiles
 
 
-def test_a_profile_shows_who_somebody_is_and_what_they_came_to(people: World) -> None:
+def test_a_profile_has_the_card_and_the_totals(people: World) -> None:
     for _ in ("from MySQL", "from Redis"):
         assert ask("users.get_user", "api/users") == (
             200,
@@ -81,36 +81,36 @@ def test_a_profile_shows_who_somebody_is_and_what_they_came_to(people: World) ->
         )
 
 
-def test_without_a_session_and_of_oneself_there_is_no_mine(people: World) -> None:
+def test_mine_is_null_without_a_session_and_in_ones_own_profile(people: World) -> None:
     status, profile = ask("users.get_user_without_session", "api/users")
     assert (status, profile["nickname"], profile["mine"]) == (200, "Ada", None)
     status, profile = ask("users.get_me", "api/users")
     assert (status, profile["id"], profile["nickname"], profile["mine"]) == (200, "7", "me", None)
 
 
-def test_me_is_no_id_and_needs_a_session(people: World) -> None:
-    asked = event("users.get_me")
-    asked["requestContext"]["authorizer"]["lambda"] = {}
-    assert handler("api/users")(asked, None)["statusCode"] == 401
+def test_users_me_needs_a_session(people: World) -> None:
+    request = event("users.get_me")
+    request["requestContext"]["authorizer"]["lambda"] = {}
+    assert handler("api/users")(request, None)["statusCode"] == 401
 
 
-def test_followers_are_what_the_gate_counts_at_this_moment(people: World) -> None:
+def test_followers_are_the_current_count_of_the_gate(people: World) -> None:
     profiles.read_profile(ADA, ME)
     react.react(FOLLOW, ADAS, ME, False)
     profile = profiles.read_profile(ADA, ME)
     assert (profile.followers, profile.following) == (1, False)
 
 
-def test_a_warm_profile_is_two_round_trips_and_nothing_of_mysql(people: World) -> None:
+def test_a_hydrated_profile_costs_two_round_trips_and_no_statement(people: World) -> None:
     profiles.read_profile(ADA, ME)
-    clear_caches()  # in another process too
+    clear_caches()  # as in another process
     before = statements()
     with count_round_trips() as counter:
         profiles.read_profile(ADA, ME)
     assert (counter.sent, statements() - before) == (2, 1)
 
 
-def test_there_is_no_profile_of_nobody_and_mysql_is_asked_once(people: World) -> None:
+def test_a_missing_user_is_read_from_mysql_once(people: World) -> None:
     for _ in range(2):
         with pytest.raises(TargetMissing):
             profiles.read_profile(NOBODY, ME)
@@ -118,10 +118,12 @@ def test_there_is_no_profile_of_nobody_and_mysql_is_asked_once(people: World) ->
     with pytest.raises(TargetMissing):
         profiles.read_profile(NOBODY, ME)
     assert statements() - before == 1
-    assert not redis.execute("EXISTS", keys(Target("user", NOBODY), FOLLOW).meta), "never hot"
+    assert not redis.execute("EXISTS", keys(Target("user", NOBODY), FOLLOW).meta), (
+        "its totals are not hydrated"
+    )
 
 
-def test_while_redis_is_away_mysql_says_it_and_the_answer_says_so(
+def test_while_redis_is_down_profiles_come_from_mysql_and_are_not_exact(
     people: World, redis_away: Away
 ) -> None:
     with redis_away():
@@ -132,7 +134,7 @@ def test_while_redis_is_away_mysql_says_it_and_the_answer_says_so(
             profiles.read_profile(NOBODY, None)
 
 
-def test_what_mysql_is_asked_in_place_of_redis_is_rationed(
+def test_reads_of_mysql_in_place_of_redis_take_from_the_fallback_budget(
     people: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(0.001, 1))
@@ -141,10 +143,12 @@ def test_what_mysql_is_asked_in_place_of_redis_is_rationed(
         before = statements()
         with pytest.raises(RedisDown):
             profiles.read_profile(ADA, ME)
-        assert statements() - before == 1, "refused before MySQL was asked anything"
+        assert statements() - before == 1, "refused before any statement"
 
 
-def test_while_mysql_is_away_a_warm_profile_is_shown(people: World, mysql_away: Away) -> None:
+def test_while_mysql_is_down_a_hydrated_profile_is_readable(
+    people: World, mysql_away: Away
+) -> None:
     profiles.read_profile(ADA, ME)
     with mysql_away():
         assert profiles.read_profile(ADA, ME).card.nickname == "Ada"
@@ -153,7 +157,7 @@ def test_while_mysql_is_away_a_warm_profile_is_shown(people: World, mysql_away: 
 # ---------------------------------------------------------------- cards
 
 
-def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
+def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
     people: World,
 ) -> None:
     cards.read_cards([ME])
@@ -174,51 +178,51 @@ def test_many_cards_are_one_round_trip_and_only_the_missing_are_asked_of_mysql(
     assert counter.sent == 0
 
 
-def test_cards_come_from_mysql_while_redis_is_away(people: World, redis_away: Away) -> None:
+def test_cards_come_from_mysql_while_redis_is_down(people: World, redis_away: Away) -> None:
     with redis_away():
-        assert shown() == ("Ada", "https://pics.example/old.png")
+        assert read_card() == ("Ada", "https://pics.example/old.png")
 
 
 @pytest.mark.parametrize("nickname", ["王小明", "O'Neil; DROP", '"q"', "🦊\u200d🔥", "a\\b"])
-def test_a_name_of_any_characters_comes_back_as_it_went(people: World, nickname: str) -> None:
+def test_a_nickname_of_any_characters_survives_storage(people: World, nickname: str) -> None:
     profiles.change_profile(ADA, {"nickname": nickname})
-    assert shown()[0] == nickname
+    assert read_card()[0] == nickname
     redis.execute("FLUSHALL")
-    assert [shown()[0] for _ in range(2)] == [nickname, nickname]
+    assert [read_card()[0] for _ in range(2)] == [nickname, nickname]
 
 
 # ---------------------------------------------------------------- changing
 
 
-def test_a_profile_is_changed_and_everybody_sees_it(people: World) -> None:
+def test_a_changed_profile_is_stored_and_projected(people: World) -> None:
     cards.read_cards([ME])
     status, profile = ask("users.change_me", "api/users")
     assert (status, profile["nickname"], profile["avatar"]) == (200, "Ada", PICTURE)
     assert (profile["id"], profile["following"], profile["mine"]) == ("7", 1, None)
-    assert shown(ME) == ("Ada", PICTURE)
+    assert read_card(ME) == ("Ada", PICTURE)
     assert in_mysql(ME) == ("Ada", PICTURE, "user", 2)
     assert [json.loads(m) for m in people.queues.messages[REFRESHES]] == [{"type": "user", "id": 7}]
 
 
-def change(**said: Any) -> tuple[int, dict[str, Any]]:
+def change(**body: Any) -> tuple[int, dict[str, Any]]:
     """PATCH /users/me by user 8."""
-    asked = event("users.change_me")
-    asked["requestContext"]["authorizer"]["lambda"]["user_id"] = str(ADA)
-    answer = handler("api/users")(asked | {"body": json.dumps(said)}, None)
-    return answer["statusCode"], json.loads(answer["body"])
+    request = event("users.change_me")
+    request["requestContext"]["authorizer"]["lambda"]["user_id"] = str(ADA)
+    response = handler("api/users")(request | {"body": json.dumps(body)}, None)
+    return response["statusCode"], json.loads(response["body"])
 
 
-def test_what_is_not_said_stays_and_null_takes_the_picture_away(people: World) -> None:
+def test_fields_that_are_not_sent_stay_and_null_removes_the_avatar(people: World) -> None:
     assert change(nickname="  Ada Lovelace ")[0] == 200
     assert in_mysql()[:2] == ("Ada Lovelace", "https://pics.example/old.png")
     assert change(avatar=None)[1]["avatar"] is None
     assert in_mysql()[:2] == ("Ada Lovelace", None)
     assert change(avatar=PICTURE, nickname="x" * 40)[0] == 200
-    assert shown() == ("x" * 40, PICTURE)
+    assert read_card() == ("x" * 40, PICTURE)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "body",
     [
         {},
         {"role": "admin"},
@@ -228,55 +232,55 @@ def test_what_is_not_said_stays_and_null_takes_the_picture_away(people: World) -
     ],
     ids=ascii,
 )
-def test_what_is_no_change_of_ones_profile_is_refused_and_changes_nothing(
-    people: World, said: dict[str, Any]
+def test_an_invalid_change_is_rejected_and_changes_nothing(
+    people: World, body: dict[str, Any]
 ) -> None:
-    status, problem = change(**said)
-    assert (status, problem["type"].rpartition("/")[2]) == (400, "bad-input")
+    status, problem = change(**body)
+    assert (status, problem["type"].rpartition("/")[2]) == (400, "invalid-request")
     assert in_mysql() == ("Ada", "https://pics.example/old.png", "user", 1)
 
 
-def test_nobody_becomes_an_admin_by_asking(people: World) -> None:
+def test_a_role_in_a_profile_change_is_rejected(people: World) -> None:
     status, problem = ask("users.promote_me", "api/users")
     assert status == 400
     assert [error["field"] for error in problem["errors"]] == ["body.role"]
     assert in_mysql(ME)[2] == "user"
 
 
-def test_who_is_not_there_any_more_can_not_change(people: World) -> None:
+def test_changing_a_deleted_user_is_404(people: World) -> None:
     mysql.write("DELETE FROM user WHERE id = 8")
     assert change(nickname="Ghost")[0] == 404
 
 
-def test_a_change_that_redis_did_not_hear_of_is_made_good_by_its_announcement(
+def test_the_announcement_projects_a_change_that_redis_missed(
     people: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As if the process had died after the commit."""
+    """Given a change whose projection failed after the commit."""
     cards.read_cards([ADA])
 
-    def die(*_: object, **__: object) -> None:
-        raise RedisDown("now")
+    def fail(*_: object, **__: object) -> None:
+        raise RedisDown("down, simulated by a test")
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_store, "store_cards", die)
+        patch.setattr(redis_store, "store_cards", fail)
         assert profiles.change_profile(ADA, {"nickname": "Countess"}).card.nickname == "Countess"
-    assert shown()[0] == "Ada", "Redis did not hear of it"
+    assert read_card()[0] == "Ada", "Redis has the old card"
     people.queues.drain()
-    assert shown()[0] == "Countess"
+    assert read_card()[0] == "Countess"
 
 
 def test_a_change_needs_no_queue_and_no_redis(people: World, redis_away: Away) -> None:
     people.queues.away = True
     assert profiles.change_profile(ADA, {"nickname": "A"}).card.nickname == "A"
-    assert shown()[0] == "A"
+    assert read_card()[0] == "A"
     with redis_away():
         profile = profiles.change_profile(ADA, {"nickname": "B"})
         assert (profile.card.nickname, profile.exact) == ("B", False)
-    assert shown()[0] == "B"
+    assert read_card()[0] == "B"
 
 
 @pytest.mark.parametrize("warm", [True, False], ids=["in Redis", "not in Redis"])
-def test_a_reader_who_read_before_a_change_does_not_bring_the_old_name_back(
+def test_a_card_read_before_a_change_does_not_overwrite_the_new_card(
     people: World, warm: bool
 ) -> None:
     if warm:
@@ -284,10 +288,10 @@ def test_a_reader_who_read_before_a_change_does_not_bring_the_old_name_back(
     read = mysql_users.read_cards([ADA])
     profiles.change_profile(ADA, {"nickname": "new"})
     redis_store.store_cards(read, create=True)
-    assert shown()[0] == "new"
+    assert read_card()[0] == "new"
 
 
-def test_of_two_changes_the_later_stays_whichever_redis_hears_of_last(people: World) -> None:
+def test_the_later_of_two_changes_stays_in_redis_in_any_order(people: World) -> None:
     cards.read_cards([ADA])
     first = mysql.run_in_transaction(
         lambda c: mysql_users.update_columns(c, ADA, {"nickname": "1"})
@@ -299,19 +303,19 @@ def test_of_two_changes_the_later_stays_whichever_redis_hears_of_last(people: Wo
     assert second
     redis_store.store_cards({ADA: second}, create=False)
     redis_store.store_cards({ADA: first}, create=False)
-    assert shown()[0] == "2"
+    assert read_card()[0] == "2"
 
 
-def test_a_change_of_nothing_new_is_a_change_all_the_same(people: World) -> None:
+def test_a_change_to_the_same_values_raises_the_version(people: World) -> None:
     for _ in range(2):
         assert change(nickname="Ada", avatar="https://pics.example/old.png")[0] == 200
     assert in_mysql() == ("Ada", "https://pics.example/old.png", "user", 3)
 
 
-def test_totals_of_a_profile_follow_what_is_saved(people: World) -> None:
+def test_the_totals_of_a_profile_change_when_reactions_are_stored(people: World) -> None:
     assert profiles.read_profile(ME, None).totals.following_total == 1
     react.react(FOLLOW, Target("user", 9), ME, True)
-    assert profiles.read_profile(ME, None).totals.following_total == 1, "on its way"
+    assert profiles.read_profile(ME, None).totals.following_total == 1, "not stored yet"
     people.queues.drain()
     assert profiles.read_profile(ME, None).totals.following_total == 2
     assert counters.read_users([ME])[ME].following_total == 2

@@ -1,4 +1,4 @@
-"""Phone numbers as people write them, and as hostile clients do."""
+"""Phone numbers in their usual and in hostile spellings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plaza.infra.errors import BadInput
 
 
 @pytest.mark.parametrize(
-    ("written", "phone"),
+    ("text", "phone"),
     [
         ("+8613800138000", "+8613800138000"),
         ("+86 138 0013 8000", "+8613800138000"),
@@ -24,12 +24,12 @@ from plaza.infra.errors import BadInput
         ("+33.6.12.34.56.78", "+33612345678"),
     ],
 )
-def test_a_number_has_one_form_however_it_is_written(written: str, phone: str) -> None:
-    assert parse_phone(written) == phone
+def test_every_spelling_of_a_number_has_one_e164_form(text: str, phone: str) -> None:
+    assert parse_phone(text) == phone
 
 
 @pytest.mark.parametrize(
-    "written",
+    "text",
     [
         "",
         "+",
@@ -56,25 +56,25 @@ def test_a_number_has_one_form_however_it_is_written(written: str, phone: str) -
         "+" + "(" * 31,
         "+" + "9" * 100_000,
     ],
-    ids=lambda written: f"{written[:24]!a}",
+    ids=lambda text: f"{text[:24]!a}",
 )
-def test_what_is_no_number_is_refused_by_the_name_of_its_field(written: str) -> None:
+def test_an_invalid_number_is_rejected_and_names_the_field(text: str) -> None:
     with pytest.raises(BadInput) as refused:
-        parse_phone(written)
+        parse_phone(text)
     assert refused.value.field == "phone"
-    assert not re.search("[0-9]{4}", str(refused.value)), "the refusal does not repeat it"
+    assert not re.search("[0-9]{4}", str(refused.value)), "the error does not contain the number"
 
 
-@pytest.mark.parametrize("written", ["+19005550123", "+4909001234567", "+33899701234"])
-def test_a_number_that_earns_its_owner_money_is_refused(written: str) -> None:
-    with pytest.raises(BadInput, match="kind"):
-        parse_phone(written)
+@pytest.mark.parametrize("text", ["+19005550123", "+4909001234567", "+33899701234"])
+def test_a_premium_rate_number_is_rejected(text: str) -> None:
+    with pytest.raises(BadInput, match="of a type"):
+        parse_phone(text)
 
 
 @given(st.text(alphabet="+0123456789 ()-.;ext٣", max_size=40))
-def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
+def test_any_text_is_a_number_or_rejected(text: str) -> None:
     try:
-        phone = parse_phone(written)
+        phone = parse_phone(text)
     except BadInput:
         return
     assert re.fullmatch(r"\+[1-9][0-9]{6,14}", phone)
@@ -95,7 +95,7 @@ def test_whatever_is_written_it_is_a_number_or_refused(written: str) -> None:
         ("+4915123456789", set(), {"mobile"}, False),
     ],
 )
-def test_a_code_goes_only_to_the_countries_and_types_of_the_deployment(
+def test_codes_are_sent_only_to_the_configured_countries_and_types(
     phone: str, countries: set[str], types: set[str], admitted: bool
 ) -> None:
     assert parse_phone(phone) == phone
@@ -105,4 +105,4 @@ def test_a_code_goes_only_to_the_countries_and_types_of_the_deployment(
     with pytest.raises(BadInput) as refused:
         require_destination(phone, countries, types)
     assert refused.value.field == "phone"
-    assert not re.search("[0-9]{4}", str(refused.value)), "the refusal does not repeat it"
+    assert not re.search("[0-9]{4}", str(refused.value)), "the error does not contain the number"

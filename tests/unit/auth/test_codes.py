@@ -1,4 +1,4 @@
-"""Codes, and what stands for phones and networks."""
+"""Codes, challenges, and keyed hashes of phones and networks."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from tests.support.call_log import record_call
 PHONE, OTHER = "+8613800138000", "+8613800138001"
 
 
-def test_codes_are_six_digits_from_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_codes_are_six_uniform_random_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = {make_code() for _ in range(2_000)}
     assert all(re.fullmatch("[0-9]{6}", code) for code in codes)
     assert len(codes) > 1_980
-    assert {code[0] for code in codes} == set("0123456789"), "zeros in front, too"
+    assert {code[0] for code in codes} == set("0123456789"), "leading zeros, too"
     drawn: list[int] = []
-    monkeypatch.setattr("secrets.randbelow", lambda most: record_call(drawn, most, 7))
+    monkeypatch.setattr("secrets.randbelow", lambda limit: record_call(drawn, limit, 7))
     assert (make_code(), drawn) == ("000007", [1_000_000])
 
 
-def test_a_seal_is_the_same_each_time_and_tells_nothing() -> None:
+def test_a_keyed_hash_is_deterministic() -> None:
     hasher = KeyedHasher("secret")
     assert hasher.hash_phone(PHONE) == KeyedHasher("secret").hash_phone(PHONE)
     assert re.fullmatch("[0-9a-f]{64}", hasher.hash_phone(PHONE))
 
 
-def test_a_seal_differs_by_secret_by_phone_by_code_and_by_what_it_seals() -> None:
+def test_keyed_hashes_differ_by_secret_value_and_purpose() -> None:
     hasher = KeyedHasher("secret")
-    seals = {
+    hashes = {
         hasher.hash_phone(PHONE),
         hasher.hash_phone(OTHER),
         KeyedHasher("another").hash_phone(PHONE),
@@ -49,21 +49,21 @@ def test_a_seal_differs_by_secret_by_phone_by_code_and_by_what_it_seals() -> Non
         hasher.hash_code(OTHER, "123456"),
         hasher.hash_code(PHONE, "123457"),
     }
-    assert len(seals) == 9
+    assert len(hashes) == 9
 
 
-def test_challenges_are_long_and_never_the_same() -> None:
+def test_challenges_are_long_and_unique() -> None:
     challenges = {make_challenge() for _ in range(100)}
     assert len(challenges) == 100
     assert all(re.fullmatch(CHALLENGE_PATTERN, challenge) for challenge in challenges)
     assert len({hash_challenge(challenge) for challenge in challenges}) == 100
 
 
-def test_a_hidden_phone_is_revealed_by_its_challenge_and_the_secret_alone() -> None:
+def test_a_phone_is_decrypted_only_with_its_challenge_and_the_secret() -> None:
     hasher, challenge = KeyedHasher("secret"), make_challenge()
     for phone in (PHONE, "+1234567", "+123456789012345"):
         encrypted = hasher.encrypt_phone(challenge, phone)
-        assert re.fullmatch("[0-9a-f]{64}", encrypted), "as long for every phone"
+        assert re.fullmatch("[0-9a-f]{64}", encrypted), "one length for every phone"
         assert hasher.decrypt_phone(challenge, encrypted) == phone
         for other, key in ((KeyedHasher("another"), challenge), (hasher, make_challenge())):
             with contextlib.suppress(UnicodeDecodeError):
@@ -81,12 +81,10 @@ def test_a_hidden_phone_is_revealed_by_its_challenge_and_the_secret_alone() -> N
         ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
         ("::ffff:203.0.113.7", "203.0.113.7"),
         ("fe80::1%eth0", "fe80::/64"),
-        ("nobody knows", "nobody knows"),
+        ("no address", "no address"),
     ],
 )
-def test_a_network_is_an_address_or_all_that_a_customer_has_of_ipv6(
-    address: str, network: str
-) -> None:
+def test_a_network_is_an_ipv4_address_or_an_ipv6_64_prefix(address: str, network: str) -> None:
     assert network_of(address) == network
 
 
@@ -101,7 +99,5 @@ def test_a_network_is_an_address_or_all_that_a_customer_has_of_ipv6(
         ("no address", "no address"),
     ],
 )
-def test_a_site_is_an_address_or_what_a_provider_gives_to_many_customers(
-    address: str, site: str
-) -> None:
+def test_a_site_is_an_ipv4_address_or_an_ipv6_48_prefix(address: str, site: str) -> None:
     assert site_of(address) == site

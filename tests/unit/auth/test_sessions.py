@@ -1,4 +1,4 @@
-"""What a session is and how its token is read."""
+"""Sessions and their tokens."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def session(expires_at_s: int, ends_at_s: int = 10**10, checked_at_s: int = 0) -
 
 
 @pytest.mark.parametrize(("now_s", "over"), [(999.9, False), (1000, True), (1000.1, True)])
-def test_a_session_is_over_when_its_end_has_come(now_s: float, over: bool) -> None:
+def test_a_session_is_over_at_its_expiry_or_absolute_end(now_s: float, over: bool) -> None:
     assert session(1000).is_over(now_s) is over
     assert session(10**10, ends_at_s=1000).is_over(now_s) is over
 
 
-def test_a_session_is_extended_when_a_hundredth_of_its_life_has_passed() -> None:
+def test_a_session_is_extended_after_a_hundredth_of_its_ttl() -> None:
     opened_s = 10_000
     fresh = session(opened_s + TTL_S)
     assert not fresh.needs_extension(opened_s, TTL_S)
@@ -40,28 +40,28 @@ def test_a_session_is_never_extended_past_its_absolute_end() -> None:
     assert not session(10_050, ends_at_s=10_050).needs_extension(10_049, TTL_S)
 
 
-def test_a_session_is_checked_when_it_was_read_more_than_a_minute_ago() -> None:
+def test_a_session_is_checked_a_minute_after_its_last_read_from_mysql() -> None:
     assert not session(10_000, checked_at_s=5_000).needs_check(5_060)
     assert session(10_000, checked_at_s=5_000).needs_check(5_060.001)
 
 
-def test_tokens_are_long_and_never_the_same() -> None:
+def test_tokens_are_long_and_unique() -> None:
     tokens = {make_token() for _ in range(100)}
     assert len(tokens) == 100
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{43}", token) for token in tokens)
 
 
-def test_what_is_stored_of_a_token_is_its_sha_256() -> None:
+def test_the_hash_of_a_token_is_its_sha_256() -> None:
     assert hash_token(TOKEN) == hashlib.sha256(TOKEN.encode()).digest()
 
 
-def test_a_token_that_we_make_is_read_from_its_header() -> None:
+def test_a_generated_token_is_parsed_from_its_header() -> None:
     token = make_token()
     assert parse_bearer(f"Bearer {token}") == token
 
 
 @pytest.mark.parametrize("header", [f"Bearer {TOKEN}", f"bearer {TOKEN}", f" Bearer   {TOKEN} "])
-def test_the_word_before_a_token_may_be_written_in_these_ways(header: str) -> None:
+def test_the_scheme_of_a_header_may_vary_in_case_and_spaces(header: str) -> None:
     assert parse_bearer(header) == TOKEN
 
 
@@ -93,12 +93,12 @@ def test_the_word_before_a_token_may_be_written_in_these_ways(header: str) -> No
     ],
     ids=lambda header: f"{header[:24]!r}",
 )
-def test_a_header_that_holds_no_token_of_ours_is_none(header: str) -> None:
+def test_a_malformed_header_has_no_token(header: str) -> None:
     assert parse_bearer(header) is None
 
 
 @given(st.text(max_size=80))
-def test_whatever_a_header_holds_it_is_a_token_or_none(text: str) -> None:
+def test_any_header_has_a_token_or_none(text: str) -> None:
     for header in (text, f"Bearer {text}"):
         found = parse_bearer(header)
         assert found is None or re.fullmatch(r"[A-Za-z0-9_-]{43}", found)

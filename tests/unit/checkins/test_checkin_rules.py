@@ -1,4 +1,4 @@
-"""What a check-in may be, and what a streak is."""
+"""The rules of check-ins and streaks."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000
 GOOD = {"user_id": 7, "day": "2026-11-21", "version": NOON_US}
 
 
-def test_a_fact_comes_back_from_the_queue_as_it_went() -> None:
-    fact = CheckInEvent(7, TODAY, NOON_US)
-    assert CheckInEvent.from_json(fact.to_json()) == fact
-    assert json.loads(fact.to_json()) == GOOD
+def test_an_event_survives_serialization() -> None:
+    event = CheckInEvent(7, TODAY, NOON_US)
+    assert CheckInEvent.from_json(event.to_json()) == event
+    assert json.loads(event.to_json()) == GOOD
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_a_fact_comes_back_from_the_queue_as_it_went() -> None:
         {"state": 1},
     ],
 )
-def test_what_is_no_check_in_is_refused(change: dict[str, Any]) -> None:
+def test_an_invalid_field_is_rejected(change: dict[str, Any]) -> None:
     with pytest.raises(InvalidMessage):
         CheckInEvent.from_json(json.dumps(GOOD | change))
 
 
 @pytest.mark.parametrize("body", ["", "[]", "7", "null", "{}", "[" * 100_000])
-def test_what_is_no_fact_at_all_is_refused(body: str) -> None:
+def test_a_body_that_is_no_event_is_rejected(body: str) -> None:
     with pytest.raises(InvalidMessage):
         CheckInEvent.from_json(body)
 
@@ -61,7 +61,7 @@ def test_what_is_no_fact_at_all_is_refused(body: str) -> None:
         ("2026-11-21T23:59", ["21", "22"]),
     ],
 )
-def test_only_a_day_that_it_is_somewhere_counts(at: str, days: list[str]) -> None:
+def test_only_a_day_that_is_the_date_somewhere_is_possible(at: str, days: list[str]) -> None:
     at_us = int(datetime.fromisoformat(f"{at}+00:00").timestamp()) * 1_000_000
     found = [f"{d}" for d in range(18, 26) if is_possible_day(date(2026, 11, d), at_us)]
     assert found == days
@@ -70,7 +70,7 @@ def test_only_a_day_that_it_is_somewhere_counts(at: str, days: list[str]) -> Non
             CheckInEvent.from_json(json.dumps(GOOD | {"day": day, "version": at_us}))
 
 
-def test_a_streak_lives_through_today_and_ends_with_it() -> None:
+def test_a_streak_without_today_ends_after_today() -> None:
     assert current_streak(TODAY, TODAY, 3) == 3
     assert current_streak(TODAY, TODAY - timedelta(days=1), 3) == 3
     assert current_streak(TODAY, TODAY - timedelta(days=2), 3) == 0
@@ -86,6 +86,6 @@ def test_a_streak_lives_through_today_and_ends_with_it() -> None:
         ("2028-02-29", "2028-02-01", "2028-03-01"),
     ],
 )
-def test_months_begin_and_end(day: str, first: str, after: str) -> None:
+def test_months_have_a_first_day_and_a_next_month(day: str, first: str, after: str) -> None:
     assert month_of(date.fromisoformat(day)) == date.fromisoformat(first)
     assert next_month(date.fromisoformat(first)) == date.fromisoformat(after)

@@ -1,4 +1,4 @@
-"""How far the queue of orders is behind, and who is not asked."""
+"""The cached backlog of orders while SQS is down."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from plaza.infra.queues import QueueDown
 
 
 @pytest.fixture(autouse=True)
-def forgetful() -> Iterator[None]:
+def empty_caches() -> Iterator[None]:
     clear_caches()
     yield
     clear_caches()
 
 
-def test_a_buyer_whose_order_sqs_did_not_take_does_not_wait_for_it_twice(
+def test_the_backlog_is_not_read_right_after_sqs_refused_an_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def away(queue: str, body: str, delay_s: int) -> NoReturn:
-        raise QueueDown("SQS is away (a test says so)")
+    def refuse(queue: str, body: str, delay_s: int) -> NoReturn:
+        raise QueueDown("SQS is down, simulated by a test")
 
-    def asked(queue: str) -> NoReturn:
-        raise AssertionError("SQS was just silent")
+    def fail(queue: str) -> NoReturn:
+        raise AssertionError("SQS was polled right after a failure")
 
-    monkeypatch.setattr(sqs, "send", away)
-    monkeypatch.setattr(sqs, "measure", asked)
+    monkeypatch.setattr(sqs, "send", refuse)
+    monkeypatch.setattr(sqs, "measure", fail)
     stored: list[OrderEvent] = []
     monkeypatch.setattr(mysql_orders, "add_to_outbox", stored.append)
     assert not place_order.publish(OrderEvent(1 << 40, 7, 8, 1))

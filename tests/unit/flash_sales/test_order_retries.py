@@ -1,4 +1,4 @@
-"""When an order comes again that could not be saved: soon at first, for its buyer waits."""
+"""The retries of an order that could not be stored: soon at first, as its buyer waits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from plaza.infra.retries import Action, Delivery, RetryDecision, decide
 
 
 def decisions(outage_s: float) -> list[tuple[float, RetryDecision]]:
-    """When an order is tried in an outage that began as it was sent, and what becomes of it."""
+    """Return (time, decision) of each try during an outage that begins when the order is sent."""
     now_s, receives, resent, found = 0.0, 1, False, []
     while now_s < outage_s:
         delivery = Delivery(receives, 0, 0, 0, resent)
-        decision = decide(delivery, Unavailable("away"), ORDERS.retry, int(now_s * 1000))
+        decision = decide(delivery, Unavailable("down"), ORDERS.retry, int(now_s * 1000))
         found.append((now_s, decision))
         if decision.action is Action.DEAD_LETTER:
             break
@@ -32,11 +32,11 @@ def test_an_order_is_tried_within_three_seconds_of_the_end_of_a_short_outage(
     assert at_s + decision.delay_s - outage_s <= 3
 
 
-def test_an_order_waits_for_hours_and_spends_no_attempt() -> None:
+def test_an_outage_of_hours_uses_up_no_attempt() -> None:
     at_s, decision = decisions(10**9)[-1]
     assert (decision.action, decision.attempts) == (Action.DEAD_LETTER, 0)
     assert at_s >= 12 * 3_600
 
 
-def test_an_order_of_a_long_outage_is_not_tried_often() -> None:
+def test_tries_become_rare_during_a_long_outage() -> None:
     assert len(decisions(3_600)) <= 20

@@ -1,4 +1,4 @@
-"""What MySQL decides about orders, and what a fact on the queue may say."""
+"""The decision of orders, and the events on their queue."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from plaza.flash_sales import OrderEvent
 from plaza.flash_sales.model import OrderRow, SaleGeneration, decide, split_mismatched
 from plaza.infra.messages import InvalidMessage
 
-FACT = OrderEvent(101, 5, 7, 1)
-BODY = json.loads(FACT.to_json())
+EVENT = OrderEvent(101, 5, 7, 1)
+BODY = json.loads(EVENT.to_json())
 
-facts = st.lists(
+events = st.lists(
     st.builds(
         OrderEvent,
         order_id=st.integers(1, 12),
@@ -24,11 +24,11 @@ facts = st.lists(
         generation=st.just(1),
     ),
     max_size=20,
-).map(lambda found: list({fact.order_id: fact for fact in found}.values()))
+).map(lambda found: list({event.order_id: event for event in found}.values()))
 
 
-def test_a_fact_is_read_as_it_was_written() -> None:
-    assert OrderEvent.from_json(FACT.to_json()) == FACT
+def test_an_event_survives_serialization() -> None:
+    assert OrderEvent.from_json(EVENT.to_json()) == EVENT
 
 
 @pytest.mark.parametrize(
@@ -50,30 +50,32 @@ def test_a_fact_is_read_as_it_was_written() -> None:
     ],
     ids=lambda body: body[:60],
 )
-def test_what_is_no_fact_is_a_bad_record(body: str) -> None:
+def test_an_invalid_event_is_rejected(body: str) -> None:
     with pytest.raises(InvalidMessage):
         OrderEvent.from_json(body)
 
 
-@given(facts, st.integers(0, 5))
-def test_no_more_than_there_is_is_sold_and_one_to_each(found: list[OrderEvent], stock: int) -> None:
+@given(events, st.integers(0, 5))
+def test_stock_is_never_oversold_and_each_buyer_gets_one(
+    found: list[OrderEvent], stock: int
+) -> None:
     rows = decide(found, {}, [], {1: stock, 2: 1})
-    assert sorted(row.order_id for row in rows) == sorted(fact.order_id for fact in found)
+    assert sorted(row.order_id for row in rows) == sorted(event.order_id for event in found)
     for voucher, left in ((1, stock), (2, 1)):
-        won = [row.buyer_id for row in rows if row.is_success and row.voucher_id == voucher]
-        wanted = {fact.buyer_id for fact in found if fact.voucher_id == voucher}
-        assert len(won) == len(set(won)) == min(left, len(wanted))
+        successes = [row.buyer_id for row in rows if row.is_success and row.voucher_id == voucher]
+        wanted = {event.buyer_id for event in found if event.voucher_id == voucher}
+        assert len(successes) == len(set(successes)) == min(left, len(wanted))
 
 
-@given(facts)
-def test_what_is_decided_is_not_decided_again(found: list[OrderEvent]) -> None:
+@given(events)
+def test_a_decided_order_is_not_decided_again(found: list[OrderEvent]) -> None:
     first = decide(found, {}, [], {1: 2, 2: 2})
-    known = {row.order_id: row for row in first}
-    assert decide(found, known, [], {1: 2, 2: 2}) == []
-    assert split_mismatched(found, known) == (sorted(found, key=lambda f: f.identity), [])
+    existing = {row.order_id: row for row in first}
+    assert decide(found, existing, [], {1: 2, 2: 2}) == []
+    assert split_mismatched(found, existing) == (sorted(found, key=lambda f: f.identity), [])
 
 
-def test_the_order_that_was_made_first_is_decided_first() -> None:
+def test_the_lowest_order_id_is_decided_first() -> None:
     early, late = OrderEvent(1, 5, 7, 1), OrderEvent(2, 5, 8, 1)
     assert decide([late, early], {}, [], {5: 1}) == [
         OrderRow(1, 5, 7, None),
@@ -81,31 +83,30 @@ def test_the_order_that_was_made_first_is_decided_first() -> None:
     ]
 
 
-def test_who_has_one_gets_no_other() -> None:
-    [row] = decide([FACT], {}, [(5, 7)], {5: 10})
+def test_a_buyer_with_a_success_gets_no_second_one() -> None:
+    [row] = decide([EVENT], {}, [(5, 7)], {5: 10})
     assert row.reason == "already-bought"
 
 
-def test_an_order_of_a_shop_that_was_deleted_takes_nothing() -> None:
-    assert decide([FACT], {}, [], {5: None}) == [OrderRow(101, 5, 7, "withdrawn")]
+def test_an_order_of_a_deleted_shop_fails() -> None:
+    assert decide([EVENT], {}, [], {5: None}) == [OrderRow(101, 5, 7, "withdrawn")]
 
 
-def test_an_id_alone_is_no_order() -> None:
-    of_another_buyer, of_another_voucher = (
-        FACT.__class__(101, 5, 8, 1),
-        FACT.__class__(101, 6, 7, 1),
-    )
-    known = {101: OrderRow(101, 5, 7, None)}
-    found = [of_another_voucher, FACT, of_another_buyer, FACT]
+def test_an_event_with_the_id_of_another_order_is_mismatched() -> None:
+    of_another_buyer, of_another_voucher = OrderEvent(101, 5, 8, 1), OrderEvent(101, 6, 7, 1)
+    existing = {101: OrderRow(101, 5, 7, None)}
+    found = [of_another_voucher, EVENT, of_another_buyer, EVENT]
     mismatched = [of_another_buyer, of_another_voucher]
-    assert split_mismatched(found, known) == ([FACT, FACT], mismatched)
-    assert split_mismatched(found, {}) == ([FACT, FACT], mismatched)
+    assert split_mismatched(found, existing) == ([EVENT, EVENT], mismatched)
+    assert split_mismatched(found, {}) == ([EVENT, EVENT], mismatched)
 
 
 @pytest.mark.parametrize(
     ("initial_stock", "buckets"),
     [(1, 1), (64, 1), (65, 2), (500, 8), (1_000_000, 15_625), (10**7, 2**14)],
 )
-def test_buyers_are_spread_over_as_many_keys_as_they_need(initial_stock: int, buckets: int) -> None:
+def test_the_number_of_buckets_grows_with_the_initial_stock(
+    initial_stock: int, buckets: int
+) -> None:
     assert SaleGeneration(1, 1, initial_stock).buckets == buckets
     assert initial_stock / buckets < 1000

@@ -1,4 +1,4 @@
-"""Builds in steps: who begins, how far a step goes, and how it ends."""
+"""Background builds in steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ITEMS = range(1, 11)
 
 
 class Filled:
-    """What was built of ``ITEMS``, by the names of builds."""
+    """Builds of ``ITEMS``: name of a build -> its items."""
 
     def __init__(self, begun: str = BEGUN) -> None:
         self.begun = begun
@@ -44,14 +44,14 @@ def step(filled: Filled, build: str = "", after_id: int = 0, max_pages: int = 10
     return builds.advance(filled.builder, build, after_id, 4, max_pages)
 
 
-def test_a_build_ends_with_a_page_that_is_not_full() -> None:
+def test_a_partial_page_finishes_a_build() -> None:
     filled = Filled()
     done = step(filled)
     assert (done.code, done.after_id, done.added) == (FINISHED, 10, 10)
     assert filled.items == {done.build: [*ITEMS]}
 
 
-def test_a_step_is_bounded_and_the_next_goes_on_with_its_build() -> None:
+def test_the_next_step_continues_a_bounded_build() -> None:
     filled = Filled()
     first = step(filled, max_pages=2)
     assert (first.code, first.after_id, first.added) == (FILLED, 8, 8)
@@ -60,7 +60,7 @@ def test_a_step_is_bounded_and_the_next_goes_on_with_its_build() -> None:
     assert filled.items == {first.build: [*ITEMS]}
 
 
-def test_past_its_deadline_a_step_still_adds_a_page() -> None:
+def test_a_step_past_its_deadline_adds_one_page() -> None:
     done = builds.advance(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
     assert (done.code, done.added) == (FILLED, 4)
 
@@ -70,7 +70,7 @@ def test_a_build_without_items_is_finished() -> None:
     assert (done.code, done.after_id, done.added) == (FINISHED, 10, 0)
 
 
-def test_a_build_that_was_taken_over_goes_no_further() -> None:
+def test_a_replaced_build_does_not_continue() -> None:
     filled = Filled()
     first = step(filled, max_pages=1)
     filled.lost.add(first.build)
@@ -82,7 +82,7 @@ def test_a_refused_build_adds_nothing_and_is_logged(capsys: pytest.CaptureFixtur
     done = step(Filled("BUSY"))
     assert (done.code, done.added) == ("BUSY", 0)
     line = json.loads(capsys.readouterr().out)
-    assert (line["event"], line["what"], line["code"]) == ("build_refused", "ten", "BUSY")
+    assert (line["event"], line["builder"], line["code"]) == ("build_refused", "ten", "BUSY")
 
 
 def test_a_step_logs_how_many_items_it_added(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""The clock: units that agree, and deadlines."""
+"""The clock and deadlines."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def test_the_time_is_the_same_in_all_units(monkeypatch: pytest.MonkeyPatch) -> N
     assert clock.now_s() == pytest.approx(1_700_000_000.123999, abs=1e-6)
 
 
-def test_a_microsecond_survives_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seconds are a float, which holds microseconds until 2255."""
+def test_seconds_keep_microseconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds are a float, which is exact to microseconds until 2255."""
     for now_us in (1_700_000_000_000_001, 1_999_999_999_999_999, 4_102_444_800_000_001):
         monkeypatch.setattr(clock, "now_us", lambda now_us=now_us: now_us)
         assert round(clock.now_s() * 1e6) == now_us
@@ -37,17 +37,17 @@ def test_a_deadline_has_passed_at_its_moment(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("duration_s", [0, -1, -math.inf])
-def test_a_deadline_without_time_has_passed_at_once(duration_s: float) -> None:
+def test_a_deadline_of_no_seconds_has_passed_at_once(duration_s: float) -> None:
     assert Deadline.in_s(duration_s).has_passed
 
 
-def test_a_deadline_may_be_never() -> None:
+def test_an_infinite_deadline_never_passes() -> None:
     deadline = Deadline.in_s(math.inf)
     assert not deadline.has_passed
     assert deadline.left_s == math.inf
 
 
-def test_sleeping_takes_the_time_it_says() -> None:
+def test_sleep_takes_its_duration() -> None:
     began_s = clock.monotonic_s()
     clock.sleep(0.01)
     assert clock.monotonic_s() - began_s >= 0.01

@@ -1,4 +1,4 @@
-"""URLs that name several nodes of a cluster."""
+"""URLs of several nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ from plaza.infra.cluster import spread_url
         ("rediss://u:p%40@a:1,b:2/0", ["rediss://u:p%40@a:1/0", "rediss://u:p%40@b:2/0"]),
     ],
 )
-def test_a_url_of_several_nodes_is_a_url_of_each(url: str, nodes: list[str]) -> None:
+def test_a_url_of_several_nodes_is_split_into_one_per_node(url: str, nodes: list[str]) -> None:
     assert spread_url(url) == nodes

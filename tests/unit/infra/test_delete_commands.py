@@ -1,4 +1,4 @@
-"""As few commands as may be delete many keys."""
+"""The commands that delete many keys."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def deletions(monkeypatch: pytest.MonkeyPatch, cluster: bool) -> Sequence[tuple[
     return redis.delete_commands(iter(KEYS))
 
 
-def test_one_server_takes_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_redis_deletes_all_keys_with_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
     assert deletions(monkeypatch, cluster=False) == [("DEL", *KEYS)]
 
 
-def test_a_cluster_takes_those_of_one_tag_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_deletes_keys_with_one_command_per_tag(monkeypatch: pytest.MonkeyPatch) -> None:
     assert deletions(monkeypatch, cluster=True) == [
         ("DEL", "{1}:a", "{1}:b"),
         ("DEL", "{2}:a"),

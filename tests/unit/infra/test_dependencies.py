@@ -1,4 +1,4 @@
-"""How a dependency is called: what counts as a failure, what is repeated, what a caller gets."""
+"""Calls of a dependency: outages, repeats, errors."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 
 
 class SomeDown(DependencyDown):
-    """What callers get."""
+    """The error of an outage."""
 
 
 class Translated(Exception):
-    """What callers get for a refusal."""
+    """The error of a refusal."""
 
 
 class ClientError(Exception):
-    """What the library raises."""
+    """An error of the client library."""
 
 
 def failing(*errors: Exception) -> Callable[[], int]:
-    """Work that fails by these, one at a time, and then returns how often it was done."""
+    """Return work that raises these errors in turn, and then returns how often it was called."""
     left = list(errors)
     attempts = 0
 
@@ -36,12 +36,12 @@ def failing(*errors: Exception) -> Callable[[], int]:
     return work
 
 
-def says(word: str) -> Callable[[BaseException], bool]:
+def contains(word: str) -> Callable[[BaseException], bool]:
     return lambda error: word in str(error)
 
 
-AWAY, UNSENT, REFUSED, OTHER = (
-    ClientError(word) for word in ("away", "away, unsent", "refused", "other")
+OUTAGE, UNSENT, REFUSED, OTHER = (
+    ClientError(word) for word in ("outage", "outage, unsent", "refused", "other")
 )
 
 
@@ -51,26 +51,26 @@ def some() -> Dependency:
         name="S3",
         down=SomeDown,
         errors=(ClientError,),
-        is_outage=says("away"),
-        is_unsent=says("unsent"),
+        is_outage=contains("outage"),
+        is_unsent=contains("unsent"),
         translate=lambda error: Translated() if "refused" in str(error) else error,
     )
 
 
-def test_a_failure_is_the_error_of_the_dependency(some: Dependency) -> None:
-    with pytest.raises(SomeDown, match=r"^S3 is away: ClientError$") as caught:
-        some.call(failing(AWAY))
+def test_an_outage_raises_the_error_of_the_dependency(some: Dependency) -> None:
+    with pytest.raises(SomeDown, match=r"^S3 is unavailable: ClientError$") as caught:
+        some.call(failing(OUTAGE))
     assert caught.value.may_have_run
-    assert caught.value.__cause__ is AWAY
+    assert caught.value.__cause__ is OUTAGE
 
 
-def test_what_was_not_sent_has_not_run(some: Dependency) -> None:
+def test_an_unsent_call_cannot_have_run(some: Dependency) -> None:
     with pytest.raises(SomeDown) as caught:
         some.call(failing(UNSENT))
     assert not caught.value.may_have_run
 
 
-def test_an_answer_is_translated_or_raised_as_it_is(some: Dependency) -> None:
+def test_an_error_reply_is_translated_or_raised_unchanged(some: Dependency) -> None:
     with pytest.raises(Translated) as caught:
         some.call(failing(REFUSED))
     assert caught.value.__cause__ is REFUSED
@@ -78,45 +78,45 @@ def test_an_answer_is_translated_or_raised_as_it_is(some: Dependency) -> None:
         some.call(failing(OTHER))
     assert raised.value is OTHER
     with pytest.raises(KeyError):
-        some.call(failing(KeyError("mine")))
+        some.call(failing(KeyError("x")))
 
 
-def test_failures_in_a_row_open_the_breaker_and_answers_do_not(some: Dependency) -> None:
-    for error in [AWAY] * 4 + [OTHER] + [AWAY] * 4:
+def test_outages_in_a_row_open_the_breaker_and_error_replies_do_not(some: Dependency) -> None:
+    for error in [OUTAGE] * 4 + [OTHER] + [OUTAGE] * 4:
         with pytest.raises((SomeDown, ClientError)):
             some.call(failing(error))
     assert some.breaker.current_state == "closed"
     with pytest.raises(SomeDown):
-        some.call(failing(AWAY))
+        some.call(failing(OUTAGE))
     assert some.breaker.current_state == "open"
-    with pytest.raises(SomeDown, match="not asked") as caught:
+    with pytest.raises(SomeDown, match="breaker is open") as caught:
         some.call(failing())
     assert not caught.value.may_have_run
 
 
-def test_work_is_repeated_once_for_each_pause_of_its_reason(some: Dependency) -> None:
+def test_work_is_repeated_once_for_each_pause_of_its_rule(some: Dependency) -> None:
     lost, locked = (
-        RetryRule(says("away")),
-        RetryRule(says("refused"), pauses_s=((0, 0), (0, 0.001))),
+        RetryRule(contains("outage")),
+        RetryRule(contains("refused"), pauses_s=((0, 0), (0, 0.001))),
     )
-    assert some.call(failing(REFUSED, AWAY, REFUSED), lost, locked) == 4
-    assert some.breaker.fail_counter == 0, "what passed is no failure"
+    assert some.call(failing(REFUSED, OUTAGE, REFUSED), lost, locked) == 4
+    assert some.breaker.fail_counter == 0, "a call that succeeds at last is no failure"
     with pytest.raises(Translated):
         some.call(failing(REFUSED, REFUSED, REFUSED), lost, locked)
     with pytest.raises(SomeDown):
-        some.call(failing(AWAY, AWAY), lost, locked)
+        some.call(failing(OUTAGE, OUTAGE), lost, locked)
     assert some.breaker.fail_counter == 1, "the attempts of a call are one failure"
 
 
-def test_the_repeats_of_a_dependency_are_for_all_work(some: Dependency) -> None:
-    some.retries = (RetryRule(says("away")),)
-    assert some.call(failing(AWAY)) == 2
-    assert some.call(failing(AWAY, REFUSED), RetryRule(says("refused"))) == 3
+def test_the_retry_rules_of_a_dependency_apply_to_all_work(some: Dependency) -> None:
+    some.retries = (RetryRule(contains("outage")),)
+    assert some.call(failing(OUTAGE)) == 2
+    assert some.call(failing(OUTAGE, REFUSED), RetryRule(contains("refused"))) == 3
 
 
-def test_it_cleans_up_after_each_error_and_before_a_repeat(some: Dependency) -> None:
-    seen: list[BaseException] = []
-    some.clean_up = seen.append
+def test_clean_up_runs_after_each_error_and_before_a_repeat(some: Dependency) -> None:
+    errors: list[BaseException] = []
+    some.clean_up = errors.append
     with pytest.raises(ClientError):
-        some.call(failing(AWAY, OTHER), RetryRule(says("away")))
-    assert seen == [AWAY, OTHER]
+        some.call(failing(OUTAGE, OTHER), RetryRule(contains("outage")))
+    assert errors == [OUTAGE, OTHER]

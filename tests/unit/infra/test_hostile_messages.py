@@ -1,4 +1,4 @@
-"""What hostile messages, ids and cursors must not do."""
+"""Hostile messages, ids and cursors."""
 
 from __future__ import annotations
 
@@ -21,45 +21,48 @@ from tests.unit.reactions.test_messages import STEP
 from tests.unit.reactions.test_model import GOOD, json_values
 
 
-def test_a_step_whose_target_type_is_a_list_is_a_bad_record() -> None:
+def test_a_step_whose_target_type_is_a_list_is_an_invalid_message() -> None:
     with pytest.raises(InvalidMessage):
         BloomBuildStep.from_json(json.dumps(STEP | {"target_type": ["post"]}))
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
-def test_whatever_a_step_holds_it_is_valid_or_a_bad_record(said: dict[str, Any]) -> None:
+def test_a_step_with_any_fields_is_valid_or_an_invalid_message(fields: dict[str, Any]) -> None:
     try:
-        step = BloomBuildStep.from_json(json.dumps(STEP | said))
+        step = BloomBuildStep.from_json(json.dumps(STEP | fields))
     except InvalidMessage:
         return
     assert step.target.type in step.kind.targets
     assert 1 <= step.target.id <= MAX_ID
     assert 0 <= step.after_id <= MAX_ID
-    assert step.build or step.after_id == 0, "a filter begun in the middle would say no to members"
+    assert step.build or step.after_id == 0, "a filter that begins in the middle denies members"
 
 
 @pytest.mark.parametrize("number", [10**30, MAX_ID + 1, 0, -1])
 @pytest.mark.parametrize("place", [1, 3])
-def test_keys_with_numbers_that_are_no_ids_are_a_bad_record(number: int, place: int) -> None:
+def test_keys_with_out_of_range_ids_are_an_invalid_message(number: int, place: int) -> None:
     key = ["post", 11, "like", 7]
     key[place] = number
     with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
 
 
-def test_a_number_of_5000_digits_is_no_id() -> None:
+def test_a_number_of_5000_digits_is_not_an_id() -> None:
     with pytest.raises(NotFound):
         read_id("1" * 5_000, "post")
 
 
-def test_a_cursor_with_half_a_character_is_bad_input() -> None:
+def test_a_cursor_with_a_lone_surrogate_is_bad_input() -> None:
     with pytest.raises(BadInput):
         unpack_cursor(pack_cursor(1, "\ud800", 2), (int, str, int))
 
 
 @pytest.mark.parametrize("name", ["\ud800", "\x00", "\x07", "￾"])
-def test_the_cause_of_a_burial_holds_only_what_sqs_takes(sqs: FakeSqs, name: str) -> None:  # noqa: F811
+def test_the_cause_of_a_dead_letter_has_only_characters_that_sqs_accepts(
+    sqs: FakeSqs,  # noqa: F811
+    name: str,
+) -> None:
     body = json.dumps(GOOD | {"target_type": name})
     consume(batch_of(body), "work", ReactionEvent.from_json, lambda _: None)
-    said = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
-    assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", said)
+    cause = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
+    assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", cause)

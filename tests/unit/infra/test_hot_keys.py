@@ -1,4 +1,4 @@
-"""Counting a sample of commands."""
+"""The sampler of hot keys."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def test_one_command_in_a_hundred_is_counted(clock: Clock) -> None:
     assert sampler.counts["{7}:a"] == pytest.approx(200_000 / SAMPLE_EVERY, rel=0.1)
 
 
-def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
-    """In pipelines of ten, of which the same place is the same key each time."""
+def test_sampled_counts_are_proportional_to_commands(clock: Clock) -> None:
+    """Given pipelines of ten commands with the same keys at the same positions."""
     sampler = Sampler()
     page: list[Command] = [("GET", f"{{7}}:{i % 5}") for i in range(10)]
     for _ in range(50_000):
@@ -63,7 +63,7 @@ def test_a_key_has_the_share_that_it_has_of_the_commands(clock: Clock) -> None:
         assert count == pytest.approx(1_000, rel=0.25)
 
 
-def test_which_command_of_a_pipeline_is_counted_is_the_one_at_which_the_count_ends(
+def test_the_command_at_the_end_of_a_gap_is_counted(
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 3)
@@ -72,24 +72,24 @@ def test_which_command_of_a_pipeline_is_counted_is_the_one_at_which_the_count_en
     assert sampler.counts == Counter({"{7}:3": 1, "{7}:6": 1, "{7}:9": 1})
 
 
-def test_once_a_minute_the_counts_go_along_with_a_command_to_the_node_of_its_key(
+def test_counts_are_sent_once_a_minute_to_the_node_of_a_command(
     clock: Clock,
 ) -> None:
     sampler = Sampler(gap=lambda: 1)
     assert sampler.sample([GET] * 3 + [("GET", "{8}:b")]) == []
     clock.now_s += REPORT_EVERY_S
-    place = f"{{7}}:hot:{int(clock.now_s // 60)}"
+    report_key = f"{{7}}:hot:{int(clock.now_s // 60)}"
     assert sampler.sample([GET]) == [
-        ("ZINCRBY", place, 4 * SAMPLE_EVERY, "{7}:a"),
-        ("ZINCRBY", place, SAMPLE_EVERY, "{8}:b"),
-        ("ZREMRANGEBYRANK", place, 0, -101),
-        ("EXPIRE", place, 900),
+        ("ZINCRBY", report_key, 4 * SAMPLE_EVERY, "{7}:a"),
+        ("ZINCRBY", report_key, SAMPLE_EVERY, "{8}:b"),
+        ("ZREMRANGEBYRANK", report_key, 0, -101),
+        ("EXPIRE", report_key, 900),
     ]
-    assert sampler.sample([GET]) == [], "they were told, and it begins anew"
+    assert sampler.sample([GET]) == [], "a report clears the counts"
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
-def test_a_sampler_that_is_reset_tells_nothing_of_before(clock: Clock) -> None:
+def test_a_reset_sampler_reports_no_earlier_counts(clock: Clock) -> None:
     sampler = Sampler(gap=lambda: 1)
     sampler.sample([GET])
     clock.now_s += REPORT_EVERY_S
@@ -98,14 +98,14 @@ def test_a_sampler_that_is_reset_tells_nothing_of_before(clock: Clock) -> None:
     assert sampler.counts == Counter({"{7}:a": 1})
 
 
-def test_a_process_counts_and_tells_no_more_than_it_should(
+def test_counted_and_reported_keys_are_limited(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sampler = Sampler(gap=lambda: 1)
     for i in range(5_000):
         sampler.sample([("GET", f"{{7}}:{i}"), GET])
     assert len(sampler.counts) <= 1_001
-    assert sampler.counts["{7}:a"] == 5_000, "the hot one stays"
+    assert sampler.counts["{7}:a"] == 5_000, "the hottest key is kept"
     clock.now_s += REPORT_EVERY_S
     assert len(sampler.sample([GET])) == 20 + 2
     assert hot_keys.sampler is not sampler

@@ -1,4 +1,4 @@
-"""Cursors, ids, bodies, problems: the parts of HTTP that all API functions share."""
+"""HTTP of all API functions: cursors, ids, bodies, problems."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ ids = st.integers(-MAX_ID, MAX_ID)
 
 
 @given(ids, st.text(st.characters(codec="ascii"), max_size=20), ids)
-def test_a_cursor_comes_back_as_it_went(version: int, name: str, number: int) -> None:
+def test_a_cursor_is_decoded_to_its_parts(version: int, name: str, number: int) -> None:
     cursor = pack_cursor(version, name, number)
     assert unpack_cursor(cursor, (int, str, int)) == [version, name, number]
     assert cursor.isascii()
     assert "=" not in cursor
 
 
-def test_a_cursor_of_a_real_page_fits_the_contract() -> None:
+def test_a_cursor_fits_the_maximum_length_of_the_contract() -> None:
     assert len(pack_cursor(2**53 - 1, "comment", MAX_ID)) <= 200
 
 
-def forge(said: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(said).encode()).decode().rstrip("=")
+def forge(parts: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(parts).encode()).decode().rstrip("=")
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ def forge(said: object) -> str:
     ],
     ids=lambda cursor: cursor[:16] or "empty",
 )
-def test_a_cursor_that_we_did_not_give_is_bad_input(cursor: str) -> None:
+def test_a_forged_cursor_is_bad_input(cursor: str) -> None:
     with pytest.raises(BadInput) as refusal:
         unpack_cursor(cursor, (int, int))
     assert refusal.value.field == "cursor"
 
 
 @given(st.text(max_size=200))
-def test_any_text_as_a_cursor_is_bad_input_or_fits(cursor: str) -> None:
+def test_any_text_as_a_cursor_is_bad_input_or_decoded(cursor: str) -> None:
     try:
         parts = unpack_cursor(cursor, (int, int))
     except BadInput:
@@ -117,13 +117,13 @@ def test_an_id_is_read(text: str) -> None:
     "text",
     ["", "0", "01", "-1", "+1", "1.0", " 1", "1 ", "1\n", "1_000", "0x1", "abc", "٣", "²", "１"],
 )
-def test_what_is_no_id_is_not_found(text: str) -> None:
+def test_text_that_is_not_an_id_is_not_found(text: str) -> None:
     with pytest.raises(NotFound, match="is not the id of a post"):
         read_id(text, "post")
 
 
 @pytest.mark.parametrize("number", [MAX_ID + 1, 10**30])
-def test_a_number_beyond_63_bits_is_no_id(number: int) -> None:
+def test_a_number_beyond_63_bits_is_not_an_id(number: int) -> None:
     with pytest.raises(NotFound):
         read_id(str(number), "post")
 
@@ -132,7 +132,7 @@ def test_a_number_beyond_63_bits_is_no_id(number: int) -> None:
 
 
 @pytest.mark.parametrize("event", [{}, {"body": None}, {"body": ""}, {"body": "{}"}])
-def test_a_small_body_or_none_passes(event: dict[str, Any]) -> None:
+def test_a_small_body_or_no_body_is_accepted(event: dict[str, Any]) -> None:
     check_body(event)
 
 
@@ -145,7 +145,7 @@ def test_a_body_is_measured_in_bytes() -> None:
         check_body({"body": "é" * (MAX_BODY_BYTES // 2 + 1)})
 
 
-def test_a_body_in_base64_is_measured_as_it_was_sent() -> None:
+def test_a_base64_body_is_measured_decoded() -> None:
     def event(size: int) -> dict[str, Any]:
         return {"body": base64.b64encode(b"a" * size).decode(), "isBase64Encoded": True}
 
@@ -157,18 +157,18 @@ def test_a_body_in_base64_is_measured_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON", "application/json; charset=utf-8"]
 )
-def test_a_body_that_says_it_is_json_passes(content_type: str) -> None:
+def test_the_content_type_json_is_accepted(content_type: str) -> None:
     check_body({"body": "{}", "headers": {"content-type": content_type}})
 
 
 @pytest.mark.parametrize("content_type", ["text/plain", "", "application/jsonp", "json"])
-def test_a_body_that_says_it_is_no_json_is_bad_input(content_type: str) -> None:
+def test_another_content_type_than_json_is_bad_input(content_type: str) -> None:
     with pytest.raises(BadInput) as refusal:
         check_body({"body": "{}", "headers": {"content-type": content_type}})
     assert refusal.value.field == "content-type"
 
 
-def test_what_has_no_body_may_say_what_it_likes() -> None:
+def test_a_request_without_body_may_have_any_content_type() -> None:
     check_body({"headers": {"content-type": "text/plain"}})
 
 
@@ -178,20 +178,20 @@ def test_what_has_no_body_may_say_what_it_likes() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "slug"),
     [
-        (BadInput("limit", "is 0"), 400, "bad-input"),
-        (Unauthenticated("who"), 401, "unauthenticated"),
+        (BadInput("limit", "is 0"), 400, "invalid-request"),
+        (Unauthenticated("no token"), 401, "unauthenticated"),
         (NotFound("no post 7"), 404, "not-found"),
         (MethodNotAllowed("PUT"), 405, "method-not-allowed"),
         (Gone("deleted"), 410, "gone"),
-        (Unavailable("away"), 503, "unavailable"),
-        (PlazaError("oh"), 500, "internal"),
+        (Unavailable("MySQL is unavailable"), 503, "unavailable"),
+        (PlazaError("a bug"), 500, "internal"),
     ],
 )
-def test_a_problem_has_the_form_of_rfc_9457(error: PlazaError, status: int, slug: str) -> None:
-    answer = problem(error)
-    body = json.loads(answer["body"])
-    assert answer["statusCode"] == body["status"] == status
-    assert answer["headers"]["content-type"] == "application/problem+json"
+def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, slug: str) -> None:
+    response = problem(error)
+    body = json.loads(response["body"])
+    assert response["statusCode"] == body["status"] == status
+    assert response["headers"]["content-type"] == "application/problem+json"
     assert body == {
         "type": PROBLEM_TYPES + slug,
         "title": error.title,
@@ -200,12 +200,15 @@ def test_a_problem_has_the_form_of_rfc_9457(error: PlazaError, status: int, slug
     }
 
 
-def test_what_would_work_later_says_when() -> None:
-    assert problem(Unavailable("away", retry_after_s=7))["headers"]["retry-after"] == "7"
-    assert "retry-after" not in problem(NotFound("no"))["headers"]
+def test_an_unavailable_problem_has_a_retry_after_header() -> None:
+    assert (
+        problem(Unavailable("MySQL is unavailable", retry_after_s=7))["headers"]["retry-after"]
+        == "7"
+    )
+    assert "retry-after" not in problem(NotFound("no post 7"))["headers"]
 
 
-# ---------------------------------------------------------------- a small API of our own
+# ---------------------------------------------------------------- a small API
 
 app = create_api()
 
@@ -216,15 +219,15 @@ def check_even(number: int) -> int:
     return number
 
 
-class Wish(RequestModel):
+class ThingRequest(RequestModel):
     number: int
     names: list[str] | None = None
     even: Annotated[int, AfterValidator(check_even)] = 0
 
 
 @app.put("/things/<thing_id>")
-def put_thing(thing_id: Id, wish: Wish) -> dict[str, int]:
-    return {"number": wish.number, "caller": require_caller(app)}
+def put_thing(thing_id: Id, thing: ThingRequest) -> dict[str, int]:
+    return {"number": thing.number, "caller": require_caller(app)}
 
 
 @app.get("/things/<thing_id>")
@@ -234,16 +237,16 @@ def get_thing(thing_id: Id) -> dict[str, int | None]:
 
 @app.get("/broken")
 def get_broken() -> dict[str, int]:
-    raise RuntimeError("a secret of ours")
+    raise RuntimeError("an internal secret")
 
 
-@app.get("/away")
-def get_away() -> dict[str, int]:
-    raise Unavailable("the moon is away", retry_after_s=9)
+@app.get("/unavailable")
+def get_unavailable() -> dict[str, int]:
+    raise Unavailable("MySQL is unavailable", retry_after_s=9)
 
 
 def request(
-    method: str, path: str, body: str | None = None, said: dict[str, str] | None = None
+    method: str, path: str, body: str | None = None, session: dict[str, str] | None = None
 ) -> tuple[int, dict[str, Any], dict[str, str]]:
     event = {
         "version": "2.0",
@@ -255,18 +258,18 @@ def request(
             "http": {"method": method, "path": path},
             "requestId": "r1",
             "stage": "$default",
-            "authorizer": {"lambda": said or {}},
+            "authorizer": {"lambda": session or {}},
         },
         "body": body,
         "isBase64Encoded": False,
     }
-    answer = serve(app, event, None)
-    headers = {k.lower(): v for k, v in answer.get("headers", {}).items()}
-    headers |= {k.lower(): v[0] for k, v in answer.get("multiValueHeaders", {}).items()}
-    return answer["statusCode"], json.loads(answer["body"]), headers
+    response = serve(app, event, None)
+    headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
+    headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
+    return response["statusCode"], json.loads(response["body"]), headers
 
 
-def test_a_good_request_is_answered() -> None:
+def test_a_valid_request_gets_its_response() -> None:
     status, body, _ = request("PUT", "/things/7", '{"number": 3}', {"user_id": "9"})
     assert (status, body) == (200, {"number": 3, "caller": 9})
 
@@ -288,66 +291,70 @@ def test_a_good_request_is_answered() -> None:
         ('{"number": 3, "names": ' + "[" * 900 + "]" * 900 + "}", "body.names"),
     ],
 )
-def test_a_bad_body_is_a_400_that_names_what_is_wrong(body: str | None, field: str) -> None:
-    status, said, headers = request("PUT", "/things/7", body, {"user_id": "9"})
+def test_an_invalid_body_is_a_400_that_names_the_field(body: str | None, field: str) -> None:
+    status, response, headers = request("PUT", "/things/7", body, {"user_id": "9"})
     assert status == 400
     assert headers["content-type"] == "application/problem+json"
-    assert said["type"] == PROBLEM_TYPES + "bad-input"
-    assert any(error["field"].startswith(field) for error in said["errors"])
+    assert response["type"] == PROBLEM_TYPES + "invalid-request"
+    assert any(error["field"].startswith(field) for error in response["errors"])
 
 
-def test_a_rule_of_ours_is_told_in_our_words() -> None:
-    _, said, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
-    assert said["errors"] == [{"field": "body.even", "detail": "is odd"}]
-    assert said["detail"] == "body.even: is odd"
+def test_the_text_of_a_validator_is_returned_unchanged() -> None:
+    _, response, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
+    assert response["errors"] == [{"field": "body.even", "detail": "is odd"}]
+    assert response["detail"] == "body.even: is odd"
 
 
 def test_a_number_of_thousands_of_digits_is_a_400() -> None:
-    status, said, _ = request(
+    status, response, _ = request(
         "PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}", {"user_id": "9"}
     )
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+    assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
     body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"
-    status, said, _ = request("PUT", "/things/7", body, {"user_id": "9"})
-    assert (status, said["type"]) == (400, PROBLEM_TYPES + "bad-input")
+    status, response, _ = request("PUT", "/things/7", body, {"user_id": "9"})
+    assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
-def test_a_character_of_two_surrogates_is_one() -> None:
+def test_a_surrogate_pair_is_accepted() -> None:
     body = '{"number": 3, "names": ["\\ud83d\\ude00"]}'
     assert request("PUT", "/things/7", body, {"user_id": "9"})[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/things/abc", "/things/0", "/things/07", "/nowhere"])
-def test_what_is_not_there_is_a_404(path: str) -> None:
-    status, said, _ = request("GET", path)
-    assert (status, said["type"]) == (404, PROBLEM_TYPES + "not-found")
+def test_unknown_ids_and_paths_are_a_404(path: str) -> None:
+    status, response, _ = request("GET", path)
+    assert (status, response["type"]) == (404, PROBLEM_TYPES + "not-found")
 
 
-def test_a_fault_of_ours_is_a_500_that_tells_clients_nothing(
+def test_an_unexpected_error_is_a_500_without_its_text(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, said, _ = request("GET", "/broken")
-    assert (status, said["type"]) == (500, PROBLEM_TYPES + "internal")
-    assert "secret" not in json.dumps(said)
+    status, response, _ = request("GET", "/broken")
+    assert (status, response["type"]) == (500, PROBLEM_TYPES + "internal")
+    assert "secret" not in json.dumps(response)
     line = json.loads(capsys.readouterr().out)
     assert line["event"] == "request_served"
-    assert (line["error"], line["detail"]) == ("RuntimeError", "a secret of ours")
+    assert (line["error"], line["detail"]) == ("RuntimeError", "an internal secret")
     assert "get_broken" in line["trace"]
 
 
-def test_what_is_away_is_a_503_with_the_time_to_come_back(
+def test_an_unavailable_dependency_is_a_503_with_retry_after(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    status, said, headers = request("GET", "/away")
-    assert (status, said["detail"], headers["retry-after"]) == (503, "the moon is away", "9")
+    status, response, headers = request("GET", "/unavailable")
+    assert (status, response["detail"], headers["retry-after"]) == (
+        503,
+        "MySQL is unavailable",
+        "9",
+    )
     assert json.loads(capsys.readouterr().out)["error"] == "Unavailable"
 
 
-def test_one_line_is_logged_for_a_request_and_the_next_starts_afresh(
+def test_each_request_is_one_line_without_fields_of_the_last(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     request("GET", "/broken")
@@ -358,7 +365,7 @@ def test_one_line_is_logged_for_a_request_and_the_next_starts_afresh(
 
 
 @pytest.mark.parametrize(
-    ("said", "status"),
+    ("session", "status"),
     [
         ({}, 200),
         ({"user_id": "7"}, 200),
@@ -367,17 +374,17 @@ def test_one_line_is_logged_for_a_request_and_the_next_starts_afresh(
         ({"refusal": "unavailable"}, 503),
     ],
 )
-def test_no_token_is_nobody_but_a_token_that_is_not_good_is_an_error(
-    said: dict[str, str], status: int
+def test_no_token_is_anonymous_and_an_invalid_token_is_an_error(
+    session: dict[str, str], status: int
 ) -> None:
-    assert request("GET", "/things/7", said=said)[0] == status
+    assert request("GET", "/things/7", session=session)[0] == status
 
 
-def test_what_needs_a_caller_is_refused_without_one() -> None:
-    status, said, _ = request("PUT", "/things/7", '{"number": 3}')
-    assert (status, said["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
+def test_a_route_with_a_session_refuses_anonymous_callers() -> None:
+    status, response, _ = request("PUT", "/things/7", '{"number": 3}')
+    assert (status, response["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
 
 
-def test_a_body_that_is_too_big_is_refused_before_it_is_read() -> None:
-    status, said, _ = request("PUT", "/things/7", "x" * (MAX_BODY_BYTES + 1))
-    assert (status, said["detail"]) == (400, f"body: is larger than {MAX_BODY_BYTES} bytes")
+def test_a_too_large_body_is_refused_before_it_is_decoded() -> None:
+    status, response, _ = request("PUT", "/things/7", "x" * (MAX_BODY_BYTES + 1))
+    assert (status, response["detail"]) == (400, f"body: is larger than {MAX_BODY_BYTES} bytes")

@@ -1,4 +1,4 @@
-"""The token bucket, on a clock that moves when told."""
+"""The token bucket in memory, on a fake clock."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def clock() -> Clock:
     return Clock()
 
 
-def test_a_burst_passes_and_then_nothing(clock: Clock) -> None:
+def test_a_full_bucket_has_one_burst(clock: Clock) -> None:
     bucket = TokenBucket(rate_per_s=2, burst=3, clock=clock)
     assert [bucket.take() for _ in range(5)] == [True, True, True, False, False]
 
 
-def test_tokens_come_back_at_their_rate(clock: Clock) -> None:
+def test_tokens_are_refilled_at_the_rate(clock: Clock) -> None:
     bucket = TokenBucket(rate_per_s=2, burst=3, clock=clock)
     while bucket.take():
         pass
@@ -35,7 +35,7 @@ def test_tokens_come_back_at_their_rate(clock: Clock) -> None:
     assert [bucket.take(), bucket.take()] == [True, False]
 
 
-def test_asking_in_vain_costs_nothing(clock: Clock) -> None:
+def test_a_refused_take_costs_no_token(clock: Clock) -> None:
     bucket = TokenBucket(rate_per_s=1, burst=1, clock=clock)
     assert bucket.take()
     for _ in range(8):
@@ -44,13 +44,13 @@ def test_asking_in_vain_costs_nothing(clock: Clock) -> None:
     assert taken
 
 
-def test_a_long_rest_saves_up_no_more_than_a_burst(clock: Clock) -> None:
+def test_an_idle_bucket_has_no_more_than_a_burst(clock: Clock) -> None:
     bucket = TokenBucket(rate_per_s=100, burst=3, clock=clock)
     clock.now_s += 3600
     assert [bucket.take() for _ in range(4)] == [True, True, True, False]
 
 
-def test_on_the_long_run_the_rate_is_kept(clock: Clock) -> None:
+def test_many_takes_get_the_burst_and_the_rate(clock: Clock) -> None:
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=clock)
     taken = 0
     for _ in range(1_000):

@@ -1,4 +1,4 @@
-"""Readers of fields: what they take, and how they refuse the rest."""
+"""Readers of message fields."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ READERS: dict[str, tuple[Reader[Any], list[Any], list[Any]]] = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_returns_what_it_takes_as_it_is(name: str) -> None:
+def test_a_reader_returns_accepted_values_unchanged(name: str) -> None:
     reader, good, _ = READERS[name]
     assert [reader(value, "field") for value in good] == good
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_a_reader_refuses_all_else_and_names_the_field(name: str) -> None:
+def test_a_reader_refuses_other_values_and_names_the_field(name: str) -> None:
     reader, _, bad = READERS[name]
     for value in bad:
         with pytest.raises(InvalidMessage, match="field"):
@@ -58,18 +58,18 @@ def test_a_reader_refuses_all_else_and_names_the_field(name: str) -> None:
 @pytest.mark.parametrize(
     ("reader", "value", "cause"),
     [
-        (integer(1, 5), 6, "field is 6, not a whole number from 1 to 5"),
-        (text(1, 5), 7, "field is 7, not an ASCII text of 1 to 5 characters"),
+        (integer(1, 5), 6, "field is 6, not an integer from 1 to 5"),
+        (text(1, 5), 7, "field is 7, not ASCII text of 1 to 5 characters"),
         (one_of(["b", "a"]), "c", "field is 'c', not one of a, b"),
         (list_of(ID, 1, 2), [], "field is a list of 0, not a list of 1 to 2"),
         (
             list_of(ID, 1, 2),
             [0],
-            f"an item of field is 0, not a whole number from 1 to {2**63 - 1}",
+            f"an item of field is 0, not an integer from 1 to {2**63 - 1}",
         ),
         (tuple_of(ID, boolean), [1], "field is a list of 1, not a list of 2"),
         (tuple_of(ID, boolean), [1, 1], "field[1] is 1, not true or false"),
-        (map_of(integer(0, 1), 1, 2), {"a": 2}, "field.a is 2, not a whole number from 0 to 1"),
+        (map_of(integer(0, 1), 1, 2), {"a": 2}, "field.a is 2, not an integer from 0 to 1"),
         (boolean, "x" * 1_000, f"field is {repr('x' * 1_000)[:40]}, not true or false"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_row_is_read_value_by_value() -> None:
     assert tuple_of(ID, boolean)([7, True], "field") == (7, True)
 
 
-def test_a_field_that_is_absent_is_missing_or_has_its_default() -> None:
+def test_an_absent_field_is_an_error_or_has_its_default() -> None:
     fields = read_object('{"a":1,"n":null}')
     assert read(fields, "a", ID, default=3) == 1
     assert read(fields, "b", ID, default=3) == 3
@@ -96,13 +96,13 @@ def test_a_field_that_is_absent_is_missing_or_has_its_default() -> None:
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "x", '{"a":1}x'])
-def test_a_body_that_is_not_json_is_a_bad_record(body: str) -> None:
+def test_a_body_that_is_not_json_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage, match="the body is not JSON"):
         read_object(body)
 
 
 @pytest.mark.parametrize("body", ["null", "7", "[]", '"x"', "NaN"])
-def test_a_body_that_is_no_object_is_a_bad_record(body: str) -> None:
+def test_a_body_that_is_not_an_object_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage, match="the body is not a JSON object"):
         read_object(body)
 
@@ -118,22 +118,20 @@ def test_a_body_is_compact_and_ascii() -> None:
 
 
 @pytest.mark.parametrize("protocol", [1, 3, 0, -1, 10**30])
-def test_another_protocol_is_unknown_and_no_bad_record(protocol: int) -> None:
+def test_another_protocol_is_unknown_and_not_an_invalid_message(protocol: int) -> None:
     with pytest.raises(UnknownProtocol, match=f"protocol {protocol}"):
         require_protocol({"protocol": protocol}, 2)
 
 
 @pytest.mark.parametrize("fields", [{}, {"protocol": "2"}, {"protocol": 2.0}, {"protocol": None}])
-def test_a_protocol_that_is_no_number_is_a_bad_record(fields: dict[str, object]) -> None:
+def test_a_protocol_that_is_not_a_number_is_an_invalid_message(fields: dict[str, object]) -> None:
     with pytest.raises(InvalidMessage, match="protocol"):
         require_protocol(fields, 2)
     require_protocol({"protocol": 2}, 2)
 
 
 @given(json_values, st.sampled_from(sorted(READERS)))
-def test_whatever_a_field_holds_it_is_returned_as_it_is_or_a_bad_record(
-    value: Any, name: str
-) -> None:
+def test_any_value_is_returned_unchanged_or_an_invalid_message(value: Any, name: str) -> None:
     try:
         found = READERS[name][0](value, "field")
     except InvalidMessage:

@@ -1,4 +1,4 @@
-"""How a file of SQL becomes statements."""
+"""Statements of migration files."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ def test_a_semicolon_inside_a_line_is_part_of_it() -> None:
     assert split_statements(sql) == ["INSERT INTO a VALUES ('x;y'),\n ('z')"]
 
 
-def test_comments_on_lines_of_their_own_are_left_out_with_what_they_hold() -> None:
+def test_comment_lines_are_removed() -> None:
     assert split_statements("-- first;\nDROP TABLE a;\n-- last;\n") == ["DROP TABLE a"]
 
 
 def test_a_file_without_statements_has_none() -> None:
     assert split_statements("") == []
-    assert split_statements("\n-- nothing yet\n\n;\n") == []
+    assert split_statements("\n-- no statement\n\n;\n") == []
 
 
 def test_the_last_statement_needs_no_semicolon() -> None:
     assert split_statements("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
 
 
-def test_every_migration_can_be_repeated_whole_after_it_failed_half_way() -> None:
+def test_every_migration_is_safe_to_repeat_by_its_text() -> None:
     files = sorted(FOLDER.glob("*.sql"))
     assert files
     for file in files:
         for statement in split_statements(file.read_text()):
-            # An ALTER TABLE of ADDs is all done or not at all, and the runner bears the former.
+            # An ALTER TABLE that only adds is atomic, and apply_migrations accepts a repeated one.
             adds = re.match(r"ALTER TABLE \w+\s+ADD ", statement)
-            only = not re.search(r"\b(DROP|MODIFY|CHANGE|RENAME)\b", statement)
-            same = re.match(r"(CREATE TABLE IF NOT EXISTS|INSERT IGNORE|DELETE FROM) ", statement)
-            assert same or (adds and only), statement[:60]
+            only_adds = adds and not re.search(r"\b(DROP|MODIFY|CHANGE|RENAME)\b", statement)
+            repeatable = r"(CREATE TABLE IF NOT EXISTS|INSERT IGNORE|DELETE FROM) "
+            assert re.match(repeatable, statement) or only_adds, statement[:60]
 
 
 def test_migrations_are_numbered_without_a_gap() -> None:

@@ -1,4 +1,4 @@
-"""The round that sends again what waits in outboxes: when it ends, and what it counts."""
+"""The sweep of outboxes: its end and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sweep(
     max_entries: int = 1_000,
     max_s: float = 60,
 ) -> SweepResult:
-    """A round that finds ``due`` one after the other, each with an entry that was accepted then."""
+    """Sweep outboxes that are due in these rounds, each with an entry accepted at one time."""
     rounds = iter([*due, []])
 
     def send_again(
@@ -31,34 +31,34 @@ def sweep(
     return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
 
 
-def test_a_round_goes_on_until_nothing_is_due() -> None:
+def test_a_sweep_continues_until_nothing_is_due() -> None:
     assert sweep([["a", "b"], ["c"]])[:2] == (3, 3)
 
 
-def test_a_round_ends_when_it_sent_enough() -> None:
+def test_a_sweep_ends_after_max_entries() -> None:
     assert sweep([["a", "b"], ["c"], ["d"]], max_entries=3)[:2] == (3, 3)
 
 
-def test_a_round_ends_when_its_time_is_over() -> None:
+def test_a_sweep_ends_after_max_s() -> None:
     assert sweep([["a"]], max_s=0)[:2] == (0, 0)
 
 
-def test_a_round_tells_how_old_the_oldest_entry_is() -> None:
+def test_a_sweep_returns_the_age_of_the_oldest_entry() -> None:
     an_hour_ago_us = time.time_ns() // 1000 - HOUR_US
     assert sweep([["a"]], an_hour_ago_us).age_s == pytest.approx(3_600, abs=5)
 
 
-def test_when_nothing_waited_the_age_is_nothing() -> None:
+def test_the_age_without_due_entries_is_0() -> None:
     assert sweep([]).age_s == pytest.approx(0, abs=1)
 
 
-def test_what_is_looked_for_has_waited_for_the_grace() -> None:
-    asked: list[int] = []
+def test_a_sweep_finds_entries_older_than_the_grace() -> None:
+    times_us: list[int] = []
 
     def find(before_us: int) -> list[str]:
-        asked.append(before_us)
+        times_us.append(before_us)
         return []
 
     outbox.sweep(find, lambda members, grace_us, deadline: (0, []), HOUR_US, 1, 60)
-    [before_us] = asked
+    [before_us] = times_us
     assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)

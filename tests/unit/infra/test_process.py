@@ -1,4 +1,4 @@
-"""State of a process: values made once, local caches, and what a reset leaves."""
+"""State of a process: lazy values, local caches, resets."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def now(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """A clock that stands still, and a process without state of modules."""
+    """A stopped clock, and a process without the state of other modules."""
     now = Clock()
     monkeypatch.setattr(clock, "monotonic_s", now.monotonic_s)
     monkeypatch.setattr(process, "_resets", [])
@@ -25,7 +25,7 @@ def now(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return now
 
 
-# ---------------------------------------------------------------- made once
+# ---------------------------------------------------------------- lazy values
 
 
 class Factory:
@@ -36,12 +36,12 @@ class Factory:
 
     def make(self) -> str:
         if self.fails:
-            raise OSError("away")
+            raise OSError("unreachable")
         self.made.append(f"value {len(self.made)}")
         return self.made[-1]
 
 
-def test_a_value_is_made_at_its_first_use_and_once() -> None:
+def test_a_value_is_created_once_at_its_first_use() -> None:
     factory = Factory()
     once = Lazy(factory.make)
     assert factory.made == []
@@ -51,22 +51,22 @@ def test_a_value_is_made_at_its_first_use_and_once() -> None:
     assert factory.made == ["value 0"]
 
 
-def test_a_factory_that_raises_is_asked_again() -> None:
+def test_a_failed_factory_is_called_again() -> None:
     factory = Factory()
     once = Lazy(factory.make, close=factory.closed.append)
     factory.fails = True
     for _ in range(2):
-        with pytest.raises(OSError, match="away"):
+        with pytest.raises(OSError, match="unreachable"):
             once.get()
     assert once.peek() is None
     once.reset()
-    assert factory.closed == [], "nothing was made"
+    assert factory.closed == [], "there is no value to close"
     factory.fails = False
     assert once.get() == "value 0"
 
 
 @pytest.mark.parametrize("value", [None, 0, "", False])
-def test_a_value_that_is_false_is_made_once_too(value: object) -> None:
+def test_a_false_value_is_created_once(value: object) -> None:
     made: list[object] = []
 
     def make() -> object:
@@ -78,7 +78,7 @@ def test_a_value_that_is_false_is_made_once_too(value: object) -> None:
     assert made == [value]
 
 
-def test_a_reset_closes_what_was_made_once() -> None:
+def test_a_reset_closes_a_created_value() -> None:
     factory = Factory()
     once = Lazy(factory.make, close=factory.closed.append)
     once.get()
@@ -88,7 +88,7 @@ def test_a_reset_closes_what_was_made_once() -> None:
     assert once.get() == "value 1"
 
 
-def test_what_can_not_be_closed_is_forgotten_all_the_same() -> None:
+def test_a_value_whose_close_fails_is_dropped() -> None:
     factory = Factory()
 
     def close(value: str) -> None:
@@ -101,7 +101,7 @@ def test_what_can_not_be_closed_is_forgotten_all_the_same() -> None:
     assert once.get() == "value 1"
 
 
-def test_what_is_forgotten_stays_open() -> None:
+def test_forget_does_not_close_the_value() -> None:
     factory = Factory()
     once = Lazy(factory.make, close=factory.closed.append)
     once.get()
@@ -113,7 +113,7 @@ def test_what_is_forgotten_stays_open() -> None:
 # ---------------------------------------------------------------- a local cache
 
 
-def test_a_value_is_kept_until_its_time_is_over_and_not_at_that_moment(now: Clock) -> None:
+def test_a_value_expires_exactly_at_its_ttl(now: Clock) -> None:
     cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
     cache.put("a", 1)
     now.now_s += 0.999
@@ -122,10 +122,10 @@ def test_a_value_is_kept_until_its_time_is_over_and_not_at_that_moment(now: Cloc
     now.now_s = 1_001.0
     assert cache.get("a") is None
     assert "a" not in cache
-    assert len(cache) == 0, "what is over is dropped when it is met"
+    assert len(cache) == 0, "an expired value is dropped when it is read"
 
 
-def test_using_a_value_does_not_make_it_last(now: Clock) -> None:
+def test_reading_a_value_does_not_extend_its_ttl(now: Clock) -> None:
     cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
     cache.put("a", 1)
     for step in range(1, 20):
@@ -133,7 +133,7 @@ def test_using_a_value_does_not_make_it_last(now: Clock) -> None:
         assert cache.get("a") == (1 if step < 10 else None)
 
 
-def test_a_value_that_is_put_again_begins_anew(now: Clock) -> None:
+def test_putting_a_value_again_restarts_its_ttl(now: Clock) -> None:
     cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
     cache.put("a", 1)
     now.now_s += 0.9
@@ -142,27 +142,27 @@ def test_a_value_that_is_put_again_begins_anew(now: Clock) -> None:
     assert cache.get("a") == 2
 
 
-@pytest.mark.parametrize(("ttl_s", "kept_s"), [(0.5, 0.5), (5, 1), (0, 0), (-3, 0)])
-def test_a_value_may_have_less_time_than_its_cache_gives_but_not_more(
-    now: Clock, ttl_s: float, kept_s: float
+@pytest.mark.parametrize(("ttl_s", "cached_s"), [(0.5, 0.5), (5, 1), (0, 0), (-3, 0)])
+def test_the_ttl_of_a_value_is_at_most_that_of_the_cache(
+    now: Clock, ttl_s: float, cached_s: float
 ) -> None:
     cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
     cache.put("a", 1, ttl_s)
-    now.now_s = 1_000 + kept_s
+    now.now_s = 1_000 + cached_s
     assert cache.get("a") is None
     cache.put("a", 1, ttl_s)
-    now.now_s += max(0, kept_s - 0.001)
-    assert cache.get("a") == (1 if kept_s else None)
+    now.now_s += max(0, cached_s - 0.001)
+    assert cache.get("a") == (1 if cached_s else None)
 
 
-def test_without_a_time_a_value_is_kept_for_good(now: Clock) -> None:
+def test_without_a_ttl_a_value_does_not_expire(now: Clock) -> None:
     cache: LocalCache[str, int] = LocalCache(10)
     cache.put("a", 1)
     now.now_s += 1e12
     assert cache.get("a") == 1
 
 
-def test_it_holds_no_more_than_it_may_whatever_comes(now: Clock) -> None:
+def test_a_cache_never_exceeds_max_entries(now: Clock) -> None:
     cache: LocalCache[int, int] = LocalCache(50, ttl_s=1)
     for number in range(5_000):
         cache.put(number, number)
@@ -171,7 +171,7 @@ def test_it_holds_no_more_than_it_may_whatever_comes(now: Clock) -> None:
     assert cache.get_all(range(5_000)) == {number: number for number in range(4_950, 5_000)}
 
 
-def test_what_was_used_longest_ago_goes_first() -> None:
+def test_the_least_recently_used_entry_is_dropped_first() -> None:
     cache: LocalCache[str, int] = LocalCache(3)
     cache.put_all({"a": 1, "b": 2, "c": 3})
     assert cache.get("a") == 1
@@ -187,28 +187,28 @@ def test_none_is_a_value() -> None:
     def load() -> None:
         loads.append("a")
 
-    cache.put("gone", None)
-    assert "gone" in cache
-    assert cache.get_all(["gone", "unknown"]) == {"gone": None}
+    cache.put("absent", None)
+    assert "absent" in cache
+    assert cache.get_all(["absent", "unknown"]) == {"absent": None}
     assert [cache.get_or_load("a", load), cache.get_or_load("a", load)] == [None, None]
     assert loads == ["a"]
 
 
-def test_what_could_not_be_loaded_is_loaded_again() -> None:
+def test_a_failed_load_is_repeated() -> None:
     cache: LocalCache[str, int] = LocalCache(10)
 
     def fail() -> int:
-        raise OSError("away")
+        raise OSError("unreachable")
 
     for _ in range(2):
-        with pytest.raises(OSError, match="away"):
+        with pytest.raises(OSError, match="unreachable"):
             cache.get_or_load("a", fail)
     assert len(cache) == 0
     assert cache.get_or_load("a", lambda: 1) == 1
     assert cache.get_or_load("a", fail) == 1
 
 
-def test_a_value_that_is_loaded_late_is_kept_from_then_on(now: Clock) -> None:
+def test_the_ttl_begins_after_a_slow_load(now: Clock) -> None:
     cache: LocalCache[str, int] = LocalCache(10, ttl_s=1)
 
     def load() -> int:
@@ -220,17 +220,17 @@ def test_a_value_that_is_loaded_late_is_kept_from_then_on(now: Clock) -> None:
     assert cache.get("a") == 1
 
 
-def test_what_is_dropped_or_cleared_is_gone() -> None:
+def test_drop_and_clear_remove_values() -> None:
     cache: LocalCache[str, int] = LocalCache(10)
     cache.put_all({"a": 1, "b": 2})
     cache.drop("a")
-    cache.drop("never heard of")
+    cache.drop("unknown")
     assert cache.get_all("ab") == {"b": 2}
     cache.clear()
     assert len(cache) == 0
 
 
-# ---------------------------------------------------------------- a cache of what is hot
+# ---------------------------------------------------------------- a cache of hot keys
 
 
 @pytest.fixture
@@ -238,90 +238,86 @@ def values() -> HotCache[str, int]:
     return HotCache(max_entries=50, hot_per_s=20)
 
 
-def ask(values: HotCache[str, int], times: int, read: int, key: str = "a") -> tuple[int, int]:
-    """(how often it had to be read, the last answer) of so many who ask."""
-    reads, answer = 0, -1
+def get_times(values: HotCache[str, int], times: int, load: int, key: str = "a") -> tuple[int, int]:
+    """Get a key ``times`` times; return (how often it was loaded, the last value)."""
+    loads, last = 0, -1
     for _ in range(times):
-        held = values.get(key)
-        if held is None:
-            reads, held = reads + 1, read
-            values.put(key, read)
-        answer = held
-    return reads, answer
+        value = values.get(key)
+        if value is None:
+            loads, value = loads + 1, load
+            values.put(key, load)
+        last = value
+    return loads, last
 
 
-def test_what_is_asked_for_now_and_then_is_read_each_time(
-    values: HotCache[str, int], now: Clock
-) -> None:
+def test_a_rarely_read_key_is_not_cached(values: HotCache[str, int], now: Clock) -> None:
     for _ in range(50):
-        assert ask(values, 19, read=5) == (19, 5)
+        assert get_times(values, 19, load=5) == (19, 5)
         now.now_s += 1
 
 
-def test_what_is_hot_is_read_once_a_second(values: HotCache[str, int], now: Clock) -> None:
-    reads, _ = ask(values, 1_000, read=5)
-    assert reads == 20, "from the twentieth on it is hot"
+def test_a_hot_key_is_loaded_once_a_second(values: HotCache[str, int], now: Clock) -> None:
+    loads, _ = get_times(values, 1_000, load=5)
+    assert loads == 20, "the twentieth read makes it hot"
     for second in range(1, 11):
         now.now_s += 1
-        assert ask(values, 1_000, read=5 + second) == (1, 5 + second)
+        assert get_times(values, 1_000, load=5 + second) == (1, 5 + second)
 
 
 def test_a_value_is_never_older_than_a_second(values: HotCache[str, int], now: Clock) -> None:
-    ask(values, 100, read=5)
+    get_times(values, 100, load=5)
     now.now_s += 0.99
-    assert ask(values, 1, read=6) == (0, 5)
+    assert get_times(values, 1, load=6) == (0, 5)
     now.now_s = 1_001.0
-    assert ask(values, 1, read=6) == (1, 6)
+    assert get_times(values, 1, load=6) == (1, 6)
 
 
-def test_what_was_hot_is_not_so_for_long(values: HotCache[str, int], now: Clock) -> None:
-    ask(values, 100, read=5)
-    now.now_s += 1
-    assert ask(values, 5, read=6)[0] == 1
-    now.now_s += 1
-    assert ask(values, 5, read=7)[0] == 5
-
-
-def test_what_was_hot_before_a_pause_is_not_hot_after_it(
+def test_a_key_is_cold_after_two_seconds_with_few_reads(
     values: HotCache[str, int], now: Clock
 ) -> None:
-    ask(values, 100, read=5)
+    get_times(values, 100, load=5)
+    now.now_s += 1
+    assert get_times(values, 5, load=6)[0] == 1
+    now.now_s += 1
+    assert get_times(values, 5, load=7)[0] == 5
+
+
+def test_a_hot_key_is_cold_after_a_pause(values: HotCache[str, int], now: Clock) -> None:
+    get_times(values, 100, load=5)
     now.now_s += 2
-    assert ask(values, 5, read=6)[0] == 5
+    assert get_times(values, 5, load=6)[0] == 5
 
 
-def test_what_changed_here_is_read_again(values: HotCache[str, int]) -> None:
-    ask(values, 100, read=5)
+def test_a_dropped_hot_value_is_loaded_again(values: HotCache[str, int]) -> None:
+    get_times(values, 100, load=5)
     values.drop("a")
-    values.drop("never heard of")
-    assert ask(values, 10, read=6) == (1, 6)
+    values.drop("unknown")
+    assert get_times(values, 10, load=6) == (1, 6)
     values.clear()
-    assert ask(values, 10, read=7) == (10, 7)
+    assert get_times(values, 10, load=7) == (10, 7)
 
 
-def test_it_counts_and_keeps_no_more_than_it_may(values: HotCache[str, int]) -> None:
+def test_counted_and_cached_keys_are_limited(values: HotCache[str, int]) -> None:
     for number in range(500):
-        ask(values, 30, read=1, key=str(number))
+        get_times(values, 30, load=1, key=str(number))
     assert len(values) <= 50
     assert len(values._reads) <= 50
 
 
-def test_hotness_begins_anew_with_a_clock_that_went_back(
-    values: HotCache[str, int], now: Clock
-) -> None:
-    """As in a process whose reset was seen by the clock of a model."""
-    ask(values, 100, read=5)
+def test_hot_keys_work_after_a_clock_goes_back(values: HotCache[str, int], now: Clock) -> None:
+    """As when a model test replaces the clock after a reset."""
+    get_times(values, 100, load=5)
     values.clear()
     now.now_s -= 500
-    assert ask(values, 19, read=6)[0] == 19
+    assert get_times(values, 19, load=6)[0] == 19
     now.now_s += 1
-    assert ask(values, 100, read=7)[0] == 20
+    assert get_times(values, 100, load=7)[0] == 20
 
 
 # ---------------------------------------------------------------- resets
 
 
-def test_a_reset_leaves_what_a_new_process_has() -> None:
+def test_a_reset_restores_the_state_of_a_new_process() -> None:
     factory, holder = Factory(), [1, 2]
     once = Lazy(factory.make, close=factory.closed.append)
     cache: LocalCache[str, int] = LocalCache(10)
@@ -329,7 +325,7 @@ def test_a_reset_leaves_what_a_new_process_has() -> None:
     on_reset(holder.clear)
     once.get()
     cache.put("a", 1)
-    assert ask(hot, 2, read=1) == (1, 1)
+    assert get_times(hot, 2, load=1) == (1, 1)
     reset_process()
     assert (factory.closed, once.peek()) == (["value 0"], None)
     assert (len(cache), len(hot), holder) == (0, 0, [])

@@ -1,4 +1,4 @@
-"""A queue as contexts and functions use it."""
+"""Queue objects."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_messages_are_sent_encoded_to_the_queue_of_that_name(
     ]
 
 
-def test_what_waits_and_what_is_unfinished_are_counted(
+def test_backlog_and_unfinished_messages_are_counted(
     work: Queue[str], sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = ("", "NotVisible", "Delayed")
@@ -41,7 +41,7 @@ def test_what_waits_and_what_is_unfinished_are_counted(
     assert work.count_unfinished() == 6
 
 
-def test_the_handler_decodes_a_batch_for_the_consumer_and_keeps_the_policy(
+def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
     work: Queue[str], sqs: FakeSqs
 ) -> None:
     taken: list[str] = []
@@ -50,7 +50,7 @@ def test_the_handler_decodes_a_batch_for_the_consumer_and_keeps_the_policy(
     def take(batch: Sequence[str]) -> None:
         taken.extend(batch)
         if "poison" in batch:
-            raise ValueError("a poison")
+            raise ValueError("a poison message")
 
     assert work.handle is take
     assert failures(work.handler(batch_of("a", "unreadable"), None)) == []
@@ -60,8 +60,8 @@ def test_the_handler_decodes_a_batch_for_the_consumer_and_keeps_the_policy(
     assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work-dlq"}
 
 
-def test_a_function_whose_consumer_is_not_loaded_fails_when_it_is_loaded(work: Queue[str]) -> None:
-    with pytest.raises(LookupError, match="consumes the queue work"):
+def test_the_handler_of_a_queue_without_a_loaded_consumer_raises(work: Queue[str]) -> None:
+    with pytest.raises(LookupError, match="consumer of queue work is not loaded"):
         _ = work.handler
 
 

@@ -1,4 +1,4 @@
-"""What a consumer does with a batch: a bad record fails alone, storage fails the batch."""
+"""The consumer runtime and the client of SQS, with a fake SQS."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
-AWAY = EndpointConnectionError(endpoint_url="https://sqs")
+UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
 REFUSED = ClientError({"Error": {"Code": "InvalidMessageContents"}}, "SendMessage")
 
 
 class FakeSqs:
-    """Takes what SQS takes, and remembers it."""
+    """Accepts what SQS accepts, and records it."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -39,26 +39,26 @@ class FakeSqs:
         self.calls = 0
         self.fails_with: Exception | None = None
 
-    def _answer(self) -> None:
+    def _count_call(self) -> None:
         self.calls += 1
         if self.fails_with is not None:
             raise self.fails_with
 
     def send_message(self, **message: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         self.sent.append(message)
         return {"MessageId": "m"}
 
     def send_message_batch(self, **batch: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         entries = batch["Entries"]
         assert 1 <= len(entries) <= 10
         assert len({entry["Id"] for entry in entries}) == len(entries)
         refused = [e for e in entries if e["MessageBody"].startswith("refuse me")]
-        taken = [entry for entry in entries if entry not in refused]
-        self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in taken]
+        accepted = [entry for entry in entries if entry not in refused]
+        self.sent += [{"QueueUrl": batch["QueueUrl"], **entry} for entry in accepted]
         return {
-            "Successful": [{"Id": entry["Id"]} for entry in taken],
+            "Successful": [{"Id": entry["Id"]} for entry in accepted],
             "Failed": [
                 {
                     "Id": e["Id"],
@@ -70,7 +70,7 @@ class FakeSqs:
         }
 
     def change_message_visibility_batch(self, **batch: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         assert batch["QueueUrl"] == URLS["work"]
         assert 1 <= len(batch["Entries"]) <= 10
         for entry in batch["Entries"]:
@@ -78,34 +78,34 @@ class FakeSqs:
         return {"Successful": [{"Id": entry["Id"]} for entry in batch["Entries"]]}
 
     def get_queue_attributes(self, **_: Any) -> dict[str, Any]:
-        self._answer()
+        self._count_call()
         return {"Attributes": {"ApproximateNumberOfMessages": "12"}}
 
 
 class Store:
-    """A consumer's work: keeps what it is given, unless a poison is among it or it is away."""
+    """A consumer that saves batches, unless it is down or a batch has a poison message."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []
-        self.tries = 0
-        self.away = False
+        self.calls = 0
+        self.is_down = False
 
     @property
     def saved(self) -> list[str]:
-        return [said for batch in self.batches for said in batch]
+        return [body for batch in self.batches for body in batch]
 
     def save(self, batch: list[str]) -> None:
-        self.tries += 1
-        if self.away:
-            raise Unavailable("the store is away")
-        if any("poison" in said for said in batch):
-            raise ValueError("a poison")
+        self.calls += 1
+        if self.is_down:
+            raise Unavailable("the store is down")
+        if any("poison" in body for body in batch):
+            raise ValueError("a poison message")
         self.batches.append(batch)
 
 
 def read(body: str) -> str:
     if "unreadable" in body:
-        raise InvalidMessage("it can't be read")
+        raise InvalidMessage("unreadable body")
     return body
 
 
@@ -114,7 +114,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     env = {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+        "PLAZA_MYSQL_URL": "mysql://plaza@nowhere/plaza",
         "PLAZA_QUEUE_WORK_URL": URLS["work"],
         "PLAZA_QUEUE_WORK_DLQ_URL": URLS["work_dlq"],
     }
@@ -158,54 +158,53 @@ def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]
     return [line for line in found if line["event"] == event]
 
 
-# ---------------------------------------------------------------- all is well
+# ---------------------------------------------------------------- success
 
 
-def test_a_good_batch_is_done_at_once_and_nothing_is_reported(sqs: FakeSqs, store: Store) -> None:
+def test_a_valid_batch_is_handled_in_one_call(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume(batch_of("a", "b", "c"), "work", read, store.save)) == []
     assert store.batches == [["a", "b", "c"]]
     assert sqs.calls == 0
 
 
-def test_a_batch_without_messages_asks_for_no_work(sqs: FakeSqs, store: Store) -> None:
+def test_an_empty_batch_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume({"Records": []}, "work", read, store.save)) == []
-    assert store.tries == 0
+    assert store.calls == 0
 
 
-# ---------------------------------------------------------------- a record that can't be read
+# ---------------------------------------------------------------- invalid messages
 
 
-def test_a_bad_record_goes_to_the_dlq_alone_and_at_once(
+def test_an_invalid_message_is_dead_lettered_alone_and_at_once(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     response = consume(batch_of("a", "unreadable", "b"), "work", read, store.save)
-    assert failures(response) == [], "it is deleted from its queue: trying again would not help"
+    assert failures(response) == [], "Lambda deletes it from its queue"
     assert store.batches == [["a", "b"]]
     [message] = sqs.sent
     assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "unreadable")
-    said = {name: part["StringValue"] for name, part in message["MessageAttributes"].items()}
-    assert said == {"cause": "it can't be read", "message_id": "id-1"}
+    assert attributes_of(message) == {"cause": "unreadable body", "message_id": "id-1"}
     [line] = lines(capsys, "message_dead_lettered")
-    assert (line["dead_lettered"], line["detail"]) == (1, "it can't be read")
+    assert (line["dead_lettered"], line["detail"]) == (1, "unreadable body")
 
 
-def test_a_batch_of_bad_records_only_asks_for_no_work(sqs: FakeSqs, store: Store) -> None:
+def test_a_batch_of_invalid_messages_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
     assert failures(consume(batch_of("unreadable", "unreadable"), "work", read, store.save)) == []
     assert len(sqs.sent) == 2
-    assert store.tries == 0
+    assert store.calls == 0
 
 
-def test_a_bad_record_that_the_dlq_did_not_take_is_delivered_again(
+def test_an_invalid_message_that_the_dlq_refuses_is_delivered_again(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sqs.fails_with = AWAY
+    sqs.fails_with = UNREACHABLE
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-1"]
     assert store.saved == ["a"]
     assert lines(capsys, "dead_letter_failed")
 
 
-def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) -> None:
+def test_a_cause_has_1_to_256_characters(sqs: FakeSqs, store: Store) -> None:
     def refuse(body: str) -> str:
         raise InvalidMessage("x" * 1_000 if body == "long" else "")
 
@@ -214,23 +213,23 @@ def test_a_cause_is_never_too_long_or_empty_for_sqs(sqs: FakeSqs, store: Store) 
     assert causes == ["x" * 256, "unreadable"]
 
 
-# ---------------------------------------------------------------- storage is away
+# ---------------------------------------------------------------- an outage of the store
 
 
 @pytest.mark.parametrize(("receives", "hidden_s"), [(1, 5), (2, 30), (3, 120), (4, 600)])
-def test_the_whole_batch_waits_longer_after_each_receive(
+def test_a_batch_is_hidden_for_longer_after_each_receive(
     sqs: FakeSqs, store: Store, receives: int, hidden_s: int
 ) -> None:
-    store.away = True
+    store.is_down = True
     response = consume(batch_of("a", "b", receives=receives), "work", read, store.save)
     assert failures(response) == ["id-0", "id-1"]
     assert sqs.hidden == {"handle-0": hidden_s, "handle-1": hidden_s}
     assert sqs.sent == []
-    assert store.tries == 1, "a batch that met an outage is not halved"
+    assert store.calls == 1, "a batch that met an outage is not halved"
 
 
-def test_each_message_waits_by_its_own_number_of_receives(sqs: FakeSqs, store: Store) -> None:
-    store.away = True
+def test_each_message_is_hidden_by_its_own_receives(sqs: FakeSqs, store: Store) -> None:
+    store.is_down = True
     consume(batch_of("a", "b", "c", receives=[1, 4, 2]), "work", read, store.save)
     assert sqs.hidden == {"handle-0": 5, "handle-1": 600, "handle-2": 30}
 
@@ -240,7 +239,7 @@ def attributes_of(message: dict[str, Any]) -> dict[str, str]:
 
 
 def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any]:
-    """A message that was sent anew, as Lambda hands it over later."""
+    """Return the batch of Lambda with a message that was sent again."""
     batch = batch_of(message["MessageBody"], receives=receives)
     [found] = batch["Records"]
     found["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
@@ -251,12 +250,12 @@ def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any
     return batch
 
 
-def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
+def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Given a store that is away for a day, a message is given up after twelve hours, not before,
-    and SQS never counts as many receives as it takes to move the message itself."""
-    store.away = True
+    """Given an outage of a day, a message is dead-lettered after twelve hours, and its receives
+    never reach the number at which SQS moves it."""
+    store.is_down = True
     began_s = now_s = 1_000_000.0
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: round(now_s * 1e6))
     policy = RetryPolicy(max_wait_s=12 * 3_600)
@@ -285,20 +284,20 @@ def test_who_waits_for_an_outage_spends_no_attempt_and_waits_for_hours(
     assert 12 * 3_600 <= now_s - began_s <= 12 * 3_600 + 600
     assert max_receives < policy.max_receives
     assert attributes_of(message)["first_sent_ms"] == str(int(began_s * 1000))
-    assert attributes_of(message)["cause"] == "the store is away"
+    assert attributes_of(message)["cause"] == "the store is down"
     assert "attempts" not in attributes_of(message)
     *_, line = lines(capsys, "batch_failed")
     assert line["retries_exhausted"] == 1
     assert line["longest_wait_s"] >= 12 * 3_600
 
 
-def test_a_message_of_an_old_backlog_waits_like_any_other(
+def test_time_in_a_backlog_does_not_count_as_waiting(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Given a message that nobody received for two days, its first outage does not end it."""
+    """Given a message that was first received after two days, it waits for an outage."""
     now_ms = 1_000_000_000_000
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: now_ms * 1000)
-    store.away = True
+    store.is_down = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
     batch["Records"][0]["attributes"]["ApproximateFirstReceiveTimestamp"] = str(now_ms - 755_000)
@@ -308,10 +307,10 @@ def test_a_message_of_an_old_backlog_waits_like_any_other(
     assert attributes_of(message)["waiting_since_ms"] == str(now_ms - 755_000)
 
 
-def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
+def test_a_message_that_fails_by_its_own_error_has_five_attempts(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Receives that were spent on waiting are no attempts."""
+    """Receives that were spent on waiting are not attempts."""
     batch, delays_s = batch_of("poison", receives=4), []
     while True:
         sqs.sent.clear()
@@ -322,15 +321,15 @@ def test_a_message_that_fails_by_itself_leaves_after_five_attempts(
         delays_s.append(message["DelaySeconds"])
         batch = again(message, receives=4, now_s=1_000_000.0)
     assert delays_s == [5, 30, 120, 600]
-    assert attributes_of(message)["cause"] == "a poison"
+    assert attributes_of(message)["cause"] == "a poison message"
     assert attributes_of(message)["message_id"] == "id-0"
     *_, line = lines(capsys, "batch_failed")
     assert (line["attempts"], line["retries_exhausted"]) == (5, 1)
 
 
-def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
+def test_a_message_for_locked_rows_is_retried_within_seconds(sqs: FakeSqs) -> None:
     def locked(batch: list[str]) -> None:
-        raise Busy("others hold the rows")
+        raise Busy("the rows are locked")
 
     for receives in range(1, 5):
         assert failures(consume(batch_of("a", receives=receives), "work", read, locked)) == ["id-0"]
@@ -342,19 +341,19 @@ def test_rows_that_are_locked_are_met_again_in_seconds(sqs: FakeSqs) -> None:
     assert "attempts" not in attributes_of(message)
 
 
-def test_what_can_not_be_sent_anew_stays_in_its_queue(
+def test_a_message_that_cannot_be_sent_again_stays_in_its_queue(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bodies = ["refuse me poison", "poison"]
     assert failures(consume(batch_of(*bodies), "work", read, store.save)) == ["id-0"]
     assert sqs.hidden == {"handle-0": 600}
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
-    sqs.fails_with = AWAY
+    sqs.fails_with = UNREACHABLE
     assert failures(consume(batch_of("poison"), "work", read, store.save)) == ["id-0"]
     assert lines(capsys, "move_failed")
 
 
-def test_what_was_only_put_off_is_not_counted_as_done(
+def test_a_message_sent_again_is_not_counted_as_consumed(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     consume(batch_of("good", "poison"), "work", read, store.save)
@@ -363,13 +362,13 @@ def test_what_was_only_put_off_is_not_counted_as_done(
 
 
 @pytest.mark.parametrize("forged", ["", "-1", "1e9", "x", "²"])
-def test_an_attribute_that_is_no_number_says_nothing(
+def test_an_attribute_that_is_not_a_number_is_ignored(
     sqs: FakeSqs, store: Store, forged: str
 ) -> None:
     batch = batch_of("poison")
     names = ("first_sent_ms", "waiting_since_ms", "attempts")
-    said = {name: {"dataType": "String", "stringValue": forged} for name in names}
-    batch["Records"][0]["messageAttributes"] = said
+    attributes = {name: {"dataType": "String", "stringValue": forged} for name in names}
+    batch["Records"][0]["messageAttributes"] = attributes
     assert failures(consume(batch, "work", read, store.save)) == []
     [message] = sqs.sent
     assert attributes_of(message)["attempts"] == "1"
@@ -378,84 +377,84 @@ def test_an_attribute_that_is_no_number_says_nothing(
 def test_a_failed_batch_is_logged_with_its_cause(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.away = True
+    store.is_down = True
     consume(batch_of("a", "b", "c", receives=[1, 2, 3]), "work", read, store.save)
     [line] = lines(capsys, "batch_failed")
     assert (line["messages_failed"], line["retries_exhausted"], line["receives"]) == (3, 0, 3)
     assert (line["queue"], line["error"]) == ("work", "Unavailable")
 
 
-def test_a_big_batch_is_hidden_ten_at_a_time(sqs: FakeSqs, store: Store) -> None:
-    store.away = True
+def test_a_large_batch_is_hidden_ten_messages_a_call(sqs: FakeSqs, store: Store) -> None:
+    store.is_down = True
     consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(sqs.hidden) == 26
     assert sqs.calls == 3
 
 
-def test_a_batch_is_reported_even_when_its_messages_can_not_be_hidden(
+def test_a_failed_batch_is_reported_although_hiding_fails(
     sqs: FakeSqs, store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    store.away = True
-    sqs.fails_with = AWAY
+    store.is_down = True
+    sqs.fails_with = UNREACHABLE
     response = consume(batch_of(*"abcdefghijklmnopqrstuvwxyz"), "work", read, store.save)
     assert len(failures(response)) == 26
-    assert sqs.calls == 1, "it does not ask 26 times what is away"
+    assert sqs.calls == 1, "after one failure no other call is made"
     assert lines(capsys, "back_off_failed")
 
 
-def test_a_bad_record_in_a_batch_that_fails_is_buried_and_not_reported(
-    sqs: FakeSqs, store: Store
-) -> None:
-    store.away = True
+def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(sqs: FakeSqs, store: Store) -> None:
+    store.is_down = True
     response = consume(batch_of("a", "unreadable"), "work", read, store.save)
     assert failures(response) == ["id-0"]
     assert [message["MessageBody"] for message in sqs.sent] == ["unreadable"]
 
 
-# ---------------------------------------------------------------- a poison among good ones
+# ---------------------------------------------------------------- poison messages
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_a_poison_stands_alone_in_the_end_and_its_neighbours_are_saved_once(
+def test_a_poison_message_is_isolated_and_the_others_are_handled_once(
     sqs: FakeSqs, store: Store, place: int
 ) -> None:
     bodies = [f"good {i}" for i in range(7)]
     bodies[place] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
-    assert failures(response) == [], "it is sent anew"
+    assert failures(response) == [], "it is sent again"
     assert sorted(store.saved) == sorted(body for body in bodies if body != "poison")
     assert [message["MessageBody"] for message in sqs.sent] == ["poison"]
 
 
-def test_the_order_of_messages_is_kept_while_a_batch_is_halved(sqs: FakeSqs, store: Store) -> None:
+def test_halving_a_batch_keeps_the_order_of_messages(sqs: FakeSqs, store: Store) -> None:
     bodies = ["1", "2", "poison", "3", "4", "5", "6"]
     consume(batch_of(*bodies), "work", read, store.save)
     assert store.saved == ["1", "2", "3", "4", "5", "6"]
 
 
-def test_two_poisons_among_a_thousand_cost_few_tries(sqs: FakeSqs, store: Store) -> None:
+def test_two_poison_messages_in_a_thousand_cost_few_calls(sqs: FakeSqs, store: Store) -> None:
     bodies = [f"good {i}" for i in range(1_000)]
     bodies[17] = bodies[800] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
     assert failures(response) == []
     assert len(sqs.sent) == 2
     assert len(store.saved) == len(set(store.saved)) == 998
-    assert store.tries <= 45
+    assert store.calls <= 45
 
 
-def test_a_batch_of_poison_ends_and_all_of_it_is_reported(sqs: FakeSqs, store: Store) -> None:
+def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(
+    sqs: FakeSqs, store: Store
+) -> None:
     response = consume(batch_of(*["poison"] * 1_000), "work", read, store.save)
     assert failures(response) == []
     assert len(sqs.sent) == 1_000
-    assert store.tries <= 81
+    assert store.calls <= 81
 
 
-def test_storage_that_goes_away_while_a_batch_is_halved_does_not_undo_what_is_done(
+def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(
     sqs: FakeSqs, store: Store
 ) -> None:
     def save(batch: list[str]) -> None:
         store.save(batch)
-        store.away = True  # after the first success
+        store.is_down = True  # after the first success
 
     response = consume(batch_of("a", "b", "poison", "c"), "work", read, save)
     assert store.saved == ["a", "b"]
@@ -470,7 +469,7 @@ def test_a_message_is_sent_to_the_queue_of_that_name(sqs: FakeSqs) -> None:
     assert sqs.sent == [{"QueueUrl": URLS["work"], "MessageBody": "a", "DelaySeconds": 3}]
 
 
-def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: FakeSqs) -> None:
+def test_messages_are_sent_ten_a_call_and_accepted_ones_are_counted(sqs: FakeSqs) -> None:
     bodies = [str(i) for i in range(23)]
     assert sqs_client.send_all("work", bodies) == 23
     assert sqs.calls == 3
@@ -479,23 +478,23 @@ def test_many_messages_are_sent_ten_a_call_and_counted_as_sqs_took_them(sqs: Fak
     assert sqs_client.send_all("work", []) == 0
 
 
-def test_a_call_carries_no_more_bytes_than_sqs_takes(sqs: FakeSqs) -> None:
+def test_a_call_stays_below_the_byte_limit_of_sqs(sqs: FakeSqs) -> None:
     bodies = [f"{i}{'ü' * 40_000}" for i in range(10)]
     sizes: list[int] = []
     send_batch = sqs.send_message_batch
 
-    def weighed(**batch: Any) -> dict[str, Any]:
+    def measured(**batch: Any) -> dict[str, Any]:
         sizes.append(sum(len(entry["MessageBody"].encode()) for entry in batch["Entries"]))
         return send_batch(**batch)
 
-    sqs.send_message_batch = weighed  # type: ignore[method-assign]
+    sqs.send_message_batch = measured  # type: ignore[method-assign]
     assert sqs_client.send_all("work", bodies) == 10
     assert [message["MessageBody"] for message in sqs.sent] == bodies
     assert max(sizes) <= sqs_client.MAX_CALL_BYTES
     assert len(sizes) == 4
 
 
-def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
+def test_a_message_with_a_passing_refusal_is_sent_once_more(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     send_batch, calls = sqs.send_message_batch, []
@@ -512,9 +511,7 @@ def test_what_sqs_refuses_for_the_moment_is_sent_once_more(
     assert not lines(capsys, "messages_refused")
 
 
-def test_what_sqs_keeps_refusing_is_reported(
-    sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_messages_are_recorded(sqs: FakeSqs, capsys: pytest.CaptureFixture[str]) -> None:
     assert sqs_client.send_all("work", ["a", "refuse me", "refuse me always"]) == 1
     [line] = lines(capsys, "messages_refused")
     assert (line["messages_refused"], line["queue"], line["codes"]) == (
@@ -522,17 +519,17 @@ def test_what_sqs_keeps_refusing_is_reported(
         "work",
         ["InternalError"],
     )
-    assert sqs.calls == 2, "what is the sender's fault is not sent again"
+    assert sqs.calls == 2, "a refusal by the sender's fault is not repeated"
 
 
-def test_no_call_begins_after_its_time(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_call_begins_after_the_deadline(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
     monkeypatch.setattr("plaza.infra.clock.monotonic_s", lambda: now_s + sqs.calls)
     assert sqs_client.send_all("work", [str(i) for i in range(100)], Deadline(103)) == 30
     assert sqs.calls == 3
 
 
-def test_the_backlog_is_what_sqs_says(sqs: FakeSqs) -> None:
+def test_the_backlog_is_read_from_sqs(sqs: FakeSqs) -> None:
     assert sqs_client.measure("work").backlog == 12
 
 
@@ -546,10 +543,10 @@ calls: list[Callable[[], object]] = [
 @pytest.mark.parametrize("call", calls, ids=["send", "send_all", "backlog"])
 @pytest.mark.parametrize(
     ("error", "cause"),
-    [(AWAY, "EndpointConnectionError"), (REFUSED, "InvalidMessageContents")],
-    ids=["away", "refused"],
+    [(UNREACHABLE, "EndpointConnectionError"), (REFUSED, "InvalidMessageContents")],
+    ids=["unreachable", "refused"],
 )
-def test_whatever_sqs_says_no_with_is_one_error_of_ours(
+def test_every_failure_of_sqs_is_queue_down(
     sqs: FakeSqs, call: Callable[[], object], error: Exception, cause: str
 ) -> None:
     sqs.fails_with = error
@@ -557,12 +554,12 @@ def test_whatever_sqs_says_no_with_is_one_error_of_ours(
         call()
 
 
-def test_an_sqs_that_is_away_is_not_asked_again_and_again(
+def test_the_breaker_opens_after_five_failures_of_sqs(
     sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patient = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
-    monkeypatch.setattr(sqs_client.SQS, "breaker", patient)
-    sqs.fails_with = AWAY
+    breaker = CircuitBreaker(fail_max=sqs_client.SQS.breaker.fail_max, reset_timeout=3600)
+    monkeypatch.setattr(sqs_client.SQS, "breaker", breaker)
+    sqs.fails_with = UNREACHABLE
     for _ in range(20):
         with pytest.raises(QueueDown):
             sqs_client.send("work", "a")
@@ -570,13 +567,13 @@ def test_an_sqs_that_is_away_is_not_asked_again_and_again(
 
 
 class Passing(FakeSqs):
-    """Fails for the first so many calls."""
+    """Fails for the first ``times`` calls."""
 
     def __init__(self, error: Exception, times: int) -> None:
         super().__init__()
         self.error, self.times = error, times
 
-    def _answer(self) -> None:
+    def _count_call(self) -> None:
         self.calls += 1
         if self.calls <= self.times:
             raise self.error
@@ -596,7 +593,7 @@ SILENT = ReadTimeoutError(endpoint_url="https://sqs")
 @pytest.mark.parametrize(
     "error", [LOST, refusal(500, "InternalFailure"), refusal(400, "ThrottlingException")]
 )
-def test_what_may_pass_is_tried_once_more(
+def test_a_passing_failure_is_repeated_once(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     passing = Passing(error, 1)
@@ -610,8 +607,8 @@ def test_what_may_pass_is_tried_once_more(
     assert lasting.calls == 2
 
 
-@pytest.mark.parametrize("error", [SILENT, AWAY, refusal(400, "InvalidMessageContents")])
-def test_who_is_silent_or_means_it_is_not_asked_twice(
+@pytest.mark.parametrize("error", [SILENT, UNREACHABLE, refusal(400, "InvalidMessageContents")])
+def test_a_timeout_or_lasting_refusal_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch, sqs: FakeSqs, error: Exception
 ) -> None:
     lasting = Passing(error, 9)
@@ -621,20 +618,20 @@ def test_who_is_silent_or_means_it_is_not_asked_twice(
     assert lasting.calls == 1
 
 
-# ---------------------------------------------------------------- protocols, and when it was sent
+# ---------------------------------------------------------------- protocols and times
 
 
 @dataclass(frozen=True)
 class Stamped:
-    """An event that wants to know when a queue took it."""
+    """An event with the time at which it was sent."""
 
-    said: str
+    body: str
     sent_ms: int | None = None
     request_id: str | None = None
 
 
 def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
-    """A batch of one message that SQS took at ``sent_ms``."""
+    """Return a batch of one message that was sent at ``sent_ms``."""
     batch = batch_of("a")
     [message] = batch["Records"]
     message["attributes"]["SentTimestamp"] = str(sent_ms)
@@ -645,16 +642,16 @@ def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
 
 
 def stamp_of(batch: dict[str, Any]) -> int | None:
-    """What a consumer learns of when the message of ``batch`` was sent."""
+    """Return the ``sent_ms`` that a consumer gets for the message of ``batch``."""
     found: list[Stamped] = []
     assert failures(consume(batch, "work", Stamped, found.extend)) == []
     return found[0].sent_ms
 
 
-def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
+def test_a_message_of_an_unknown_protocol_is_delivered_again(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A later version of Plaza may read it, and its neighbours are saved meanwhile."""
+    """A later version of Plaza may read it; the other messages are handled."""
 
     def read_known(body: str) -> str:
         if body == "of protocol 3":
@@ -667,35 +664,35 @@ def test_a_message_of_an_unknown_protocol_comes_again_and_is_not_dead_lettered(
     )
     assert failures(response) == ["id-1"]
     assert saved == ["a", "b"]
-    assert sqs.sent == [], "nothing went to the DLQ"
+    assert sqs.sent == [], "nothing is dead-lettered"
     assert sqs.hidden == {"handle-1": RetryPolicy().back_off_s[1]}
     [line] = lines(capsys, "batch_failed")
     assert (line["messages_failed"], line["error"]) == (1, "UnknownProtocol")
 
 
-def test_an_event_knows_when_the_queue_took_it(sqs: FakeSqs) -> None:
+def test_an_event_gets_the_time_it_was_sent(sqs: FakeSqs) -> None:
     assert stamp_of(sent_at(1_795_169_730_123)) == 1_795_169_730_123
 
 
-def test_an_event_that_was_moved_knows_when_its_first_queue_took_it(sqs: FakeSqs) -> None:
+def test_a_moved_event_keeps_the_time_it_was_first_sent(sqs: FakeSqs) -> None:
     assert stamp_of(sent_at(9_999, first_sent_ms="5")) == 5
 
 
 @pytest.mark.parametrize("forged", ["", "five", "-5", "1e3", " 5"])
-def test_a_first_time_that_is_no_number_does_not_count(sqs: FakeSqs, forged: str) -> None:
+def test_a_malformed_first_sent_time_is_ignored(sqs: FakeSqs, forged: str) -> None:
     assert stamp_of(sent_at(9_999, first_sent_ms=forged)) == 9_999
 
 
 @pytest.mark.parametrize("attributes", [{}, {"first_sent_ms": "1234"}])
-def test_a_message_that_is_buried_keeps_when_it_was_first_sent(
+def test_a_dead_letter_keeps_the_time_it_was_first_sent(
     sqs: FakeSqs, attributes: dict[str, str]
 ) -> None:
     def refuse(body: str) -> str:
-        raise InvalidMessage("it can't be read")
+        raise InvalidMessage("unreadable body")
 
     consume(
         sent_at(1234 if not attributes else 9_999, **attributes), "work", refuse, lambda _: None
     )
-    [buried] = sqs.sent
-    assert buried["QueueUrl"] == URLS["work_dlq"]
-    assert buried["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"
+    [dead] = sqs.sent
+    assert dead["QueueUrl"] == URLS["work_dlq"]
+    assert dead["MessageAttributes"]["first_sent_ms"]["StringValue"] == "1234"

@@ -1,4 +1,4 @@
-"""One id for a request: which one it is, and where it shows."""
+"""Request ids: validation, logs, responses, messages."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from plaza.infra.http import PROBLEM, create_api, refuse, serve
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
 
-GIVEN = "JKJaXmPLvHcESHA="  # as API Gateway makes them
+GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_asked() -> Iterator[None]:
+def no_request() -> Iterator[None]:
     end_request()
     yield
     end_request()
 
 
-def event(said: Any = None, given: Any = GIVEN, **more: Any) -> dict[str, Any]:
+def event(client_id: Any = None, gateway_id: Any = GATEWAY_ID, **more: Any) -> dict[str, Any]:
     headers = {"content-type": "application/json", "authorization": f"Bearer {TOKEN}"}
-    if said is not None:
-        headers["x-request-id"] = said
+    if client_id is not None:
+        headers["x-request-id"] = client_id
     return {
         "version": "2.0",
         "routeKey": "GET /things/{thing_id}",
@@ -41,7 +41,7 @@ def event(said: Any = None, given: Any = GIVEN, **more: Any) -> dict[str, Any]:
         "headers": headers,
         "requestContext": {
             "http": {"method": "GET", "path": "/things/7"},
-            "requestId": given,
+            "requestId": gateway_id,
             "stage": "$default",
             "authorizer": {"lambda": {"user_id": "9"}},
         },
@@ -50,14 +50,14 @@ def event(said: Any = None, given: Any = GIVEN, **more: Any) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------- which id it is
+# ---------------------------------------------------------------- validation
 
 
 @pytest.mark.parametrize(
-    "said", ["8f14e45f-ceea-467f-a0f4-5a5f1b2c3d4e", "a.b_c-d/e+f=", "request1", "x" * 64]
+    "client_id", ["8f14e45f-ceea-467f-a0f4-5a5f1b2c3d4e", "a.b_c-d/e+f=", "request1", "x" * 64]
 )
-def test_a_client_may_bring_an_id_of_its_own(said: str) -> None:
-    assert begin_request(event(said)) == said
+def test_a_client_may_send_its_own_request_id(client_id: str) -> None:
+    assert begin_request(event(client_id)) == client_id
 
 
 HOSTILE = [
@@ -86,27 +86,27 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("said", HOSTILE, ids=range(len(HOSTILE)))
-def test_what_could_do_harm_or_be_a_secret_is_no_id(said: str) -> None:
-    assert begin_request(event(said)) == GIVEN
+@pytest.mark.parametrize("client_id", HOSTILE, ids=range(len(HOSTILE)))
+def test_a_malformed_or_secret_client_id_is_ignored(client_id: str) -> None:
+    assert begin_request(event(client_id)) == GATEWAY_ID
 
 
-@pytest.mark.parametrize("given", [None, 7, "", "a b", "a'b", "x" * 65])
-def test_without_any_sound_id_there_is_none(given: Any) -> None:
-    assert begin_request(event(None, given)) is None
+@pytest.mark.parametrize("gateway_id", [None, 7, "", "a b", "a'b", "x" * 65])
+def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
+    assert begin_request(event(None, gateway_id)) is None
     assert begin_request({}) is None
 
 
-# ---------------------------------------------------------------- lines and answers
+# ---------------------------------------------------------------- logs and responses
 
 app = create_api()
 
 
 @app.get("/things/<thing_id>")
 def get_thing(thing_id: str) -> dict[str, str | None]:
-    record("thing_looked_at")
+    record("thing_read")
     if thing_id == "8":
-        raise Unavailable("the moon is away")
+        raise Unavailable("MySQL is unavailable")
     return {"id": current_request_id()}
 
 
@@ -114,14 +114,14 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_every_line_of_a_request_and_its_answer_have_the_id(
+def test_all_lines_and_the_response_of_a_request_have_its_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    answer = serve(app, event("my-request-1"), None)
-    assert json.loads(answer["body"]) == {"id": "my-request-1"}
-    assert answer["headers"]["x-request-id"] == "my-request-1"
+    response = serve(app, event("my-request-1"), None)
+    assert json.loads(response["body"]) == {"id": "my-request-1"}
+    assert response["headers"]["x-request-id"] == "my-request-1"
     found = lines(capsys)
-    assert [line["event"] for line in found] == ["thing_looked_at", "request_served"]
+    assert [line["event"] for line in found] == ["thing_read", "request_served"]
     assert {line["request_id"] for line in found} == {"my-request-1"}
     assert (found[1]["caller_id"], found[1]["thing_id"]) == ("9", "7")
     record("something_else")
@@ -129,22 +129,22 @@ def test_every_line_of_a_request_and_its_answer_have_the_id(
     assert "request_id" not in line
 
 
-def test_refusals_have_the_id_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
     def other(path: str, **more: Any) -> dict[str, Any]:
-        asked = event("my-request-2", rawPath=path, **more)
-        asked["requestContext"]["http"]["path"] = path
-        return asked
+        request = event("my-request-2", rawPath=path, **more)
+        request["requestContext"]["http"]["path"] = path
+        return request
 
-    answers = [
+    responses = [
         serve(app, other("/things/8"), None),
         serve(app, other("/nowhere"), None),
         serve(app, other("/things/7", body="x" * 100_000), None),
-        refuse(app, other("/x"), Unavailable("away"), {"allow": "GET"}),
+        refuse(app, other("/x"), Unavailable("MySQL is unavailable"), {"allow": "GET"}),
     ]
-    assert [answer["statusCode"] for answer in answers] == [503, 404, 400, 503]
-    for answer in answers:
-        said = {name.lower(): value for name, value in answer["headers"].items()}
-        assert (said["x-request-id"], said["content-type"]) == ("my-request-2", PROBLEM)
+    assert [response["statusCode"] for response in responses] == [503, 404, 400, 503]
+    for response in responses:
+        headers = {name.lower(): value for name, value in response["headers"].items()}
+        assert (headers["x-request-id"], headers["content-type"]) == ("my-request-2", PROBLEM)
     served = [line for line in lines(capsys) if line["event"] == "request_served"]
     assert [line["request_id"] for line in served] == ["my-request-2"] * 4
 
@@ -156,7 +156,7 @@ def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> No
     assert "a" not in line
 
 
-def test_who_calls_is_not_mistaken_for_whom_it_is_about(
+def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     serve(app, event(None, pathParameters={"user_id": "5"}), None)
@@ -164,7 +164,7 @@ def test_who_calls_is_not_mistaken_for_whom_it_is_about(
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
 
 
-def test_the_first_line_of_a_process_tells_of_its_cold_start(
+def test_the_first_line_of_a_process_has_the_metrics_of_its_cold_start(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(observability._process, "is_cold", True)
@@ -182,19 +182,19 @@ def test_the_first_line_of_a_process_tells_of_its_cold_start(
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    said: str
+class Event:
+    body: str
     request_id: str | None = None
 
 
-def read(body: str) -> Fact:
+def read(body: str) -> Event:
     if body == "unreadable":
-        raise InvalidMessage("it can't be read")
-    return Fact(body)
+        raise InvalidMessage("unreadable body")
+    return Event(body)
 
 
 class FakeSqs:
-    """Takes what it is sent."""
+    """Accepts all messages."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
@@ -216,7 +216,7 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     for name, value in {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+        "PLAZA_MYSQL_URL": "mysql://plaza@nowhere/plaza",
         "PLAZA_QUEUE_WORK_URL": "https://sqs/work",
         "PLAZA_QUEUE_WORK_DLQ_URL": "https://sqs/work-dlq",
     }.items():
@@ -230,17 +230,17 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
 
 
 def message(body: str, request_id: Any = None, sent_ms: int = 1) -> dict[str, Any]:
-    said = {"stringValue": request_id, "dataType": "String"}
+    attribute = {"stringValue": request_id, "dataType": "String"}
     return {
         "messageId": f"{body}-{request_id}",
         "receiptHandle": "r",
         "body": body,
         "attributes": {"ApproximateReceiveCount": "1", "SentTimestamp": str(sent_ms)},
-        "messageAttributes": {} if request_id is None else {"request_id": said},
+        "messageAttributes": {} if request_id is None else {"request_id": attribute},
     }
 
 
-def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs: FakeSqs) -> None:
+def test_messages_of_a_request_have_its_id_and_others_have_none(sqs: FakeSqs) -> None:
     begin_request(event("my-request-3"))
     sqs_client.send("work", "a")
     sqs_client.send_all("work", ["b"])
@@ -249,51 +249,51 @@ def test_what_a_request_sends_has_its_id_and_what_nobody_asked_for_has_none(sqs:
     sqs_client.send_all("work", ["d"])
     attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
     assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, attribute, None, None]
-    assert sqs.sent[0]["MessageBody"] == "a", "who does not know of ids reads the same body"
+    assert sqs.sent[0]["MessageBody"] == "a", "the body has no id"
 
 
-def test_a_message_that_is_sent_for_an_earlier_request_has_the_id_of_that(sqs: FakeSqs) -> None:
+def test_a_message_for_an_earlier_request_has_the_id_of_that_request(sqs: FakeSqs) -> None:
     earlier = [sqs_client.for_request("a", "my-request-3"), sqs_client.for_request("b", None)]
     sqs_client.send_all("work", earlier)
     attribute = {"request_id": {"DataType": "String", "StringValue": "my-request-3"}}
     assert [m.get("MessageAttributes") for m in sqs.sent] == [attribute, None]
 
 
-def test_a_fact_gets_the_id_of_its_message_old_messages_have_none(sqs: FakeSqs) -> None:
-    taken: list[Fact] = []
+def test_an_event_gets_the_request_id_of_its_message(sqs: FakeSqs) -> None:
+    taken: list[Event] = []
     consume({"Records": [message("a", "my-id-1"), message("b")]}, "work", read, taken.extend)
-    assert taken == [Fact("a", "my-id-1"), Fact("b", None)]
+    assert taken == [Event("a", "my-id-1"), Event("b", None)]
 
 
-def test_what_has_no_place_for_an_id_stays_as_it_is(sqs: FakeSqs) -> None:
+def test_a_value_without_a_request_id_field_is_unchanged(sqs: FakeSqs) -> None:
     taken: list[str] = []
     consume({"Records": [message("a", "my-id-1")]}, "work", str, taken.extend)
     assert taken == ["a"]
 
 
-@pytest.mark.parametrize("said", [said for said in HOSTILE if not said.isalnum()] + [None, 7])
-def test_an_attribute_that_somebody_forged_is_no_id(
-    sqs: FakeSqs, said: Any, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("forged", [text for text in HOSTILE if not text.isalnum()] + [None, 7])
+def test_a_forged_request_id_attribute_is_ignored(
+    sqs: FakeSqs, forged: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    taken: list[Fact] = []
-    records = [message("a") | {"messageAttributes": {"request_id": {"stringValue": said}}}]
+    taken: list[Event] = []
+    records = [message("a") | {"messageAttributes": {"request_id": {"stringValue": forged}}}]
     consume({"Records": records}, "work", read, taken.extend)
-    [fact] = taken
-    rendered = sql.render_request_id(fact.request_id)
-    assert rendered == "NULL" or rendered == f"'{fact.request_id}'"
+    [received] = taken
+    rendered = sql.render_request_id(received.request_id)
+    assert rendered == "NULL" or rendered == f"'{received.request_id}'"
     assert not set(rendered[1:-1]) & set("'\"\\%; \n\r\x00<>{}")
     [line] = lines(capsys)
-    assert line.get("request_ids", [fact.request_id]) == [fact.request_id]
+    assert line.get("request_ids", [received.request_id]) == [received.request_id]
 
 
-@pytest.mark.parametrize("said", HOSTILE)
-def test_no_id_that_is_not_sound_gets_into_a_statement(said: str) -> None:
-    rendered = sql.render_request_id(said)
-    assert rendered == "NULL" or said.isascii()
-    assert rendered == "NULL" or not set(said) & set("'\"\\%;\n\r\x00 ")
+@pytest.mark.parametrize("request_id", HOSTILE)
+def test_a_malformed_request_id_is_rendered_as_null(request_id: str) -> None:
+    rendered = sql.render_request_id(request_id)
+    assert rendered == "NULL" or request_id.isascii()
+    assert rendered == "NULL" or not set(request_id) & set("'\"\\%;\n\r\x00 ")
 
 
-def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
+def test_a_batch_is_recorded_with_its_size_lag_and_request_ids(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.infra.clock.now_us", lambda: 100_000_000)
@@ -305,19 +305,20 @@ def test_a_batch_is_one_line_with_its_size_its_lag_and_its_requests(
         message("unreadable", "id-3", 99_000),
     ]
     consume({"Records": records}, "work", read, lambda _: None)
-    buried, consumed = lines(capsys)
-    assert (buried["event"], buried["request_ids"]) == ("message_dead_lettered", ["id-3"])
+    dead_lettered, consumed = lines(capsys)
+    assert dead_lettered["event"] == "message_dead_lettered"
+    assert dead_lettered["request_ids"] == ["id-3"]
     assert consumed["event"] == "batch_consumed"
     assert (consumed["batch_size"], consumed["consumer_lag_s"]) == (5, 10.0)
     assert consumed["request_ids"] == ["id-1", "id-2", "id-3"]
     assert sqs.sent[0]["MessageAttributes"]["request_id"]["StringValue"] == "id-3"
 
 
-def test_a_batch_that_failed_names_those_it_concerns(
+def test_a_failed_batch_is_recorded_with_its_request_ids(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def save(facts: list[Fact]) -> None:
-        if any(fact.said == "poison" for fact in facts):
+    def save(events: list[Event]) -> None:
+        if any(event.body == "poison" for event in events):
             raise ValueError("poison")
 
     records = [message("a", "id-1"), message("poison", "id-2")]
@@ -327,11 +328,11 @@ def test_a_batch_that_failed_names_those_it_concerns(
     assert (consumed["request_ids"], consumed["batch_size"]) == (["id-1"], 1)
 
 
-def test_a_batch_of_which_nothing_was_done_has_no_lag(
+def test_a_batch_that_failed_whole_has_no_lag(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(_: list[Fact]) -> None:
-        raise Unavailable("the store is away")
+    def fail(_: list[Event]) -> None:
+        raise Unavailable("the store is down")
 
     consume({"Records": [message("a", "id-1")]}, "work", read, fail)
     assert [line["event"] for line in lines(capsys)] == ["batch_failed"]
@@ -345,16 +346,16 @@ def test_a_batch_of_which_nothing_was_done_has_no_lag(
     [(sqs_client.SQS.breaker, "sqs"), (mysql.MYSQL.breaker, "mysql")],
     ids=["sqs", "mysql"],
 )
-def test_a_breaker_says_when_it_opens_and_when_it_closes(
+def test_a_breaker_records_when_it_opens_and_closes(
     breaker: Any, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail() -> None:
-        raise OSError("away")
+        raise OSError("unreachable")
 
     breaker.close()
     capsys.readouterr()
     for _ in range(breaker.fail_max):
-        with pytest.raises(OSError, match="away"):
+        with pytest.raises(OSError, match="unreachable"):
             breaker.call(fail)
     breaker.half_open()
     breaker.close()

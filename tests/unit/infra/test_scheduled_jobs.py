@@ -1,4 +1,4 @@
-"""Jobs that share a scheduled run: none keeps the others from running."""
+"""Jobs that share a scheduled run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from plaza.infra.scheduled_jobs import run_jobs
 
 
-def test_each_job_is_first_in_one_of_as_many_turns_as_there_are_jobs() -> None:
+def test_each_run_begins_with_another_job() -> None:
     ran: list[str] = []
 
     def job(name: str) -> int:
@@ -15,25 +15,25 @@ def test_each_job_is_first_in_one_of_as_many_turns_as_there_are_jobs() -> None:
         return len(name)
 
     jobs = {name: (lambda name=name: job(name)) for name in ("a", "bb", "ccc")}
-    for turn in range(3):
-        assert run_jobs(jobs, turn) == {"a": 1, "bb": 2, "ccc": 3}
+    for run in range(3):
+        assert run_jobs(jobs, run) == {"a": 1, "bb": 2, "ccc": 3}
     assert ran[::3] == ["a", "bb", "ccc"]
     assert len(ran) == 9
 
 
-def test_a_job_that_fails_lets_the_others_run_and_is_reported(
+def test_a_failed_job_is_recorded_and_the_others_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ran: list[str] = []
 
     def fail() -> int:
-        raise ZeroDivisionError("a test says so")
+        raise ZeroDivisionError("an error of the test")
 
     def work() -> int:
         ran.append("work")
         return 1
 
     with pytest.raises(ZeroDivisionError):
-        run_jobs({"first": fail, "second": work}, turn=0)
+        run_jobs({"first": fail, "second": work}, run=0)
     assert ran == ["work"]
     assert '"job":"first"' in capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""A deploy that forgot something fails at once and says what it forgot."""
+"""Settings of a deployment: required, optional and invalid ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WHOLE_NUMBERS = (
 
 @pytest.mark.parametrize("name", GOOD)
 @pytest.mark.parametrize("value", [None, ""], ids=["missing", "empty"])
-def test_what_a_deploy_must_say_is_named_when_it_is_not_said(name: str, value: str | None) -> None:
+def test_a_missing_required_setting_is_named(name: str, value: str | None) -> None:
     env = {k: v for k, v in GOOD.items() if k != name}
     if value is not None:
         env[name] = value
@@ -61,12 +61,12 @@ def test_what_a_deploy_must_say_is_named_when_it_is_not_said(name: str, value: s
         *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
     ],
 )
-def test_a_setting_that_makes_no_sense_is_named(name: str, value: str) -> None:
+def test_an_invalid_setting_is_named(name: str, value: str) -> None:
     with pytest.raises(BadSettings, match=name):
         read_settings(GOOD | {name: value})
 
 
-def test_what_is_not_said_is_the_same_everywhere() -> None:
+def test_optional_settings_have_defaults() -> None:
     found = read_settings(GOOD)
     assert found.redis_timeout_s == 0.5
     assert found.mysql_connect_timeout_s == 1
@@ -76,11 +76,11 @@ def test_what_is_not_said_is_the_same_everywhere() -> None:
     assert found.queues == {}
 
 
-def test_mysql_is_found_by_its_url_and_called_with_a_secret() -> None:
+def test_mysql_has_an_address_and_a_secret() -> None:
     assert read_settings(GOOD).mysql == MysqlAddress("db.internal", 3307, "plaza", None, None)
 
 
-def test_a_user_and_password_in_the_url_stand_for_the_secret() -> None:
+def test_a_user_and_password_in_the_url_replace_the_secret() -> None:
     env = {k: v for k, v in GOOD.items() if k != "PLAZA_MYSQL_SECRET_ID"}
     env["PLAZA_MYSQL_URL"] = "mysql://a%40b:p%2Fw@127.0.0.1/plaza"
     found = read_settings(env)
@@ -88,7 +88,7 @@ def test_a_user_and_password_in_the_url_stand_for_the_secret() -> None:
     assert found.mysql_secret_id is None
 
 
-def test_a_queue_is_known_by_the_name_in_its_variable() -> None:
+def test_a_queue_has_the_name_in_its_variable() -> None:
     found = read_settings(
         GOOD
         | {
@@ -101,12 +101,12 @@ def test_a_queue_is_known_by_the_name_in_its_variable() -> None:
     assert found.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
 
 
-@pytest.mark.parametrize(("said", "meant"), [("1", True), ("0", False)])
-def test_a_cluster_is_one_when_the_deploy_says_so(said: str, meant: bool) -> None:
-    assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": said}).redis_cluster is meant
+@pytest.mark.parametrize(("value", "is_cluster"), [("1", True), ("0", False)])
+def test_redis_is_a_cluster_if_the_setting_is_1(value: str, is_cluster: bool) -> None:
+    assert read_settings(GOOD | {"PLAZA_REDIS_CLUSTER": value}).redis_cluster is is_cluster
 
 
-def test_texts_go_to_the_countries_and_types_that_a_deploy_names_and_else_to_none() -> None:
+def test_text_messages_are_limited_to_the_named_countries_and_types() -> None:
     found = read_settings(GOOD)
     assert found.sms_countries == frozenset()
     assert found.sms_number_types == {"mobile", "fixed_line_or_mobile"}
@@ -116,10 +116,25 @@ def test_texts_go_to_the_countries_and_types_that_a_deploy_names_and_else_to_non
     assert found.sms_number_types == frozenset({"mobile", "voip"})
 
 
-def test_no_password_is_in_the_text_of_the_settings() -> None:
+def test_the_repr_of_settings_has_no_password() -> None:
     env = {
         "PLAZA_ENVIRONMENT": "prod",
         "PLAZA_REDIS_URL": "rediss://:a-secret@cache:6380",
         "PLAZA_MYSQL_URL": "mysql://plaza:a-secret@db.internal/plaza",
     }
     assert "a-secret" not in repr(read_settings(env))
+
+
+def test_all_queues_are_found_by_the_url_of_the_first_one() -> None:
+    base_url = "https://sqs.eu-central-1.amazonaws.com/1/plaza-reactions"
+    env = {"PLAZA_QUEUES_URL": f"{base_url}-reactions", "PLAZA_QUEUES": "reactions,orders_dlq"}
+    assert read_settings(GOOD | env).queues == {
+        "reactions": f"{base_url}-reactions",
+        "orders_dlq": f"{base_url}-orders_dlq",
+    }
+
+
+@pytest.mark.parametrize("url", ["", "https://sqs/1/plaza-orders"])
+def test_the_url_of_another_queue_is_refused(url: str) -> None:
+    with pytest.raises(BadSettings, match="PLAZA_QUEUES_URL"):
+        read_settings(GOOD | {"PLAZA_QUEUES_URL": url, "PLAZA_QUEUES": "reactions,orders"})

@@ -1,4 +1,4 @@
-"""The requests of the SQS sender are botocore's, byte for byte."""
+"""The requests of the SQS sender equal those of botocore, byte for byte."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def make_botocore_client() -> tuple[Any, list[AWSPreparedRequest]]:
     config = Config(parameter_validation=False, retries={"total_max_attempts": 1})
     client = session.create_client("sqs", region_name="eu-central-1", config=config)
 
-    def answer(request: AWSPreparedRequest, **_: object) -> Any:
+    def reply(request: AWSPreparedRequest, **_: object) -> Any:
         captured.append(request)
         return AWSResponse(request.url, 200, HTTPHeaders(), Empty())
 
     captured: list[AWSPreparedRequest] = []
-    client.meta.events.register("before-send.sqs.*", answer)
+    client.meta.events.register("before-send.sqs.*", reply)
     return client, captured
 
 
@@ -50,24 +50,22 @@ class Empty:
         yield b"{}"
 
 
-def random_text(chance: random.Random) -> str:
-    return "".join(chance.choices(ALPHABET, k=chance.randint(1, 60)))
+def random_text(rng: random.Random) -> str:
+    return "".join(rng.choices(ALPHABET, k=rng.randint(1, 60)))
 
 
-def random_parameters(chance: random.Random) -> dict[str, Any]:
+def random_parameters(rng: random.Random) -> dict[str, Any]:
     parameters: dict[str, Any] = {
         "QueueUrl": QUEUE_URL,
-        "MessageBody": random_text(chance),
-        "DelaySeconds": chance.randint(0, 900),
+        "MessageBody": random_text(rng),
+        "DelaySeconds": rng.randint(0, 900),
     }
-    if chance.random() < 0.5:
+    if rng.random() < 0.5:
         parameters["MessageAttributes"] = {
-            name: {"DataType": "String", "StringValue": random_text(chance)}
-            for name in chance.sample(
-                ["request_id", "first_sent_ms", "cause"], chance.randint(1, 3)
-            )
+            name: {"DataType": "String", "StringValue": random_text(rng)}
+            for name in rng.sample(["request_id", "first_sent_ms", "cause"], rng.randint(1, 3))
         }
-    if chance.random() < 0.1:
+    if rng.random() < 0.1:
         del parameters["QueueUrl"]
         parameters = {"QueueUrl": QUEUE_URL, "Entries": [{"Id": "0", **parameters}]}
     return parameters
@@ -80,7 +78,7 @@ def split_request(rendered: bytes) -> tuple[str, dict[str, str], bytes]:
 
 
 def check(sender: Sender, parameters: dict[str, Any], theirs: AWSPreparedRequest) -> None:
-    """What the sender sends for ``parameters`` is what botocore sends."""
+    """Assert that the sender renders the request that botocore made of ``parameters``."""
     found: Mapping[str, Any] = dict(theirs.headers)
     headers = {
         name.lower(): value.decode() if isinstance(value, bytes) else value
@@ -98,15 +96,14 @@ def check(sender: Sender, parameters: dict[str, Any], theirs: AWSPreparedRequest
     assert "authorization" in ours
 
 
-def test_requests_are_those_of_botocore() -> None:
-    """Given random messages, what botocore's serializer and signer make of them."""
+def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None:
     client, _ = make_botocore_client()
     model, serializer = client.meta.service_model, create_serializer("json")
     signer = SigV4Auth(BotocoreCredentials(*CREDENTIALS), "sqs", "eu-central-1")
     sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
-    chance = random.Random(20261122)
+    rng = random.Random(20261122)
     for _ in range(MESSAGES):
-        parameters = random_parameters(chance)
+        parameters = random_parameters(rng)
         operation = model.operation_model(
             "SendMessageBatch" if "Entries" in parameters else "SendMessage"
         )
@@ -117,12 +114,12 @@ def test_requests_are_those_of_botocore() -> None:
         check(sender, parameters, request.prepare())
 
 
-def test_requests_are_those_of_the_whole_client() -> None:
+def test_requests_equal_those_of_a_botocore_client() -> None:
     client, captured = make_botocore_client()
     sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
-    chance = random.Random(1)
+    rng = random.Random(1)
     for _ in range(100):
-        parameters = random_parameters(chance)
+        parameters = random_parameters(rng)
         send = client.send_message_batch if "Entries" in parameters else client.send_message
         send(**parameters)
         check(sender, parameters, captured.pop())
@@ -155,7 +152,7 @@ def lambda_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("lambda_environment")
-def test_the_environment_of_lambda_is_enough() -> None:
+def test_the_environment_of_lambda_makes_a_sender() -> None:
     sender = make_sender(QUEUE_URL)
     assert sender is not None
     assert sender._address == ("sqs.eu-central-1.amazonaws.com", 443)

@@ -36,7 +36,7 @@ class Shop:
             return self.say(200, self.orders[user_id])
         if self.crowded:
             self.crowded -= 1
-            return Reply(429, {"retry-after": "0"}, {"type": "p/too-many"})
+            return Reply(429, {"retry-after": "0"}, {"type": "p/too-many-requests"})
         if not self.stock:
             return Reply(409, {}, {"type": "p/sold-out"})
         self.stock -= 1
@@ -88,7 +88,7 @@ def test_a_decision_is_timed_from_the_click_that_was_taken(
 
 def test_who_is_refused_for_now_comes_again() -> None:
     result = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
-    assert result.answers == {"202": 4, "429 too-many": 3}
+    assert result.answers == {"202": 4, "429 too-many-requests": 3}
     assert len(result.orders) == 4
 
 

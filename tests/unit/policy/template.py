@@ -18,6 +18,7 @@ FUNCTIONS = ROOT / "functions"
 FUNCTION = "AWS::Serverless::Function"
 QUEUE = "AWS::SQS::Queue"
 ALARM = "AWS::CloudWatch::Alarm"
+EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 
 
 class _Loader(yaml.SafeLoader):
@@ -114,11 +115,11 @@ def working_queues() -> dict[str, dict[str, Any]]:
 
 
 def event_sources() -> Iterator[EventSource]:
-    """Yield each SQS event of each function."""
-    for name, function in resources(FUNCTION).items():
-        for event in function.get("Events", {}).values():
-            if event["Type"] == "SQS":
-                yield EventSource(name, name_in(event["Properties"]["Queue"]), event["Properties"])
+    """Yield each queue that invokes a function."""
+    for mapping in resources(EVENT_SOURCE).values():
+        yield EventSource(
+            name_in(mapping["FunctionName"]), name_in(mapping["EventSourceArn"]), mapping
+        )
 
 
 def routes() -> dict[tuple[str, str], str]:

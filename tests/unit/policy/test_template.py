@@ -180,6 +180,14 @@ def test_a_parameter_with_credentials_is_never_shown() -> None:
 # ---------------------------------------------------------------- functions
 
 
+@pytest.mark.parametrize("parameter", ["SubnetIds", "SecurityGroupIds"])
+def test_prod_does_not_deploy_without_a_network(parameter: str) -> None:
+    rule = template.TEMPLATE["Rules"]["ProdIsInVpc"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
+    is_set = {"Fn::Not": [{"Fn::Contains": [{"Ref": parameter}, ""]}]}
+    assert is_set in [assertion["Assert"] for assertion in rule["Assertions"]]
+
+
 def test_all_functions_run_the_same_python_in_the_vpc() -> None:
     assert template.GLOBALS["Runtime"] == "python3.11"
     condition, within, without = template.GLOBALS["VpcConfig"]["Fn::If"]
@@ -386,6 +394,13 @@ def test_the_search_finds_the_queues_of_functions() -> None:
     assert queues_needed("Migrate") == set()
 
 
+@pytest.mark.parametrize("queue", resources(QUEUE))
+def test_the_name_of_a_queue_is_that_of_the_stack_and_of_the_queue_in_the_code(queue: str) -> None:
+    """The operations function derives the URLs of all queues from that of one."""
+    name = resources(QUEUE)[queue]["QueueName"]
+    assert name == {"Fn::Sub": f"${{AWS::StackName}}-{template.queue_name(queue)}"}
+
+
 @every_function
 def test_the_variable_of_a_queue_refers_to_it(function: str) -> None:
     own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
@@ -398,8 +413,10 @@ def test_the_variable_of_a_queue_refers_to_it(function: str) -> None:
 
 def test_operators_may_measure_every_queue_and_redrive_dlqs_without_a_consumer() -> None:
     own = resources(FUNCTION)["OperationsApi"]["Environment"]["Variables"]
-    given = {template.name_in(own[name]) for name in own if name.startswith("PLAZA_QUEUE_")}
-    assert given == set(resources(QUEUE))
+    assert template.name_in(own["PLAZA_QUEUES_URL"]) == "ReactionsQueue"
+    separator, names = own["PLAZA_QUEUES"]["Fn::Join"]
+    assert (separator, names[0]) == (",", "reactions")
+    assert sorted(names) == sorted(map(template.queue_name, resources(QUEUE)))
     may: dict[str, set[str]] = {}
     for name, statement in statements():
         if name == "OperationsApi" and statement != METRICS:

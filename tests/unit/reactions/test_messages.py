@@ -1,4 +1,4 @@
-"""The other messages of reactions: steps of a rebuild, commits that Redis did not take."""
+"""Messages of reactions: steps of a rebuild, commits that Redis did not accept."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ KEY: list[Any] = ["post", 11, "like", 7]
 COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 
-def test_a_step_comes_back_from_the_queue_as_it_went() -> None:
+def test_a_step_is_parsed_as_encoded() -> None:
     step = BloomBuildStep(LIKE, Target("post", 11), "5f2c", 4)
     assert BloomBuildStep.from_json(step.to_json()) == step
 
 
-def test_a_rebuild_that_was_asked_for_begins_at_the_beginning() -> None:
-    asked = {name: STEP[name] for name in ("kind", "target_type", "target_id")}
-    assert BloomBuildStep.from_json(json.dumps(asked)) == BloomBuildStep(
+def test_a_requested_rebuild_has_no_build_yet() -> None:
+    request = {name: STEP[name] for name in ("kind", "target_type", "target_id")}
+    assert BloomBuildStep.from_json(json.dumps(request)) == BloomBuildStep(
         LIKE, Target("post", 11), "", 0
     )
 
 
 @pytest.mark.parametrize("body", ["", "null", "[]", "7", "{}", "{", "[" * 100_000, "NaN"])
-def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
+def test_a_body_that_is_no_step_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
         BloomBuildStep.from_json(body)
 
@@ -65,7 +65,7 @@ def test_what_is_no_step_at_all_is_a_bad_record(body: str) -> None:
         ("after_id", 10**30),
     ],
 )
-def test_a_step_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
+def test_a_step_with_an_invalid_value_is_invalid(name: str, value: object) -> None:
     with pytest.raises(InvalidMessage):
         BloomBuildStep.from_json(json.dumps(STEP | {name: value}))
 
@@ -74,7 +74,7 @@ def body_of(**fields: object) -> str:
     return json.dumps({"protocol": 2, "commits": [], "keys": []} | fields)
 
 
-def test_commits_and_keys_come_back_from_the_queue_as_they_went() -> None:
+def test_commits_and_keys_are_parsed_as_encoded() -> None:
     rows = [(7, 2**53 - 1, True), (MAX_ID, 10, False)]
     commit = Commit(LIKE, Target("post", MAX_ID), 2**40 + 3, -1, True, rows)
     message = Unacknowledged(
@@ -84,7 +84,7 @@ def test_commits_and_keys_come_back_from_the_queue_as_they_went() -> None:
 
 
 @pytest.mark.parametrize("protocol", [1, 3])
-def test_commits_of_another_protocol_come_again_and_are_no_bad_record(protocol: int) -> None:
+def test_commits_of_another_protocol_raise_unknown_protocol(protocol: int) -> None:
     with pytest.raises(UnknownProtocol):
         Unacknowledged.from_json(body_of(protocol=protocol))
 
@@ -112,9 +112,9 @@ def test_commits_of_another_protocol_come_again_and_are_no_bad_record(protocol: 
         [["post", 11, ["like"], 7]],
         [KEY] * 1001,
     ],
-    ids=lambda said: json.dumps(said)[:30],
+    ids=lambda value: json.dumps(value)[:30],
 )
-def test_what_are_no_keys_is_a_bad_record(keys: object) -> None:
+def test_invalid_keys_are_refused(keys: object) -> None:
     with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body_of(keys=keys))
 
@@ -143,16 +143,16 @@ def test_what_are_no_keys_is_a_bad_record(keys: object) -> None:
         [*COMMIT[:6], [[7, 10, 1]]],
         [*COMMIT[:6], [[7, 10, True]] * 1001],
     ],
-    ids=lambda said: json.dumps(said)[:50],
+    ids=lambda value: json.dumps(value)[:50],
 )
-def test_what_is_no_commit_is_a_bad_record(commit: object) -> None:
+def test_an_invalid_commit_is_refused(commit: object) -> None:
     assert Unacknowledged.from_json(body_of(commits=[COMMIT])).commits
     with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body_of(commits=[commit]))
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "null", "[]", "{}"])
-def test_what_is_no_message_of_settlements_is_a_bad_record(body: str) -> None:
+def test_a_body_that_is_no_acknowledgement_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
         Unacknowledged.from_json(body)
 
@@ -161,7 +161,7 @@ json_lists = st.lists(st.lists(json_values, max_size=7) | json_values, max_size=
 
 
 @given(keys=json_lists, commits=json_lists)
-def test_whatever_a_message_of_settlements_holds_it_is_good_or_a_bad_record(
+def test_a_random_acknowledgement_is_valid_or_invalid_message(
     keys: object, commits: object
 ) -> None:
     try:

@@ -1,4 +1,4 @@
-"""The rules: how events become rows and totals, in whatever order and however often they come."""
+"""The rules of events: repeated and in any order they give the same rows and totals."""
 
 from __future__ import annotations
 
@@ -38,125 +38,125 @@ def key(actor: int, target: Target = POST, kind: str = "like") -> ReactionKey:
     return ReactionKey(*target, kind, actor)
 
 
-def fact(
+def event(
     actor: int, on: bool, version_us: int, target: Target = POST, kind: str = "like"
 ) -> ReactionEvent:
     return ReactionEvent(key(actor, target, kind), on, version_us)
 
 
 def save(
-    before: dict[ReactionKey, ReactionRow], facts: Iterable[ReactionEvent]
+    before: dict[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
 ) -> tuple[dict[ReactionKey, ReactionRow], dict[tuple[str, int, str], int]]:
-    """The rows after a batch, and how much each total moved: what the consumer does, in memory."""
-    entries = replay(before, facts)
+    """Return the rows after a batch and the delta of each total, as the consumer computes them."""
+    entries = replay(before, events)
     return before | latest_rows(before, entries), sum_by_counter(sum_changes(entries))
 
 
 # ---------------------------------------------------------------- one batch
 
 
-def test_a_like_moves_the_total_by_one() -> None:
-    assert save({}, [fact(7, True, 10)]) == ({key(7): ReactionRow(True, 10)}, {(*POST, "like"): 1})
+def test_a_like_adds_one_to_the_total() -> None:
+    assert save({}, [event(7, True, 10)]) == ({key(7): ReactionRow(True, 10)}, {(*POST, "like"): 1})
 
 
-def test_an_unlike_of_what_was_liked_takes_one_away() -> None:
-    _, moves = save({key(7): ReactionRow(True, 10)}, [fact(7, False, 20)])
-    assert moves == {(*POST, "like"): -1}
+def test_an_unlike_subtracts_one_from_the_total() -> None:
+    _, deltas = save({key(7): ReactionRow(True, 10)}, [event(7, False, 20)])
+    assert deltas == {(*POST, "like"): -1}
 
 
 def test_like_unlike_like_in_one_batch_is_one_like() -> None:
-    facts = [fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)]
-    assert save({}, facts) == ({key(7): ReactionRow(True, 30)}, {(*POST, "like"): 1})
+    events = [event(7, True, 10), event(7, False, 20), event(7, True, 30)]
+    assert save({}, events) == ({key(7): ReactionRow(True, 30)}, {(*POST, "like"): 1})
 
 
 def test_like_unlike_in_one_batch_leaves_a_row_and_no_count() -> None:
-    rows, moves = save({}, [fact(7, True, 10), fact(7, False, 20)])
+    rows, deltas = save({}, [event(7, True, 10), event(7, False, 20)])
     assert rows == {key(7): ReactionRow(False, 20)}
-    assert moves == {}
+    assert deltas == {}
 
 
 def test_a_duplicate_counts_once_in_a_batch_and_in_the_next() -> None:
-    rows, moves = save({}, [fact(7, True, 10)] * 3)
-    assert moves == {(*POST, "like"): 1}
-    assert save(rows, [fact(7, True, 10)]) == (rows, {})
+    rows, deltas = save({}, [event(7, True, 10)] * 3)
+    assert deltas == {(*POST, "like"): 1}
+    assert save(rows, [event(7, True, 10)]) == (rows, {})
 
 
 def test_a_late_like_does_not_undo_a_newer_unlike() -> None:
     before = {key(7): ReactionRow(False, 20)}
-    assert save(before, [fact(7, True, 10)]) == (before, {})
+    assert save(before, [event(7, True, 10)]) == (before, {})
 
 
-def test_a_fact_of_the_same_version_changes_nothing() -> None:
+def test_an_event_of_the_same_version_changes_nothing() -> None:
     before = {key(7): ReactionRow(True, 20)}
-    assert save(before, [fact(7, False, 20)]) == (before, {})
+    assert save(before, [event(7, False, 20)]) == (before, {})
 
 
-def test_a_newer_like_of_what_is_liked_moves_the_version_and_not_the_total() -> None:
-    assert save({key(7): ReactionRow(True, 10)}, [fact(7, True, 20)]) == (
+def test_a_repeated_like_raises_the_version_and_not_the_total() -> None:
+    assert save({key(7): ReactionRow(True, 10)}, [event(7, True, 20)]) == (
         {key(7): ReactionRow(True, 20)},
         {},
     )
 
 
-def test_targets_and_kinds_are_counted_apart() -> None:
-    _, moves = save(
+def test_targets_and_kinds_have_separate_totals() -> None:
+    _, deltas = save(
         {key(9): ReactionRow(True, 1)},
         [
-            fact(7, True, 10),
-            fact(8, True, 10),
-            fact(9, False, 10),
-            fact(7, True, 10, COMMENT),
-            fact(7, True, 10, POST, "collect"),
+            event(7, True, 10),
+            event(8, True, 10),
+            event(9, False, 10),
+            event(7, True, 10, COMMENT),
+            event(7, True, 10, POST, "collect"),
         ],
     )
-    assert moves == {(*POST, "like"): 1, (*COMMENT, "like"): 1, (*POST, "collect"): 1}
+    assert deltas == {(*POST, "like"): 1, (*COMMENT, "like"): 1, (*POST, "collect"): 1}
 
 
-def test_moves_that_cancel_are_still_moves_of_the_target() -> None:
-    """One comes, one goes: the total stays, and who is on has changed all the same."""
-    _, moves = save({key(8): ReactionRow(True, 1)}, [fact(7, True, 10), fact(8, False, 10)])
-    assert moves == {(*POST, "like"): 0}
+def test_changes_that_cancel_out_have_a_delta_of_0() -> None:
+    """Given a like and an unlike: the total stays and the rows change."""
+    _, deltas = save({key(8): ReactionRow(True, 1)}, [event(7, True, 10), event(8, False, 10)])
+    assert deltas == {(*POST, "like"): 0}
 
 
-def test_rows_and_log_stand_in_the_order_of_the_primary_key() -> None:
-    facts = [fact(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
-    entries = replay({}, facts)
-    assert [entry.event.key for entry in entries] == sorted(f.key for f in facts)
-    assert list(latest_rows({}, entries)) == sorted(f.key for f in facts)
+def test_rows_and_log_are_sorted_by_primary_key() -> None:
+    events = [event(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
+    entries = replay({}, events)
+    assert [entry.event.key for entry in entries] == sorted(f.key for f in events)
+    assert list(latest_rows({}, entries)) == sorted(f.key for f in events)
 
 
-# ---------------------------------------------------------------- what each event changed
+# ---------------------------------------------------------------- the change of each event
 
 
-def changes(
-    before: dict[ReactionKey, ReactionRow], *facts: ReactionEvent
+def log_of(
+    before: dict[ReactionKey, ReactionRow], *events: ReactionEvent
 ) -> list[tuple[int, int, int]]:
-    """(actor, version, change) of the log of one batch."""
-    entries = replay(before, facts)
+    """Return (actor, version, change) of the log of one batch."""
+    entries = replay(before, events)
     return [(e.event.key.actor_id, e.version_us, e.change) for e in entries]
 
 
-def test_each_event_is_logged_once_with_what_it_changed() -> None:
-    like, unlike, again = fact(7, True, 10), fact(7, False, 20), fact(7, True, 30)
+def test_each_event_is_logged_once_with_its_change() -> None:
+    like, unlike, again = event(7, True, 10), event(7, False, 20), event(7, True, 30)
     logged = [(7, 10, 1), (7, 20, -1), (7, 30, 1)]
-    assert changes({}, again, like, unlike, like) == logged
-    assert changes({key(7): ReactionRow(True, 5)}, like, unlike) == [(7, 10, 0), (7, 20, -1)]
+    assert log_of({}, again, like, unlike, like) == logged
+    assert log_of({key(7): ReactionRow(True, 5)}, like, unlike) == [(7, 10, 0), (7, 20, -1)]
 
 
-def test_an_event_that_is_not_newer_than_the_row_changed_nothing() -> None:
+def test_an_event_that_is_not_newer_than_the_row_has_a_change_of_0() -> None:
     before = {key(7): ReactionRow(False, 20)}
-    assert changes(before, fact(7, True, 10), fact(7, True, 20)) == [(7, 10, 0), (7, 20, 0)]
+    assert log_of(before, event(7, True, 10), event(7, True, 20)) == [(7, 10, 0), (7, 20, 0)]
 
 
-def test_of_two_events_of_one_version_one_is_logged() -> None:
-    assert changes({}, fact(7, True, 10), fact(7, False, 10)) == [(7, 10, 1)]
+def test_one_of_two_events_with_the_same_version_is_logged() -> None:
+    assert log_of({}, event(7, True, 10), event(7, False, 10)) == [(7, 10, 1)]
 
 
-def test_a_provisional_event_has_its_version_from_the_queue() -> None:
+def test_a_provisional_event_gets_its_version_from_the_queue() -> None:
     provisional = ReactionEvent(key(7), False, None, sent_ms=1_795_169_730_123)
     assert provisional.effective_version_us == 1_795_169_730_123_999
     before_it, after_it = 1_795_169_730_123_998, 1_795_169_730_124_000
-    assert changes({}, provisional, fact(7, True, before_it), fact(7, True, after_it)) == [
+    assert log_of({}, provisional, event(7, True, before_it), event(7, True, after_it)) == [
         (7, before_it, 1),
         (7, provisional.effective_version_us, -1),
         (7, after_it, 1),
@@ -166,20 +166,20 @@ def test_a_provisional_event_has_its_version_from_the_queue() -> None:
     )
 
 
-def test_the_version_of_the_gate_counts_whatever_the_queue_says() -> None:
+def test_the_version_of_the_gate_takes_precedence_over_the_queue() -> None:
     assert ReactionEvent(key(7), True, 10, sent_ms=99).effective_version_us == 10
 
 
-def test_without_a_version_and_without_a_queue_there_is_no_order() -> None:
+def test_an_event_without_version_and_sent_time_is_invalid() -> None:
     with pytest.raises(InvalidMessage):
         _ = ReactionEvent(key(7), True, None).effective_version_us
 
 
 # ---------------------------------------------------------------- any order, any number of times
 
-facts_of_few = st.lists(
+some_events = st.lists(
     st.builds(
-        fact,
+        event,
         actor=st.integers(1, 3),
         on=st.booleans(),
         version_us=st.integers(1, 30),
@@ -190,11 +190,13 @@ facts_of_few = st.lists(
 )
 
 
-@given(facts=facts_of_few, data=st.data())
-def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
-    facts: list[ReactionEvent], data: st.DataObject
+@given(events=some_events, data=st.data())
+def test_repeated_events_in_any_order_have_the_same_result(
+    events: list[ReactionEvent], data: st.DataObject
 ) -> None:
-    repeated = facts + (data.draw(st.lists(st.sampled_from(facts), max_size=15)) if facts else [])
+    repeated = events + (
+        data.draw(st.lists(st.sampled_from(events), max_size=15)) if events else []
+    )
     shuffled = data.draw(st.permutations(repeated))
     rows: dict[ReactionKey, ReactionRow] = {}
     logged: dict[tuple[ReactionKey, int], int] = {}
@@ -202,11 +204,11 @@ def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
     for batch in batches(shuffled, data.draw(st.integers(1, 10))):
         for entry in replay(rows, batch):  # as INSERT IGNORE: each once
             logged.setdefault((entry.event.key, entry.version_us), entry.change)
-        rows, moves = save(rows, batch)
-        for counted, by in moves.items():
+        rows, deltas = save(rows, batch)
+        for counted, by in deltas.items():
             totals[counted] += by
 
-    last = {f.key: f for f in sorted(facts, key=lambda f: f.effective_version_us)}
+    last = {f.key: f for f in sorted(events, key=lambda f: f.effective_version_us)}
     assert rows == {k: ReactionRow(f.on, f.effective_version_us) for k, f in last.items()}
     for target in (POST, COMMENT):
         on = sum(row.on for k, row in rows.items() if k.target == target)
@@ -214,14 +216,14 @@ def test_any_order_with_any_duplicates_in_any_batches_has_one_end(
         assert sum(change for (k, _), change in logged.items() if k.target == target) == on
 
 
-def batches(facts: list[ReactionEvent], size: int) -> Iterator[list[ReactionEvent]]:
-    for start in range(0, len(facts), size):
-        yield facts[start : start + size]
+def batches(events: list[ReactionEvent], size: int) -> Iterator[list[ReactionEvent]]:
+    for start in range(0, len(events), size):
+        yield events[start : start + size]
 
 
 # ---------------------------------------------------------------- on the queue
 
-good_facts = st.builds(
+valid_events = st.builds(
     ReactionEvent,
     key=st.sampled_from(sorted(KINDS.values(), key=lambda k: k.name)).flatmap(
         lambda kind: st.builds(
@@ -237,12 +239,12 @@ good_facts = st.builds(
 )
 
 
-@given(good_facts)
-def test_a_fact_comes_back_from_the_queue_as_it_went(given_fact: ReactionEvent) -> None:
-    assert ReactionEvent.from_json(given_fact.to_json()) == given_fact
+@given(valid_events)
+def test_an_event_is_parsed_as_encoded(original: ReactionEvent) -> None:
+    assert ReactionEvent.from_json(original.to_json()) == original
 
 
-GOOD: dict[str, Any] = json.loads(fact(7, True, 10).to_json())
+GOOD: dict[str, Any] = json.loads(event(7, True, 10).to_json())
 
 
 def test_an_event_without_a_version_is_provisional() -> None:
@@ -250,8 +252,8 @@ def test_an_event_without_a_version_is_provisional() -> None:
 
 
 @pytest.mark.parametrize("protocol", [1, PROTOCOL + 1, 0, -1, 10**30])
-def test_an_event_of_another_protocol_comes_again_and_is_no_bad_record(protocol: int) -> None:
-    """A version of Plaza that knows it may be rolled out already, or again."""
+def test_an_event_of_another_protocol_raises_unknown_protocol(protocol: int) -> None:
+    """Another version of Plaza, during a deployment or after a rollback, may parse it."""
     with pytest.raises(UnknownProtocol, match=f"protocol {protocol}") as refusal:
         ReactionEvent.from_json(json.dumps({"protocol": protocol, "whatever": "it has"}))
     assert isinstance(refusal.value, Unavailable)
@@ -276,13 +278,13 @@ def test_an_event_of_another_protocol_comes_again_and_is_no_bad_record(protocol:
     ],
     ids=lambda body: body[:12] or "empty",
 )
-def test_what_is_no_fact_at_all_is_a_bad_record(body: str) -> None:
+def test_a_body_that_is_no_event_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
         ReactionEvent.from_json(body)
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
+def test_an_event_without_a_field_is_invalid(name: str) -> None:
     with pytest.raises(InvalidMessage, match=name):
         ReactionEvent.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
 
@@ -325,12 +327,12 @@ def test_a_fact_that_lacks_something_is_a_bad_record(name: str) -> None:
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_fact_with_a_wrong_value_is_a_bad_record(name: str, value: object) -> None:
+def test_an_event_with_an_invalid_value_is_invalid(name: str, value: object) -> None:
     with pytest.raises(InvalidMessage):
         ReactionEvent.from_json(json.dumps(GOOD | {name: value}))
 
 
-def test_a_collect_of_what_can_not_be_collected_is_a_bad_record() -> None:
+def test_a_collect_of_a_comment_is_invalid() -> None:
     with pytest.raises(InvalidMessage, match="a comment takes no collect"):
         ReactionEvent.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
 
@@ -350,8 +352,8 @@ json_values = st.recursive(
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(GOOD, json_values)))
-def test_whatever_a_body_holds_it_is_a_valid_fact_or_a_bad_record(said: dict[str, Any]) -> None:
-    body = json.dumps(GOOD | said)
+def test_a_random_body_is_a_valid_event_or_invalid(fields: dict[str, Any]) -> None:
+    body = json.dumps(GOOD | fields)
     try:
         found = ReactionEvent.from_json(body)
     except (InvalidMessage, UnknownProtocol):
@@ -364,7 +366,7 @@ def test_whatever_a_body_holds_it_is_a_valid_fact_or_a_bad_record(said: dict[str
 
 
 @given(st.text(max_size=60) | json_values.map(json.dumps))
-def test_any_text_is_a_fact_or_a_bad_record(body: str) -> None:
+def test_a_random_text_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
         ReactionEvent.from_json(body)
 
@@ -372,23 +374,23 @@ def test_any_text_is_a_fact_or_a_bad_record(body: str) -> None:
 # ---------------------------------------------------------------- the registry of kinds
 
 
-def test_every_kind_is_known_by_its_name_and_counts_in_a_column_of_its_own() -> None:
+def test_every_kind_has_its_own_columns() -> None:
     assert {name: kind.name for name, kind in KINDS.items()} == {name: name for name in KINDS}
     assert len({kind.total for kind in KINDS.values()}) == len(KINDS)
     assert len({kind.received for kind in KINDS.values()}) == len(KINDS)
 
 
-def test_what_a_kind_counts_are_columns_of_the_counters() -> None:
+def test_the_columns_of_kinds_exist_in_the_counters() -> None:
     of_users = {column for k in KINDS.values() for column in (k.received, k.given) if column}
     assert of_users < set(USER_COLUMNS)
     assert {kind.total for kind in KINDS.values()} < set(CONTENT_COLUMNS)
     versions = {kind.version for kind in KINDS.values()}
     assert versions < set(VERSION_COLUMNS)
-    assert len(versions) == len(KINDS), "a version is of one total"
+    assert len(versions) == len(KINDS), "one version for each total"
 
 
 @pytest.mark.parametrize("body", [{"kind": "follow"}, {"target_type": "user"}])
-def test_people_are_followed_and_nothing_else_is_and_nothing_else_is_done_to_them(
+def test_users_take_follows_only_and_follows_are_of_users_only(
     body: dict[str, str],
 ) -> None:
     with pytest.raises(InvalidMessage, match="takes no"):

@@ -1,7 +1,7 @@
-"""Who calls: sessions behind opaque tokens. MySQL is the record, Redis stands in front of it.
+"""Sessions with opaque tokens, in MySQL and cached in Redis; sign-in with a code sent by SMS.
 
-How people get one is in ``phone_sign_in``: the authorizer, which is asked each time by ``caller_identity``,
-does not load it.
+Owns the table session and the Redis keys listed in ``redis_sessions``, ``redis_challenges`` and
+``sms``. The authorizer uses ``caller_identity`` and does not load ``phone_sign_in``.
 """
 
 from plaza.auth.sessions import Session, parse_bearer

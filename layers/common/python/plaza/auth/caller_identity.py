@@ -1,9 +1,9 @@
-"""Who calls, and may they now: what is asked before each request.
+"""Identify the caller of a request and apply its rate limit.
 
-A user has a bucket of tokens for each group of routes. A caller without a valid session (no token,
-a malformed, invented, expired or ended one) takes from the bucket of the network. The bucket is
-taken from in the round trip that reads the session: this process remembers whose tokens it saw.
-While Redis is unavailable, no caller is limited.
+A user has a token bucket for each group of routes. A caller without a valid session (no token, or
+a malformed, invented, expired or ended one) takes from the bucket of the network. This process
+caches the owners of tokens, so that one round trip reads the session and takes from the owner's
+bucket. While Redis is unavailable, no caller is limited.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from plaza.infra.settings import settings
 
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 
-# Whose token it is, by its hash. It decides nothing but whose bucket is asked.
+# Hash of a token -> user id. Used only to choose the bucket.
 _owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls: a session, or why there is none (``malformed``, ``unknown``, ``unavailable``).
+    """A session, or why the token has none (``malformed``, ``unknown``, ``unavailable``).
 
-    With neither it is anybody. ``wait_ms`` above 0: they call too often, and may again then.
+    Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
     """
 
     session: Session | None = None
@@ -40,9 +40,9 @@ class Caller:
 
 
 def identify(header: str | None, address: str, route: str) -> Caller:
-    """Who sends this Authorization header to ``route``, and whether they may now.
+    """Return the caller that sends this Authorization header to ``route``, and its rate limit.
 
-    Round trips to Redis: one; one more for a token that this process has not seen lately.
+    One round trip to Redis; one more for a token whose owner is not cached.
     """
     network = anonymous_bucket(address)
     if header is None:
@@ -52,31 +52,33 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         return Caller(refusal="malformed", wait_ms=limits.acquire_if_up(network))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
-    asked = None if owner_id is None else bucket_of_user(owner_id, route)
+    bucket = None if owner_id is None else bucket_of_user(owner_id, route)
     try:
-        cached, wait_ms = redis_sessions.read_and_take(sha, asked)
+        cached, wait_ms = redis_sessions.read_and_take(sha, bucket)
     except RedisDown as error:
         limits.record_limit_skipped(error)
         return _resolve(sha, None)
-    # A token that Redis does not know may be any text, so MySQL is asked at the network's rate.
-    was_unknown = cached is None and asked is None
-    if was_unknown:
+    # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
+    is_limited_by_network = cached is None and bucket is None
+    if is_limited_by_network:
         wait_ms = limits.acquire_if_up(network)
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _resolve(sha, cached)
     if caller.session is None:
         _owners.drop(sha)
-        return caller if was_unknown else replace(caller, wait_ms=limits.acquire_if_up(network))
-    if asked is not None:
+        if is_limited_by_network:
+            return caller
+        return replace(caller, wait_ms=limits.acquire_if_up(network))
+    if bucket is not None:
         return caller
     _owners.put(sha, caller.session.user_id)
-    of_user = bucket_of_user(caller.session.user_id, route)
-    return replace(caller, wait_ms=limits.acquire_if_up(of_user))
+    bucket = bucket_of_user(caller.session.user_id, route)
+    return replace(caller, wait_ms=limits.acquire_if_up(bucket))
 
 
 def bucket_of_user(user_id: int, route: str) -> Bucket:
-    """What a user may ask of ``route`` (``PUT /posts/{post_id}/likes/me``) and of its group."""
+    """Return the bucket of a user for ``route``, such as ``PUT /posts/{post_id}/likes/me``."""
     config = settings()
     if route.startswith("GET ") or route in _READS_BY_POST:
         return Bucket("reads", str(user_id), config.reads_per_s, config.reads_burst)

@@ -1,4 +1,4 @@
-"""Sessions that have expired."""
+"""Delete expired sessions; imported by the function delete_expired."""
 
 from plaza.auth.mysql_store import delete_expired
 

@@ -1,4 +1,4 @@
-"""Sessions in MySQL: the record."""
+"""Sessions in MySQL, the record."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from plaza.infra import clock, mysql, sql
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
-    """Store sessions: (hash of the token, user id, expiry in seconds since 1970).
-
-    One statement. Raises MysqlDown.
-    """
+    """Store (hash, user id, expiry in s since 1970). One statement. Raises MysqlDown."""
     mysql.write(
         f"""
         INSERT IGNORE INTO session (token_sha256, user_id, expires_at)
@@ -25,9 +22,9 @@ def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:
 
 
 def read(token_sha256: bytes, max_age_s: int) -> Session | None:
-    """The session of a token that has not expired and is younger than ``max_age_s``.
+    """Return the session of a token unless it expired or is older than ``max_age_s``, else None.
 
-    With the role that its user has now. One statement. Raises MysqlDown.
+    It has the current role of its user. One statement. Raises MysqlDown.
     """
     checked_at_s = int(clock.now_s())  # before the statement: the role may change during it
     rows = mysql.fetch_all(
@@ -49,7 +46,7 @@ def read(token_sha256: bytes, max_age_s: int) -> Session | None:
 
 
 def extend(token_sha256: bytes, expires_at_s: int) -> bool:
-    """Move the end of a session; False when there was nothing to move. Raises MysqlDown."""
+    """Extend a session; return False if it has expired or does not exist. Raises MysqlDown."""
     changed = mysql.write(
         """
         UPDATE session
@@ -63,17 +60,17 @@ def extend(token_sha256: bytes, expires_at_s: int) -> bool:
 
 
 def delete(token_sha256: bytes) -> bool:
-    """Delete a session; False when there was none. Raises MysqlDown."""
+    """Delete a session; return whether it existed. Raises MysqlDown."""
     return mysql.write("DELETE FROM session WHERE token_sha256 = %s", (token_sha256,)) > 0
 
 
 def delete_all(
     user_id: int, before_commit: Callable[[list[bytes]], None], *, own: bytes | None = None
 ) -> int:
-    """Delete every session of a user; with ``own`` only if that one is among them.
+    """Delete every session of a user, with ``own`` only if ``own`` is one of them; return how many.
 
-    Passes the hashes of the tokens, without ``own``, to ``before_commit``: when that fails,
-    nothing is deleted. Returns how many were deleted. Raises MysqlDown and what it raises.
+    Calls ``before_commit`` with the hashes of the tokens except ``own``; if it raises, nothing is
+    deleted. One transaction of two statements. Raises MysqlDown and what ``before_commit`` raises.
     """
 
     def work(cursor: Cursor) -> int:
@@ -90,7 +87,7 @@ def delete_all(
 
 
 def delete_expired(limit: int) -> int:
-    """Delete at most ``limit`` sessions that have expired; how many. Raises MysqlDown."""
+    """Delete at most ``limit`` expired sessions; return how many. Raises MysqlDown."""
     return mysql.write(
         """
         DELETE FROM session

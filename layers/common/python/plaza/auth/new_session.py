@@ -1,4 +1,4 @@
-"""Opening sessions."""
+"""Open sessions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from plaza.infra.settings import settings
 
 
 def open_session(user_id: int) -> str:
-    """A new session's token. Raises MysqlDown."""
+    """Open a session; return its token. One statement. Raises MysqlDown."""
     return open_sessions([user_id])[0]
 
 
 def open_sessions(user_ids: Sequence[int]) -> list[str]:
-    """A token for each of ``user_ids``, in their order. One statement. Raises MysqlDown."""
+    """Open a session for each user; return the tokens in order. One statement. Raises MysqlDown."""
     ttl_s = min(settings().session_ttl_s, settings().session_max_age_s)
     expires_at_s = int(clock.now_s()) + ttl_s
     tokens = [make_token() for _ in user_ids]

@@ -1,8 +1,8 @@
-"""Signing in: a code to the phone, a session for the code. The first time makes the user.
+"""Sign in with a code that is sent to a phone. The first sign-in creates the user.
 
-Who asks for a code gets a challenge, and only with it the code can be tried: strangers who know a
-phone can't burn its codes. No answer tells whether a phone has a user. Challenges and limits are in
-Redis only: while it is unavailable, new sign-ins answer 503.
+The client that requests a code gets a challenge, without which the code cannot be tried: other
+clients cannot burn a phone's codes. No response discloses whether a phone has a user. Challenges
+and limits are in Redis only: while it is unavailable, sign-in fails with 503.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from plaza.users.sign_up import sign_up
 
 
 class IssuedChallenge(NamedTuple):
-    """A challenge, and for how many seconds its code works."""
+    """A challenge, and how long its code is valid."""
 
     challenge: str
     expires_in_s: int
 
 
 class SignedIn(NamedTuple):
-    """A session's token, how long it works unless it is used, and whose it is."""
+    """A new session: its token, its idle timeout, and its user."""
 
     token: str
     expires_in_s: int
@@ -52,10 +52,7 @@ class SignedIn(NamedTuple):
 
 
 def send_code(phone_input: str, address: str) -> IssuedChallenge:
-    """Send a new code to a phone, for a request from ``address``.
-
-    Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown.
-    """
+    """Send a code to a phone. Raises BadInput, TooSoon, CodeBudgetExhausted, RedisDown, SmsDown."""
     phone, hasher = parse_phone(phone_input), _hasher()
     require_destination(phone, settings().sms_countries, settings().sms_number_types)
     _admit_send(phone, address, hasher)
@@ -71,15 +68,15 @@ def send_code(phone_input: str, address: str) -> IssuedChallenge:
 
 
 def sign_in(challenge: str, code: str, address: str) -> SignedIn:
-    """A session for the code of a challenge. The code works once.
+    """Exchange a challenge and its code for a session. The code works once.
 
-    Raises CodeRefused; RedisDown and MysqlDown, after which it still works.
+    Raises CodeRefused; RedisDown and MysqlDown, after which the code still works.
     """
     hasher, sha = _hasher(), hash_challenge(challenge)
     encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
     if encrypted is None:
         record("code_refused", {"codes_refused": 1})
-        raise CodeRefused("It is wrong, was used, or is too old: ask for another")
+        raise CodeRefused("This code is wrong, used or expired: request a new one.")
     phone = hasher.decrypt_phone(challenge, encrypted)
     try:
         user = sign_up(phone)
@@ -88,17 +85,17 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
         with suppress(RedisDown):
             redis_challenges.release(sha)
         raise
-    with suppress(RedisDown):  # a limit is then that of a phone that is new here
+    with suppress(RedisDown):  # the next code then counts as one to a new phone
         redis_challenges.mark_sign_in(hasher.hash_phone_and_network(phone, address))
     record("signed_in", {"signed_in": 1}, user_id=user.id)
     return SignedIn(token, min(settings().session_ttl_s, settings().session_max_age_s), user)
 
 
 def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
-    """Let a code be sent, or raise TooSoon, CodeBudgetExhausted or RedisDown.
+    """Count a code against the limits, or raise TooSoon, CodeBudgetExhausted or RedisDown.
 
-    A phone that signed in from this network before has limits of its own, which requests from
-    elsewhere and for other phones can't use up.
+    A phone that signed in from this network before has separate limits, which requests from other
+    networks and for other phones cannot exhaust.
     """
     pair = hasher.hash_phone_and_network(phone, address)
     sends: list[tuple[Attempt, Sequence[Window]]] = [
@@ -111,19 +108,23 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
         sends.append((Attempt("codes-to", hasher.hash_phone(phone)), SENDS_PER_PHONE))
     budget = Attempt("codes", "known" if is_known else "new")
     sends.append((budget, (Window(3600, settings().max_codes_per_hour),)))
-    for place, (attempt, windows) in enumerate(sends):
+    for index, (attempt, windows) in enumerate(sends):
         wait_ms = limits.admit(attempt, windows)
         if not wait_ms:
             continue
-        with suppress(RedisDown):  # what is refused counts nowhere
-            for earlier, _ in sends[:place]:
+        with suppress(RedisDown):  # a refused attempt does not count
+            for earlier, _ in sends[:index]:
                 limits.withdraw(earlier)
         wait_s = math.ceil(wait_ms / 1000)
         if attempt is budget:
             record("code_budget_exhausted", {"code_budget_refusals": 1}, what=budget.subject)
-            raise CodeBudgetExhausted("No more codes can be sent right now", retry_after_s=wait_s)
+            raise CodeBudgetExhausted(
+                f"No more codes can be sent now; retry after {wait_s} s.", retry_after_s=wait_s
+            )
         record("attempt_limited", {"attempts_limited": 1}, what=attempt.action)
-        raise TooSoon(f"Too often: again in {wait_s} s", retry_after_s=wait_s)
+        raise TooSoon(
+            f"Too many codes were requested; retry after {wait_s} s.", retry_after_s=wait_s
+        )
 
 
 def _hasher() -> KeyedHasher:

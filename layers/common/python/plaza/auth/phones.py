@@ -1,4 +1,4 @@
-"""Phone numbers as people write them, and as E.164. No I/O."""
+"""Parse and check phone numbers. No I/O."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from phonenumbers import (
 
 from plaza.infra.errors import BadInput
 
-# What the library would read besides (letters, extensions, digits of other scripts) is not meant.
+# The library would also accept letters, extensions and digits of other scripts.
 PHONE_PATTERN = r"^\+[0-9 ().-]{6,31}$"
 _PHONE_PATTERN = re.compile(PHONE_PATTERN)
 _COSTLY = (PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST)
 
 
 def parse_phone(text: str) -> str:
-    """The number in ``text`` as E.164, +8613800138000. Raises BadInput.
+    """Return the number in ``text`` as E.164, such as +8613800138000.
 
-    Numbers that earn their owner money with each message are refused.
+    Raises BadInput, also for numbers whose owner earns money with each message.
     """
     try:
         number = parse(text if _PHONE_PATTERN.fullmatch(text) else "")
     except NumberParseException:
-        raise BadInput("phone", "is not a phone number with + and its country") from None
+        raise BadInput("phone", "must be a phone number with + and its country code") from None
     if not is_valid_number(number):
-        raise BadInput("phone", "is not a number that its country gives to anybody")
+        raise BadInput("phone", "is not assigned in its country")
     if number_type(number) in _COSTLY:
-        raise BadInput("phone", "is of a kind that no code is sent to")
+        raise BadInput("phone", "is of a type that no codes are sent to")
     return format_number(number, PhoneNumberFormat.E164)
 
 
 def require_destination(
     phone: str, countries: AbstractSet[str], number_types: AbstractSet[str]
 ) -> None:
-    """Raise BadInput unless texts are sent to the country and the type of ``phone`` (E.164).
+    """Raise BadInput unless codes are sent to the country and the type of ``phone`` (E.164).
 
     ``countries`` are ISO 3166 codes, ``*`` for all; ``number_types`` are names such as ``mobile``.
     """
     number = parse(phone)
     if "*" not in countries and region_code_for_number(number) not in countries:
-        raise BadInput("phone", "is of a country that no code is sent to")
+        raise BadInput("phone", "is of a country that no codes are sent to")
     if PhoneNumberType.to_string(number_type(number)).lower() not in number_types:
-        raise BadInput("phone", "is of a kind that no code is sent to")
+        raise BadInput("phone", "is of a type that no codes are sent to")

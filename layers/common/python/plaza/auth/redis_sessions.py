@@ -1,11 +1,10 @@
-"""Sessions in Redis, in front of MySQL:
+"""Sessions cached in Redis. Each call is one round trip.
 
 {<shard>}:session:<SHA-256 of the token, hex>  string  <user id>:<role>:<times>
 
-The times are when it expires, when it ends and when MySQL was last read, seconds since 1970.
-
-A session that was ended leaves its end in this place, which nothing overwrites: somebody may have
-read the session from MySQL before, and want to keep it only now.
+The times are its expiry, its absolute end and the last read of MySQL, in seconds since 1970. An
+ended session is replaced by a marker that ``store`` does not overwrite, because another process may
+store what it read from MySQL earlier.
 """
 
 from __future__ import annotations
@@ -21,38 +20,34 @@ from plaza.infra.shards import shard_of
 
 MAX_TTL_S = 3600
 ENDED_TTL_S = 2 * MAX_TTL_S
-# For a token that has no session: no request that still knows one lasts as long.
+# For a token without a session: longer than any request that may have read one earlier.
 NO_SESSION_TTL_S = 60
-_END_MARKER = "0:ended:0:0:0"  # as a session, it is over
+_END_MARKER = "0:ended:0:0:0"  # parses as a session that is over
 _STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
 
 
 def session_key(token_sha256: bytes) -> str:
-    """Where the session of a token is."""
     name = f"session:{token_sha256.hex()}"
     return f"{{{shard_of(name)}}}:{name}"
 
 
 def read(token_sha256: bytes) -> Session | None:
-    """The session as it was kept, None when it wasn't; one that is over when it was ended.
-
-    Raises RedisDown.
-    """
+    """Return the cached session, which is over if it was ended, or None. Raises RedisDown."""
     return _parse_session(redis.execute("GET", session_key(token_sha256)))
 
 
 def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
-    """As ``read``, and a token taken of ``bucket``: 0, or in how many milliseconds there is one.
+    """Read a session and take from ``bucket``; return (session, milliseconds to wait, 0 for none).
 
-    One round trip. Raises RedisDown.
+    Raises RedisDown.
     """
-    taking = [bucket.acquire_call] if bucket else []
-    *waits, value = redis.run_all(taking, [("GET", session_key(token_sha256))])
+    calls = [bucket.acquire_call] if bucket else []
+    *waits, value = redis.run_all(calls, [("GET", session_key(token_sha256))])
     return _parse_session(value), int(waits[0]) if waits else 0
 
 
 def store(token_sha256: bytes, session: Session) -> None:
-    """Keep a session for an hour, or until it expires; not if it was ended. Raises RedisDown."""
+    """Cache a session for 1 h or until it expires, unless it was ended. Raises RedisDown."""
     left_s = max(1, min(MAX_TTL_S, session.expires_at_s - int(clock.now_s())))
     times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
     value = ":".join(str(part) for part in (session.user_id, session.role, *times))
@@ -60,10 +55,7 @@ def store(token_sha256: bytes, session: Session) -> None:
 
 
 def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
-    """They have ended, and for ``ttl_s`` nothing brings them back. One round trip.
-
-    Raises RedisDown.
-    """
+    """End cached sessions, and do not cache them again for ``ttl_s``. Raises RedisDown."""
     redis.pipeline([("SET", session_key(sha), _END_MARKER, "EX", ttl_s) for sha in token_sha256s])
 
 

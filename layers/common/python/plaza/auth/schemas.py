@@ -1,10 +1,10 @@
-"""What clients send and get to sign in."""
+"""Schemas of the API: sign-in codes and sessions."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
 from plaza.auth.phone_sign_in import SignedIn
@@ -14,44 +14,82 @@ from plaza.users import Card
 from plaza.users.schemas import UserCard
 
 Phone = Annotated[
-    str, Field(pattern=PHONE_PATTERN, description="a phone number: + and its country")
+    str,
+    Field(
+        pattern=PHONE_PATTERN,
+        description=(
+            "Phone number in international format, starting with `+` and the country code. It must "
+            "be valid in the numbering plan of its country, and of a country and type that codes "
+            "are sent to."
+        ),
+        json_schema_extra={"format": "phone"},
+    ),
 ]
-Code = Annotated[str, Field(pattern=CODE_PATTERN, description="six digits, as the text says")]
-
+Code = Annotated[
+    str, Field(pattern=CODE_PATTERN, description="The six digits of the text message.")
+]
 Challenge = Annotated[
-    str, Field(pattern=CHALLENGE_PATTERN, description="opaque; a secret of the client that asked")
+    str,
+    Field(
+        pattern=CHALLENGE_PATTERN,
+        description="Secret that the code works with. Opaque; only this client has it.",
+    ),
 ]
+
+_CHALLENGE = "qkB2n0yD8c6qC0mJm3rj1xN6yVb8oQ0o4p3Xw5kZt9E"
 
 
 class CodeRequest(RequestModel):
-    """Where to send a code."""
+    """The phone that a sign-in code is sent to."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"phone": "+14155550123"}]})
 
     phone: Phone
 
 
 class CodeResponse(ResponseModel):
-    """A code is on its way; it works for ``expires_in`` seconds, and only with ``challenge``."""
+    """A sign-in code that is being sent."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"challenge": _CHALLENGE, "expires_in": 300}]}
+    )
 
     challenge: Challenge
-    expires_in: int
+    expires_in: Annotated[int, Field(description="Seconds until the code expires.")]
 
 
 class SessionRequest(RequestModel):
-    """The code that came to a phone, with the challenge that was given for it."""
+    """A sign-in code and its challenge."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"challenge": _CHALLENGE, "code": "123456"}]}
+    )
 
     challenge: Challenge
     code: Code
 
 
 class SessionResponse(ResponseModel):
-    """A session: it ends when it wasn't used for ``expires_in`` seconds."""
+    """A new session."""
 
-    token: str
-    expires_in: int
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "token": "Zm9yLWRvY3VtZW50YXRpb24tb25seS1ub3QtcmVhbC0",
+                    "expires_in": 2_592_000,
+                    "user": {"id": "7", "nickname": "ada", "avatar": None},
+                }
+            ]
+        }
+    )
+
+    token: Annotated[str, Field(description="Session token, sent as `Authorization: Bearer`.")]
+    expires_in: Annotated[int, Field(description="Seconds without use after which it ends.")]
     user: UserCard
 
     @classmethod
     def of(cls, done: SignedIn) -> SessionResponse:
-        """What to answer to somebody who signed in."""
+        """Returns the response to a sign-in."""
         user = UserCard.of(Card(done.user.id, done.user.nickname, done.user.avatar))
         return cls(token=done.token, expires_in=done.expires_in_s, user=user)

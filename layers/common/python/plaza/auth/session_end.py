@@ -1,4 +1,4 @@
-"""Ending sessions: in MySQL, and at once in Redis, which stands in front of it."""
+"""End sessions in MySQL, and at once in the cache in Redis."""
 
 from __future__ import annotations
 
@@ -12,34 +12,30 @@ from plaza.infra.observability import record
 
 
 def end_session(token: str) -> None:
-    """The session of ``token`` is over, now and for good; if it was already, this makes sure of it.
-
-    Raises MysqlDown, RedisDown: to be repeated then.
-    """
+    """End the session of ``token``. Safe to repeat. Raises MysqlDown, RedisDown: call it again."""
     sha = hash_token(token)
-    was_there = mysql_store.delete(sha)
-    ttl_s = redis_sessions.ENDED_TTL_S if was_there else redis_sessions.NO_SESSION_TTL_S
+    existed = mysql_store.delete(sha)
+    ttl_s = redis_sessions.ENDED_TTL_S if existed else redis_sessions.NO_SESSION_TTL_S
     redis_sessions.mark_ended([sha], ttl_s)
 
 
 def end_all_sessions(token: str) -> None:
-    """Every session of the user of ``token`` is over.
+    """End every session of the user of ``token``, its own last, so that the call can be repeated.
 
-    Their own is the last: whatever fails before, they can repeat it. Raises Unauthenticated,
-    MysqlDown, RedisDown.
+    Raises Unauthenticated, MysqlDown, RedisDown.
     """
     session = find_session(token)
     if session is not None:
         mysql_store.delete_all(session.user_id, _end_in_redis, own=hash_token(token))
     end_session(token)
     if session is None:
-        raise Unauthenticated("This token is unknown or has expired")
+        raise Unauthenticated("This token is unknown or has expired; sign in again.")
 
 
 def end_user_sessions(user_id: int, operator_id: int) -> int:
-    """End every session of a user on the order of the operator ``operator_id``; how many there were.
+    """End every session of a user for the operator ``operator_id``; return how many.
 
-    Safe to repeat. Raises MysqlDown, RedisDown: some may still work then, and a repeat ends them.
+    Safe to repeat. Raises MysqlDown, RedisDown: some sessions may still work until it is repeated.
     """
     ended = mysql_store.delete_all(user_id, _end_in_redis)
     record("sessions_ended", user_id=user_id, operator_id=operator_id, ended=ended)

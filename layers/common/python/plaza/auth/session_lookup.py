@@ -1,4 +1,4 @@
-"""Finding the session of a token: Redis stands in front, MySQL is the record."""
+"""Look up the session of a token in Redis, the cache, and MySQL, the record."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from plaza.infra.settings import settings
 
 
 def find_session(token: str) -> Session | None:
-    """The session of a token, extended by its use; None if there is none.
+    """Return the session of a token and extend it; None if the token has none.
 
-    Its role is at most ``MAX_ROLE_AGE_S`` old. Works while Redis is unavailable. While MySQL is, it
-    works for what Redis holds, an hour at most. Raises MysqlDown.
+    Its role is at most ``MAX_ROLE_AGE_S`` old. Works while Redis is unavailable; while MySQL is,
+    only for sessions cached in Redis, for at most an hour. Raises MysqlDown.
     """
     sha = hash_token(token)
     try:
@@ -28,7 +28,7 @@ def find_session(token: str) -> Session | None:
 
 
 def resolve_session(sha: bytes, session: Session | None) -> Session | None:
-    """As ``find_session``, given the session that Redis holds. Raises MysqlDown."""
+    """As ``find_session``, given the session that Redis has cached. Raises MysqlDown."""
     now_s = clock.now_s()
     if session is None:
         session = _read(sha)
@@ -50,7 +50,7 @@ def _read(sha: bytes) -> Session | None:
 
 
 def _check(sha: bytes, session: Session) -> Session | None:
-    """The session as MySQL has it by now; as it is while MySQL is unavailable."""
+    """Return the session as MySQL has it now; ``session`` while MySQL is unavailable."""
     try:
         found = _read(sha)
     except MysqlDown:
@@ -61,7 +61,7 @@ def _check(sha: bytes, session: Session) -> Session | None:
 
 
 def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:
-    """The session, its expiry moved; None when MySQL has no such session any more."""
+    """Return the extended session; None if MySQL no longer has it."""
     expires_at_s = session.next_expiry_s(now_s, settings().session_ttl_s)
     extended = replace(session, expires_at_s=expires_at_s)
     with suppress(MysqlDown):  # the next use tries again

@@ -1,4 +1,4 @@
-"""What a session is. No I/O."""
+"""Sessions and their tokens. No I/O."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import secrets
 from dataclasses import dataclass
 
 MAX_ROLE_AGE_S = 60
-"""How old the role of a session may be, and how long an ended session may pass unnoticed."""
+"""Bounds the age of a session's role, and how long an ended session may still be accepted."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
@@ -29,34 +29,31 @@ class Session:
     checked_at_s: int
 
     def is_over(self, now_s: float) -> bool:
-        """True when it has expired or has come to its absolute end."""
         return min(self.expires_at_s, self.ends_at_s) <= now_s
 
     def needs_check(self, now_s: float) -> bool:
-        """True when MySQL was last read more than ``MAX_ROLE_AGE_S`` ago."""
         return self.checked_at_s < now_s - MAX_ROLE_AGE_S
 
     def next_expiry_s(self, now_s: float, ttl_s: int) -> int:
-        """When it expires if it is used now."""
         return min(int(now_s) + ttl_s, self.ends_at_s)
 
     def needs_extension(self, now_s: float, ttl_s: int) -> bool:
-        """True when a use now would move its end by more than a hundredth of ``ttl_s``."""
+        """Return whether a use now would extend it by more than a hundredth of ``ttl_s``."""
         return self.expires_at_s < self.next_expiry_s(now_s, ttl_s) - ttl_s / 100
 
 
 def make_token() -> str:
-    """A token of 256 random bits; it is given out once and stored nowhere."""
+    """Return a token of 256 random bits: sent once, never stored."""
     return secrets.token_urlsafe(32)
 
 
 def hash_token(token: str) -> bytes:
-    """The SHA-256 of a token: what is stored of it. 256 random bits need no salt."""
+    """Return the SHA-256 of a token, for storage. 256 random bits need no salt."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def parse_bearer(header: str) -> str | None:
-    """The token in an Authorization header, None when it can't be one of ours."""
+    """Return the token in an Authorization header, None if it is malformed."""
     match = _BEARER.fullmatch(header.strip())
     if match is None or not _TOKEN.fullmatch(match[1]):
         return None

@@ -1,4 +1,4 @@
-"""Sending texts: by SNS, or, on one machine, into Redis, where `python -m local sms` reads them.
+"""Send text messages by SNS, or locally into Redis, where `python -m local sms` reads them.
 
 {<shard>}:echo:<SHA-256 of the phone, hex>  string  the text
 """
@@ -19,18 +19,16 @@ from plaza.infra.shards import shard_of
 
 
 class SmsDown(Unavailable):
-    """The text may not have been sent. Its limit counts all the same: it may have been, too."""
+    """The text may not have been sent. It counts against the limits, as it may have been."""
 
 
 class SmsSender(Protocol):
-    """Sends texts to phones."""
-
     def send(self, phone: str, text: str) -> None:
-        """Send ``text`` to ``phone`` (E.164), or raise Unavailable."""
+        """Send ``text`` to ``phone`` (E.164). Raises SmsDown, RedisDown."""
 
 
 class SnsSender:
-    """By Amazon SNS: one try, seconds and not minutes, since a second try may be a second text."""
+    """Sends by Amazon SNS, once and with short timeouts: a retry may send a second text."""
 
     def __init__(self) -> None:
         import botocore.session  # slow to import, and only needed here
@@ -40,7 +38,6 @@ class SnsSender:
         self._client: Any = botocore.session.get_session().create_client("sns", config=config)
 
     def send(self, phone: str, text: str) -> None:
-        """Raises SmsDown."""
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
@@ -52,23 +49,24 @@ class SnsSender:
                 },
             )
         except (BotoCoreError, ClientError) as error:
-            # What the error says may name the phone; its code doesn't.
+            # The message of the error may contain the phone, its code does not.
             code = getattr(error, "response", {}).get("Error", {}).get("Code")
             record("sms_failed", {"sms_failed": 1}, error=type(error).__name__, code=code)
-            raise SmsDown("The code could not be sent", retry_after_s=60) from None
+            raise SmsDown(
+                "The code could not be sent; retry after 60 s.", retry_after_s=60
+            ) from None
 
 
 class EchoSender:
-    """Keeps the text in Redis, in plain, for as long as its code works."""
+    """Stores the text in Redis, unencrypted, for as long as its code is valid."""
 
     def send(self, phone: str, text: str) -> None:
-        """Raises RedisDown."""
         redis.execute("SET", _echo_key(phone), text, "EX", CODE_TTL_S)
 
 
 @lru_cache(maxsize=1)
 def sender() -> SmsSender:
-    """What this deployment sends with. Raises BadSettings when nobody said."""
+    """Return the sender of this deployment. Raises BadSettings if none is set."""
     match settings().sms_sender:
         case "sns":
             return SnsSender()
@@ -81,7 +79,7 @@ on_reset(sender.cache_clear)
 
 
 def read_echo(phone: str) -> str | None:
-    """The newest text to ``phone``, None when there is none. Raises RedisDown."""
+    """Return the newest text to ``phone``, or None. Raises RedisDown."""
     text = redis.execute("GET", _echo_key(phone))
     return None if text is None else str(text)
 

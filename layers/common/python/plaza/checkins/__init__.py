@@ -1,8 +1,8 @@
-"""Check-ins: once a day, by the user's own clock, and the streak that comes of it."""
+"""Daily check-ins in the user's time zone, and their streaks.
+
+Owns the table checkin, the queue of check-ins and the Redis keys listed in ``redis_store``.
+"""
 
 from plaza.checkins.model import CheckInEvent, Month
 
-__all__ = [
-    "CheckInEvent",
-    "Month",
-]
+__all__ = ["CheckInEvent", "Month"]

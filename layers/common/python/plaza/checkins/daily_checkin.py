@@ -1,4 +1,4 @@
-"""Checking in, and looking at it: Redis decides and answers, MySQL is the record."""
+"""Check in and read check-ins: Redis decides and serves reads, MySQL is the record."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from plaza.users import cards
 
 _MAX_ATTEMPTS = 5
 
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Per process: a thousand processes must not overload MySQL while Redis is down.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
 def check_in(user_id: int) -> Month:
-    """The user is here today; once a day counts. What the month looks like with it.
+    """Check a user in for today, at most once a day; return the month with it.
 
-    An exact answer has two copies: Redis, and the queue or MySQL. Two round trips to Redis when all
-    is warm. Raises CheckInsKeepChanging, MysqlDown, QueueDown: try again.
+    An exact check-in has two copies: in Redis, and on the queue or in MySQL. Two round trips to
+    Redis if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown, QueueDown: try again.
     """
     now_us = clock.now_us()
     today = cards.read_zone(user_id).day_at(now_us / 1e6)
@@ -51,13 +51,13 @@ def check_in(user_id: int) -> Month:
 
 
 def read_month(user_id: int, first: date) -> Month:
-    """The check-ins of a user in the month that begins on ``first``, and their streak by now.
+    """Return a user's check-ins in the month that begins on ``first``, and the current streak.
 
-    Two round trips to Redis when all is warm. Raises CheckInsKeepChanging, MysqlDown, RedisDown.
+    Two round trips if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown, RedisDown.
     """
     today = cards.read_zone(user_id).day_at(clock.now_s())
-    there_are_some = FIRST_MONTH <= first <= next_month(today)
-    month = first if there_are_some else month_of(today)  # no keys for months that nobody has
+    may_have_days = FIRST_MONTH <= first <= next_month(today)
+    month = first if may_have_days else month_of(today)  # other months get no keys
     try:
         state, exact = _read_from_redis(user_id, month), True
     except RedisDown:
@@ -66,34 +66,33 @@ def read_month(user_id: int, first: date) -> Month:
         state, exact = _read_from_mysql(user_id, month), False
     today = max(today, state.last or today)
     streak = current_streak(today, state.last, state.streak)
-    return Month(today, first, state.days if there_are_some else [], streak, exact)
+    return Month(today, first, state.days if may_have_days else [], streak, exact)
 
 
 def _set_day(user_id: int, day: date, now_us: int) -> tuple[date, CheckInState, int]:
-    """(The day that is set, what Redis has then, when it was accepted: 0 if MySQL has it)."""
+    """Return (the day, the state with it, when it was accepted in µs: 0 if MySQL has it)."""
     for _ in range(_MAX_ATTEMPTS):
         code, state, accepted_us = redis_store.check_in(user_id, day, now_us)
         if state is None:
             _hydrate(user_id, month_of(day))
         elif code == "DAY_PASSED" and state.last is not None:
-            day = state.last  # which day it was for them, by a zone that this process knows not yet
+            day = state.last  # the day in a newer time zone, which this process has not read
         else:
             return day, state, accepted_us
-    raise CheckInsKeepChanging("Your check-ins changed each time they were read")
+    raise CheckInsKeepChanging("Your check-ins changed on every attempt; retry after 2 s.")
 
 
 def _publish_or_save(event: CheckInEvent) -> None:
-    """Send an event that is in the outbox, or save it when the queue is away.
+    """Send an event of the outbox, or store it in MySQL if SQS refuses: Redis may lose its copy.
 
-    Redis alone may lose it with its master. A caller who gets an error instead of an answer may
-    repeat the request: what is still in the outbox is copied then. Raises MysqlDown.
+    Raises MysqlDown: a repeat of the request sends the outbox entry again.
     """
     try:
         CHECKINS.send(event)
     except QueueDown as error:
         mysql_store.insert([replace(event, request_id=current_request_id())])
         record("checkin_saved_directly", {"checkins_saved_directly": 1}, **error_fields(error))
-        with suppress(RedisDown):  # then the sweeper sends it
+        with suppress(RedisDown):  # the sweeper then sends it
             redis_store.acknowledge_all([event])
 
 
@@ -102,7 +101,7 @@ def _read_from_redis(user_id: int, first: date) -> CheckInState:
         if (state := redis_store.read(user_id, first)) is not None:
             return state
         _hydrate(user_id, first)
-    raise CheckInsKeepChanging("Your check-ins changed each time they were read")
+    raise CheckInsKeepChanging("Your check-ins changed on every attempt; retry after 2 s.")
 
 
 def _read_from_mysql(user_id: int, first: date) -> CheckInState:
@@ -115,6 +114,6 @@ def _read_from_mysql(user_id: int, first: date) -> CheckInState:
 
 
 def _hydrate(user_id: int, first: date) -> None:
-    """Bring a user's streak and a month back; whoever asks then finds them, or asks again."""
+    """Load a streak and a month into Redis, unless the lease ends: the caller retries."""
     lease = redis_store.acquire_lease(user_id)
     redis_store.hydrate(user_id, lease, first, mysql_store.read(user_id, first))

@@ -1,4 +1,4 @@
-"""What a check-in is: rules and events. No I/O."""
+"""Check-ins: rules and events. No I/O."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from plaza.infra import messages
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import ID, InvalidMessage, integer, read, text
 
-FIRST_MONTH = date(2025, 1, 1)  # there was nothing before
+FIRST_MONTH = date(2025, 1, 1)  # no check-in is older
 _FIELDS = ("user_id", "day", "version")
 _DAY = text(10, 10)
 _VERSION = integer(1, messages.MAX_VERSION)
-_EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # of all the zones there are
+_EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # UTC offsets
 
 
 class CheckInsKeepChanging(Unavailable):
-    """The check-ins of the user changed each time they were read."""
+    """The check-ins of the user changed on every attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckInEvent:
-    """A user checked in on ``day``, their own; ``version_us`` is when, microseconds since 1970.
+    """A user checked in on ``day``, in the user's time zone, at ``version_us`` since 1970.
 
-    There is no event that takes it back: any order, and any number of times, comes to the same.
-    ``request_id`` is an attribute of the message, not of its body: None where nobody knows it.
+    No event reverts it, so events may arrive in any order and repeatedly. ``request_id`` is an
+    attribute of the message, not part of its body; None if it is unknown.
     """
 
     user_id: int
@@ -36,24 +36,25 @@ class CheckInEvent:
     request_id: str | None = None
 
     def to_json(self) -> str:
-        """The message on the queue."""
         return messages.encode(
             {"user_id": self.user_id, "day": self.day.isoformat(), "version": self.version_us}
         )
 
     @classmethod
     def from_json(cls, body: str) -> CheckInEvent:
-        """The event in a message. Raises InvalidMessage, also for a day that it was nowhere then."""
+        """Parse a body. Raises InvalidMessage, also for a day that was no date on Earth then."""
         fields = messages.read_object(body)
         event = cls(
             read(fields, "user_id", ID),
             read(fields, "day", _day),
             read(fields, "version", _VERSION),
         )
-        if len(fields) > len(_FIELDS):  # what else it says may change what it means
+        if len(fields) > len(_FIELDS):  # an unknown field may change the meaning
             raise InvalidMessage(f"fields are {len(fields)}, not {', '.join(_FIELDS)}")
         if not is_possible_day(event.day, event.version_us):
-            raise InvalidMessage(f"day is {event.day}, which it was nowhere at version")
+            raise InvalidMessage(
+                f"day is {event.day}, which was not the date in any time zone at version"
+            )
         return event
 
 
@@ -66,14 +67,14 @@ def _day(value: object, name: str) -> date:
 
 
 class Run(NamedTuple):
-    """Days in a row, both included."""
+    """Consecutive days, from ``first`` to ``last`` inclusive."""
 
     first: date
     last: date
 
 
 class StoredCheckIns(NamedTuple):
-    """What MySQL has: the newest runs, newest first, and the days of one month."""
+    """The newest runs in MySQL, newest first, and the days of one month."""
 
     runs: Sequence[Run]
     days: Sequence[date]
@@ -81,10 +82,10 @@ class StoredCheckIns(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """The check-ins of a user in a month. ``today`` is what day it is for them.
+    """The check-ins of a user in a month. ``today`` is the date in the user's time zone.
 
-    ``days`` and ``streak`` are None when only MySQL will know. ``exact`` is false while Redis is
-    away.
+    ``days`` and ``streak`` are None for a provisional check-in. ``exact`` is false while Redis is
+    unavailable.
     """
 
     today: date
@@ -95,24 +96,20 @@ class Month:
 
 
 def is_possible_day(day: date, at_us: int) -> bool:
-    """True when it was ``day`` anywhere on Earth at that time, from UTC-12 to UTC+14."""
+    """Return whether ``day`` was the date anywhere at ``at_us``, from UTC-12 to UTC+14."""
     at = datetime.fromtimestamp(at_us // 1_000_000, UTC)
     return (at + _EARLIEST).date() <= day <= (at + _LATEST).date()
 
 
 def month_of(day: date) -> date:
-    """The first of its month."""
     return day.replace(day=1)
 
 
 def next_month(first: date) -> date:
-    """The first of the month after."""
+    """Return the first day of the month after that of ``first``."""
     return (first + timedelta(days=31)).replace(day=1)
 
 
 def current_streak(today: date, last: date | None, streak: int) -> int:
-    """How many days in a row somebody has, of whom ``streak`` end on ``last``.
-
-    Today need not be among them yet; without yesterday it is over.
-    """
+    """Return the streak as of ``today``: 0 unless ``last`` is today or yesterday."""
     return streak if last is not None and last >= today - timedelta(days=1) else 0

@@ -1,4 +1,4 @@
-"""Check-ins in MySQL: the record."""
+"""Check-ins in MySQL, the record."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from datetime import date
 from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns, next_month
 from plaza.infra import mysql, sql
 
-# The outbox of a user would have to have as many days to need more runs.
+# Each day of an outbox joins two runs at most: enough unless it has as many days.
 MAX_RUNS = 40
 
-# Numbering the days from the newest, days in a row differ from their number by the same.
+# Days are numbered from the newest: day + number is the same for all days of a run.
 _READ = """
-SELECT what, first, last FROM (
-  SELECT 'run' AS what, MIN(day) AS first, MAX(day) AS last FROM (
+SELECT part, first, last FROM (
+  SELECT 'run' AS part, MIN(day) AS first, MAX(day) AS last FROM (
     SELECT day, TO_DAYS(day) + ROW_NUMBER() OVER (ORDER BY day DESC) AS run
     FROM checkin WHERE user_id = %s
   ) AS numbered GROUP BY run ORDER BY last DESC LIMIT %s
@@ -25,13 +25,13 @@ SELECT 'day', day, day FROM checkin WHERE user_id = %s AND day >= %s AND day < %
 
 
 def insert(events: Sequence[CheckInEvent]) -> int:
-    """Insert the days that aren't there; how many those were. One statement. Raises MysqlDown."""
+    """Insert missing days; return how many. One statement. Raises MysqlDown."""
     ordered = sorted({(event.user_id, event.day): event for event in events}.items())
     rows = ", ".join(
         f"({user_id}, '{day}', {event.version_us}, {sql.render_request_id(event.request_id)})"
         for (user_id, day), event in ordered
     )
-    # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
+    # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
     statement = f"""
         INSERT INTO checkin (user_id, day, version, request_id)
         VALUES {rows}
@@ -41,7 +41,7 @@ def insert(events: Sequence[CheckInEvent]) -> int:
 
 
 def read(user_id: int, first: date) -> StoredCheckIns:
-    """The newest runs of a user, and the month of ``first``. One statement. Raises MysqlDown."""
+    """Return the newest runs and the month of ``first``. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(_READ, (user_id, MAX_RUNS, user_id, first, next_month(first)))
-    runs = sorted((Run(a, b) for what, a, b in rows if what == "run"), reverse=True)
-    return StoredCheckIns(runs, sorted(day for what, day, _ in rows if what == "day"))
+    runs = sorted((Run(a, b) for part, a, b in rows if part == "run"), reverse=True)
+    return StoredCheckIns(runs, sorted(day for part, day, _ in rows if part == "day"))

@@ -1,4 +1,4 @@
-"""Saving: from the queue into MySQL, then telling Redis."""
+"""Store check-ins from the queue in MySQL, then acknowledge them to Redis."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ __all__ = ["CHECKINS", "persist_checkins"]
 
 @CHECKINS.consumer
 def persist_checkins(events: Sequence[CheckInEvent]) -> None:
-    """Save a batch of events in one statement, then acknowledge it.
+    """Store a batch in one statement, then acknowledge it. Safe to repeat.
 
-    Safe to repeat. Raises MysqlDown, RedisDown; the batch comes again then: a Redis that kept its
-    data, but was not told, would show a streak without these days. While MySQL is away, Redis gets
-    those that it lost or was never told of: what it shows is whole, and the sweeper sends them
-    again even when their messages were given up.
+    Raises MysqlDown, RedisDown: retry the batch, because without the acknowledgement Redis may
+    serve a streak that lacks these days. While MySQL is unavailable, days that Redis lacks are
+    added to the outboxes: reads are complete, and the sweeper resends dead-lettered events.
     """
     if not events:
         return

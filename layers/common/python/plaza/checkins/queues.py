@@ -1,4 +1,4 @@
-"""The queue of check-ins that are to be saved."""
+"""The queue of check-ins to store in MySQL."""
 
 from __future__ import annotations
 

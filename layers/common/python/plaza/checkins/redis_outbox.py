@@ -1,4 +1,4 @@
-"""Outboxes of check-ins: which are due, and what of them is published again; see sweep.lua."""
+"""Outboxes of check-ins: find due ones, read their overdue events. Each call is one round trip."""
 
 from __future__ import annotations
 
@@ -16,18 +16,12 @@ SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
 
 def find_due(before_us: int, limit: int) -> list[int]:
-    """Users whose outbox is due for a sweep, at most ``limit`` a shard. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return users with a due outbox, at most ``limit`` a shard. Raises RedisDown."""
     return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
 
 
 def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckInEvent]:
-    """The events of users that waited too long, to be published again. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return the overdue events of users, see sweep.lua. Raises RedisDown."""
     calls = []
     for user_id in user_ids:
         keys = CheckInKeys(user_id)

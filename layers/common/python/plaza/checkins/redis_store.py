@@ -1,11 +1,11 @@
-"""Where check-ins are in Redis, and the scripts that touch them.
+"""Keys and scripts of check-ins in Redis. Each call is one round trip.
 
-Everything of a user is in their shard. Under ``{<shard>}:user:<id>:checkins``
+All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
-                 hash    last, the newest day, 0 for none; streak, how many in a row end there
-    :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 says that it is whole
-    :outbox      hash    day -> when it was accepted; not yet confirmed by MySQL
-    :lease       string  which readers may bring back what MySQL says; an acknowledgement ends it
+                 hash    last: the newest day, 0 for none; streak: consecutive days up to last
+    :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
+    :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
+    :lease       string  of readers that may hydrate; an acknowledgement ends it
 
 and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
 when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
@@ -30,7 +30,7 @@ from plaza.infra.shards import shard_of
 
 TTL_S = 40 * 86_400
 LEASE_TTL_S = 10
-_DAYS = 31  # the number of the lowest bit
+_DAYS = 31  # index of the lowest bit
 
 _LUA = Path(__file__).with_name("lua")
 ADD_TO_OUTBOX = load_script(_LUA / "add_to_outbox.lua")
@@ -41,8 +41,6 @@ ACKNOWLEDGE = load_script(_LUA / "acknowledge.lua")
 
 @dataclass(frozen=True, slots=True)
 class CheckInKeys:
-    """The keys of a user; every script gets its keys from here."""
-
     user_id: int
 
     @property
@@ -66,8 +64,7 @@ class CheckInKeys:
 
 
 class CheckInState(NamedTuple):
-    """What Redis has of a user: the streak that ends on ``last`` (None: no day), and the days of
-    the month that was asked for."""
+    """The streak that ends on ``last`` (None: no day), and the days of the requested month."""
 
     last: date | None
     streak: int
@@ -75,10 +72,7 @@ class CheckInState(NamedTuple):
 
 
 class CheckInDecision(NamedTuple):
-    """What checking in came to; see check_in.lua for the codes. ``state`` None: COLD.
-
-    ``accepted_us``: when the day was accepted, 0 when MySQL has it already.
-    """
+    """The reply of check_in.lua; ``state`` is None for COLD, ``accepted_us`` 0 if MySQL has it."""
 
     code: str
     state: CheckInState | None
@@ -86,16 +80,17 @@ class CheckInDecision(NamedTuple):
 
 
 def outboxes_key(shard: int) -> str:
-    """The index of the outboxes of a shard."""
     return f"{{{shard}}}:checkins:outboxes"
 
 
 def _ttl_s() -> int:
-    return int(TTL_S * random.uniform(0.9, 1.1))  # what came together need not go together
+    return int(
+        TTL_S * random.uniform(0.9, 1.1)
+    )  # spreads the expiry of keys that were created together
 
 
 def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
-    """Set a day. One round trip. Raises RedisDown."""
+    """Set a day, see check_in.lua. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     code, *found = redis.run(
         CHECK_IN,
@@ -109,10 +104,7 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
 
 
 def read(user_id: int, first: date) -> CheckInState | None:
-    """The streak and the month that begins on ``first``; None when not all is there.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return the streak and the month of ``first``, None: to hydrate. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     (last, streak), [bits] = redis.pipeline(
         [
@@ -126,19 +118,18 @@ def read(user_id: int, first: date) -> CheckInState | None:
 
 
 def acquire_lease(user_id: int) -> str:
-    """Leave to bring back what MySQL says from now on. One round trip. Raises RedisDown."""
+    """Acquire a lease to hydrate what is read from MySQL from now on. One round trip.
+
+    Readers share the first one's lease, which an acknowledgement ends. Raises RedisDown.
+    """
     key = CheckInKeys(user_id).lease
     lease = secrets.token_hex(8)
-    # Who comes second shares the first one's: it stands as long as nothing was acknowledged since.
-    _, held = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
-    return str(held)
+    _, current = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
+    return str(current)
 
 
 def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bool:
-    """Bring the streak and the month of ``first`` back; False when the lease has ended.
-
-    One round trip. Raises RedisDown.
-    """
+    """Store the streak and a month; return False if the lease has ended. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
     length = (next_month(first) - first).days
@@ -152,7 +143,7 @@ def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bo
 
 
 def acknowledge_all(events: Sequence[CheckInEvent]) -> int:
-    """Tell Redis what MySQL has; of how many it didn't know. One round trip. Raises RedisDown."""
+    """Acknowledge stored days; return how many Redis lacked. Raises RedisDown."""
     calls = []
     for event in events:
         keys, day = CheckInKeys(event.user_id), event.day
@@ -167,10 +158,7 @@ def acknowledge_all(events: Sequence[CheckInEvent]) -> int:
 
 
 def add_to_outboxes(events: Sequence[CheckInEvent]) -> int:
-    """Put days that MySQL could not take into the outbox; of how many Redis did not know.
-
-    One round trip. Raises RedisDown.
-    """
+    """Add days to the outboxes; return how many they lacked. Raises RedisDown."""
     calls = []
     for event in events:
         keys, day = CheckInKeys(event.user_id), event.day

@@ -1,4 +1,4 @@
-"""Sweeping: check-ins that stayed in an outbox too long are published again (``infra.outbox``)."""
+"""Send check-ins again that stayed in an outbox too long (``infra.outbox``)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _USERS_PER_SHARD = 10
 
 
 def sweep_checkins(grace_us: int | None = None) -> int:
-    """Publish again what has waited longer than ``grace_us``; how many events the queue took.
+    """Resend events that have waited longer than ``grace_us``; return how many were sent.
 
-    ``grace_us`` None: ``ResendAfter``. At most 10,000 or so and for 10 s; what is left is due at
-    the next run. Holds back while the queue is behind. Raises RedisDown, QueueDown.
+    ``grace_us`` None means the setting ``ResendAfter``. Sends about 10,000 at most, for 10 s; the
+    next run continues. Sends none while the backlog is long. Raises RedisDown, QueueDown.
     """
-    waiting = CHECKINS.count_backlog()
-    if waiting > MAX_BACKLOG:
-        record("checkin_sweep_skipped", {"checkin_sweeps_skipped": 1}, backlog=waiting)
+    backlog = CHECKINS.count_backlog()
+    if backlog > MAX_BACKLOG:
+        record("checkin_sweep_skipped", {"checkin_sweeps_skipped": 1}, backlog=backlog)
         return 0
 
     def find(before_us: int) -> list[int]:

@@ -1,6 +1,6 @@
-"""Counters: totals of content and of users, moved in the transaction of what they count.
+"""Counters: totals of content and of users, changed in the transaction of the counted rows.
 
-MySQL has them; Redis has projections of them, which readers create and writers update.
+MySQL stores them. Redis has projections of them, which readers create and writers update.
 """
 
 from __future__ import annotations
@@ -58,17 +58,15 @@ __all__ = [
 
 
 def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
-    """The totals of each of ``user_ids``, a second or so behind. Raises MysqlDown.
-
-    One round trip to Redis when it has all; else one more, and one statement.
-    """
+    """Return the totals of each of ``user_ids``, about a second behind MySQL. One round trip; one
+    more and one statement when a projection is missing. Raises MysqlDown."""
     return read_through(
         user_ids, redis_store.read_users, mysql_store.read_users, redis_store.project_users
     )
 
 
 def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
-    """How many comments each of ``post_ids`` has. Round trips and errors as of ``read_users``."""
+    """Return the number of comments of each post. Cost and errors as of ``read_users``."""
     found = read_through(
         post_ids,
         redis_store.read_comments,
@@ -79,25 +77,25 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
 
 
 def project_users(totals: Mapping[int, UserCounter]) -> None:
-    """Tell Redis the new totals of users, where it has them. Raises RedisDown."""
+    """Update the totals that Redis has of these users. Raises RedisDown."""
     redis_store.project_users(totals, create=False)
 
 
 def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
-    """Tell Redis what MySQL has of these users and posts by now. Raises MysqlDown, RedisDown."""
+    """Update the projections of these users and posts from MySQL. Raises MysqlDown, RedisDown."""
     project_users(mysql_store.read_users(user_ids))
     redis_store.project_comments(mysql_store.read_comments(post_ids), create=False)
 
 
 def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
-    """Set one aside for ``member`` if the user's total and what is on its way stay within ``limit``.
+    """Reserve a place below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
-    None: they don't. The claim holds for an hour, until it is released or taken back. Raises
-    RedisDown, MysqlDown.
+    A claim ends after one hour, or when it is released or taken back. One round trip; two more and
+    one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.
     """
     for _ in range(3):
-        known, claimed = redis_store.claim(user_id, column, limit, member)
-        if known:
+        is_loaded, claimed = redis_store.claim(user_id, column, limit, member)
+        if is_loaded:
             return claimed
         redis_store.project_users(mysql_store.read_users([user_id]), create=True)
-    raise RedisDown("Redis does not keep what it is given")
+    raise RedisDown("Redis lost the projection after each write")

@@ -1,4 +1,5 @@
-"""Counters in MySQL. Whoever moves them holds their rows; rows are touched in key order."""
+"""Counters in MySQL. A writer locks their rows, in the order of the keys. Unless stated otherwise,
+a function runs one statement; without a cursor it raises MysqlDown."""
 
 from __future__ import annotations
 
@@ -15,25 +16,23 @@ CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total
 VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 
-
 Deltas = Mapping[str, int]
-_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # what MariaDB and MySQL answer to NOWAIT
+"""Column -> change of the total."""
+
+_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # the errors of NOWAIT in MariaDB and in MySQL
 
 
 def lock_content(
     cursor: Cursor, targets: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], ContentCounter]:
-    """The counters of ``targets`` (sorted), made where missing and held until the commit.
-
-    One statement; three when a counter is missing. Holding them is what makes two consumers with
-    the same target take turns.
-    """
+    """Lock the counters of ``targets`` (sorted) until the commit, which serializes the consumers of
+    a target; create the missing ones. One statement; three when a counter is missing."""
     found = _lock_content(cursor, targets)
     if missing := [target for target in targets if target not in found]:
-        # The type is one of ours, the id a number: nothing here comes from a client unread.
+        # Safe to render: types are validated, ids are numbers.
         rows = ",".join("('%s',%d)" % target for target in missing)
-        # Not INSERT IGNORE: it takes shared locks on rows that exist, and two consumers that then
-        # both want them exclusively are a deadlock.
+        # Not INSERT IGNORE: it takes shared locks on existing rows, and two consumers that both
+        # upgrade them to exclusive ones deadlock.
         cursor.execute(
             f"""
             INSERT INTO content_counter (target_type, target_id)
@@ -46,10 +45,7 @@ def lock_content(
 
 
 def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
-    """Lock the counter of a target until the commit; False when another transaction has it.
-
-    One statement, which does not wait.
-    """
+    """Lock the counter of a target until the commit; False, without a wait, when it is locked."""
     try:
         cursor.execute(
             """
@@ -91,7 +87,7 @@ def _lock_content(
 
 
 def read_counter(numbers: Sequence[int]) -> ContentCounter:
-    """The counter of a row of CONTENT_COLUMNS and VERSION_COLUMNS."""
+    """Return the counter of a row with CONTENT_COLUMNS and VERSION_COLUMNS."""
     count = len(CONTENT_COLUMNS)
     return ContentCounter(
         dict(zip(CONTENT_COLUMNS, numbers[:count], strict=True)),
@@ -104,11 +100,8 @@ def add_to_content(
     deltas: Mapping[tuple[str, int], Deltas],
     commits: Mapping[tuple[tuple[str, int], str], int] | None = None,
 ) -> None:
-    """Move the counters of content by ``deltas`` (column -> by how much). One statement.
-
-    The version of a total is raised for each target that names it, also when it moves by 0: by the
-    number of ``commits`` of (target, column), 1 where none is given.
-    """
+    """Add ``deltas`` to the counters of content. The version of each named total is raised, also
+    for a delta of 0: by the number of ``commits`` of (target, column), by 1 without an entry."""
     raised = commits or {}
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
@@ -136,15 +129,15 @@ def add_to_content(
 
 
 def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
-    """Move the counters of users by ``deltas`` (column -> by how much). One statement."""
+    """Add ``deltas`` to the counters of users."""
     if not deltas:
         return
-    moved = [column for column in USER_COLUMNS if any(column in by for by in deltas.values())]
+    changed = [column for column in USER_COLUMNS if any(column in by for by in deltas.values())]
     rows = ",".join(
-        "(%d,%s1)" % (user_id, "".join(f"{int(by.get(column, 0))}," for column in moved))
+        "(%d,%s1)" % (user_id, "".join(f"{int(by.get(column, 0))}," for column in changed))
         for (user_id,), by in sorted(deltas.items())
     )
-    names = [*moved, "version"]
+    names = [*changed, "version"]
     sums = ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in names)
     cursor.execute(
         f"""
@@ -156,10 +149,8 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
 
 
 def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter]:
-    """The counters of users (sorted), made where missing and held until the commit.
-
-    Two statements. Whoever holds content too has taken it before.
-    """
+    """Lock the counters of users (sorted) until the commit; create the missing ones. Counters of
+    content are locked before. Two statements."""
     rows = ",".join(f"({int(user_id)})" for user_id in user_ids)
     cursor.execute(
         f"""
@@ -172,8 +163,8 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
     return _users_of(cursor.fetchall())
 
 
-def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCounter]) -> None:
-    """Set the totals and versions of content whose counters are held. One statement."""
+def correct_content(cursor: Cursor, correct: Mapping[tuple[str, int], ContentCounter]) -> None:
+    """Set the totals and versions of content whose counters are locked."""
     rows = ",".join(
         "('%s',%d,%s)"
         % (
@@ -184,7 +175,7 @@ def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCount
                 for column in CONTENT_COLUMNS
             ),
         )
-        for target, counter in sorted(right.items(), key=lambda pair: pair[0])
+        for target, counter in sorted(correct.items(), key=lambda pair: pair[0])
     )
     columns = [*CONTENT_COLUMNS, *VERSION_COLUMNS]
     cursor.execute(
@@ -196,10 +187,11 @@ def correct_content(cursor: Cursor, right: Mapping[tuple[str, int], ContentCount
     )
 
 
-def correct_users(cursor: Cursor, right: Mapping[int, UserCounter]) -> None:
-    """Set the totals and versions of users whose counters are held. One statement."""
+def correct_users(cursor: Cursor, correct: Mapping[int, UserCounter]) -> None:
+    """Set the totals and versions of users whose counters are locked."""
     rows = ",".join(
-        f"({int(user_id)},{sql.render_ids(counter)})" for user_id, counter in sorted(right.items())
+        f"({int(user_id)},{sql.render_ids(counter)})"
+        for user_id, counter in sorted(correct.items())
     )
     columns = [*USER_COLUMNS, "version"]
     cursor.execute(
@@ -212,14 +204,14 @@ def correct_users(cursor: Cursor, right: Mapping[int, UserCounter]) -> None:
 
 
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """The totals of each of ``user_ids``. One statement. Raises MysqlDown."""
+    """Return the totals of each of ``user_ids``."""
     ids = list(user_ids)
     rows = mysql.fetch_all(_select_users(ids)) if ids else []
     return {user_id: UserCounter() for user_id in ids} | _users_of(rows)
 
 
 def read_users_in(cursor: Cursor, user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """The same within a transaction."""
+    """Return the totals of each of ``user_ids`` within a transaction."""
     ids = list(user_ids)
     if not ids:
         return {}
@@ -242,7 +234,7 @@ def _users_of(rows: Iterable[tuple[str]]) -> dict[int, UserCounter]:
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """(number of comments, version) of each of ``post_ids``. One statement. Raises MysqlDown."""
+    """Return (comments, version) of each of ``post_ids``."""
     ids = list(post_ids)
     if not ids:
         return {}

@@ -1,13 +1,13 @@
-"""Counters in Redis, as projections of MySQL's (``plaza.infra.projections``):
+"""Projections of counters in Redis (``plaza.infra.projections``), and claims. Unless stated
+otherwise, a function costs one round trip and raises RedisDown.
 
 {<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON
-{<shard>}:user:<id>:claims    zset  target -> when it was claimed, microseconds since 1970; follows
-                                     on their way into the totals
-{<shard>}:user:<id>:counted      hash  of claims that a later one covers: what was counted or taken
-                                     back meanwhile, see unclaim.lua
-{<shard>}:user:<id>:claim:<nonce>  string  the answer to a claim, for a minute: its command may be
-                                     sent again
-{<shard>}:post:<id>:comments  hash  version, value: how many comments
+{<shard>}:user:<id>:claims    zset  target -> time of the claim, microseconds since 1970; follows
+                                    that the totals do not include yet
+{<shard>}:user:<id>:counted   hash  claims that were counted or taken back after a later claim of
+                                    the same target, see unclaim.lua
+{<shard>}:user:<id>:claim:<nonce>  string  the reply to a claim, kept for 1 min for a repeat
+{<shard>}:post:<id>:comments  hash  version, value: the number of comments
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.model import Claim, UserCounter
-from plaza.infra import projections, redis
+from plaza.infra import clock, projections, redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, Node, RedisDown
+from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
 
 CLAIM_TTL_MS = 3_600_000
-_ANSWER_TTL_MS = 60_000
+_REPLY_TTL_MS = 60_000
 MAX_CLAIMS_PER_CALL = 250
-MAX_CLOCK_SKEW_US = (
-    10_000  # of two nodes of a cluster, at most: who claims, and what gives versions
-)
+# Between the node that stamps claims and the one that assigns versions.
+MAX_CLOCK_SKEW_US = 10_000
 _MAX_ID = 2**63 - 1
 _PROJECTION_KEY = re.compile(r"\{\d+\}:(user|post):([1-9]\d{0,18}):(?:counters|comments)", re.ASCII)
 _LUA = Path(__file__).with_name("lua")
@@ -39,7 +40,6 @@ RELEASE = load_script(_LUA / "release.lua")
 
 
 def user_key(user_id: int) -> str:
-    """Where the totals of a user are projected to."""
     return key_of(f"user:{user_id}", "counters")
 
 
@@ -52,12 +52,11 @@ def _counted_key(user_id: int) -> str:
 
 
 def comments_key(post_id: int) -> str:
-    """Where the number of comments of a post is projected to."""
     return key_of(f"post:{post_id}", "comments")
 
 
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
-    """The totals of those who are in Redis. One round trip. Raises RedisDown."""
+    """Return the totals of the users that are in Redis."""
     ids = list(user_ids)
     found = projections.read_all([user_key(user_id) for user_id in ids])
     return {
@@ -68,7 +67,7 @@ def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
 
 
 def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-    """Project the totals of users. One round trip. Raises RedisDown."""
+    """Store newer totals of users; ``create``: also where Redis has none."""
     projections.store_all(
         [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
         create=create,
@@ -76,10 +75,7 @@ def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """(number of comments, version) of the posts that are in Redis. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return (comments, version) of the posts that are in Redis."""
     ids = list(post_ids)
     found = projections.read_all([comments_key(post_id) for post_id in ids])
     return {
@@ -90,7 +86,7 @@ def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
 
 
 def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> None:
-    """Project (number of comments, version) of posts. One round trip. Raises RedisDown."""
+    """Store newer (comments, version) of posts, as ``project_users`` does."""
     projections.store_all(
         [
             Projection(comments_key(p), version, str(total))
@@ -101,7 +97,7 @@ def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> 
 
 
 def owner_of_key(key: str) -> tuple[str, int] | None:
-    """("user" or "post", id) whose counters or comments are projected to ``key``, else None."""
+    """Return ("user" or "post", id) that the projection at ``key`` is of; None for other keys."""
     found = _PROJECTION_KEY.fullmatch(key)
     if found is None:
         return None
@@ -110,10 +106,7 @@ def owner_of_key(key: str) -> tuple[str, int] | None:
 
 
 def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
-    """(version, value) as they stand in Redis of users' counters and posts' comments; None: no value.
-
-    Nothing lives longer for it. One round trip. Raises RedisDown.
-    """
+    """Return (version, value) of each owner's projection, not parsed; None without a value."""
     answers = redis.pipeline(
         [("HMGET", _owned_key(*owner), "version", "value") for owner in owners]
     )
@@ -121,31 +114,39 @@ def read_raw(owners: Sequence[tuple[str, int]]) -> list[tuple[str, str] | None]:
 
 
 def drop_projections(owners: Iterable[tuple[str, int]]) -> None:
-    """Drop projections that can't be read. One round trip. Raises RedisDown."""
+    """Delete projections that cannot be parsed."""
     redis.pipeline(redis.delete_commands(_owned_key(*owner) for owner in owners))
 
 
-def _owned_key(of: str, owner_id: int) -> str:
-    return user_key(owner_id) if of == "user" else comments_key(owner_id)
+def _owned_key(owner_type: str, owner_id: int) -> str:
+    return user_key(owner_id) if owner_type == "user" else comments_key(owner_id)
 
 
 def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Claim | None]:
-    """(Are the totals in Redis, the claim if there was room); see claim.lua. Raises RedisDown."""
-    answer_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
-    keys = (user_key(user_id), _claims_key(user_id), answer_key)
-    args = (column, limit, member, CLAIM_TTL_MS, _ANSWER_TTL_MS)
-    code, *times = redis.run(CLAIM, keys, args)
+    """Return (whether Redis has the totals, the claim or None at the limit); see claim.lua.
+    Raises RedisDown also when Redis runs the command after its deadline."""
+    reply_key = key_of(f"user:{user_id}", f"claim:{secrets.token_hex(6)}")
+    keys = (user_key(user_id), _claims_key(user_id), reply_key)
+    until_s = clock.monotonic_s() + settings().redis_timeout_s
+
+    def args_for(node: Node) -> tuple[Argument, ...]:
+        deadline_us = node.clock_offset_us + int(until_s * 1e6)
+        return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, deadline_us
+
+    code, *times = redis.run_on_node(CLAIM, keys, args_for)
+    if code == "LATE":
+        raise RedisDown("Redis ran the claim after its deadline", may_have_run=False)
     return code != "COLD", Claim(*times) if code == "CLAIMED" else None
 
 
 def unclaim(user_id: int, member: str, claim: Claim) -> None:
-    """Take a claim back; see unclaim.lua. Raises RedisDown."""
+    """Take a claim back; see unclaim.lua."""
     keys = (_claims_key(user_id), _counted_key(user_id))
     redis.run(UNCLAIM, keys, (member, *claim, CLAIM_TTL_MS))
 
 
 def release(counted: Iterable[tuple[int, str, int]]) -> None:
-    """Drop claims, as (user, member, up to which microsecond). One round trip. Raises RedisDown."""
+    """Drop claims up to a time: (user, member, microseconds)."""
     claims = list(counted)
     keys = [(_claims_key(user), _counted_key(user)) for user, _, _ in claims]
     calls = []

@@ -1,4 +1,4 @@
-"""How far the queue of orders is behind, asked now and then by each process."""
+"""The backlog of the order queue, cached by each process for 2 s."""
 
 from __future__ import annotations
 
@@ -17,23 +17,20 @@ _backlog: LocalCache[str, int | None] = LocalCache(1, BACKLOG_TTL_S)  # name of 
 
 
 def poll_after_s() -> int:
-    """When somebody whose order is pending should ask again: later, the longer the queue is.
-
-    A batch waits for a second at most before it is saved, so a short queue is no reason for more.
-    """
-    waiting = count_unfinished()
-    if waiting is None:
+    """Return when a buyer should poll a pending order: after 1 to 60 s, by the backlog."""
+    unfinished = count_unfinished()
+    if unfinished is None:
         return _UNKNOWN_POLL_S
-    return min(MAX_POLL_S, max(1, ceil(waiting / settings().orders_per_s)))
+    return min(MAX_POLL_S, max(1, ceil(unfinished / settings().orders_per_s)))
 
 
 def count_unfinished() -> int | None:
-    """About how many orders aren't saved yet, as of two seconds ago; None when SQS is away."""
+    """Return about how many orders are not stored yet, up to 2 s old; None if SQS is down."""
     return _backlog.get_or_load(ORDERS.name, _count)
 
 
 def mark_unavailable() -> None:
-    """SQS did not take an order just now: for two seconds it is not asked how far it is, either."""
+    """Stop polling the queue for 2 s, because SQS has just refused an order."""
     _backlog.put(ORDERS.name, None)
 
 

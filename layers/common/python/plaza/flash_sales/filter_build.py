@@ -1,6 +1,6 @@
-"""Building the Bloom filter of all vouchers, a step a run.
+"""Build the bloom filter of all vouchers, one step a run.
 
-{<shard>}:vouchers:build  string  build:voucher, of a build that goes on in the next run
+{<shard>}:vouchers:build  string  <build>:<last voucher id>, of a build that the next run continues
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _PAGE = 1_000
 
 
 def build_filter(max_s: float = MAX_S) -> int:
-    """Build the filter if it is due, for about ``max_s``; the next run goes on. Returns how many
-    vouchers were added.
+    """Build the filter if it is due, for about ``max_s`` seconds; the next run continues.
 
-    One statement and one round trip a page. Raises MysqlDown, RedisDown.
+    Returns how many vouchers were added. One statement and one round trip a page of 1,000 ids.
+    Raises MysqlDown, RedisDown.
     """
     deadline = Deadline.in_s(max_s)
     if not VOUCHER_IDS.is_due():

@@ -1,4 +1,4 @@
-"""Settling: a sale that is over is compared, Redis with MySQL, and leaves Redis."""
+"""Finalize sales that are over: compare Redis with MySQL, then let the state in Redis expire."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 MAX_RUN_S = 40
-FINALIZE_AFTER_S = 60  # the last reservations are on their way for a while
+FINALIZE_AFTER_S = 60  # the last reservations may not be on the queue yet
 _FORCE_AFTER_S = 3_600
 _PAGE = 100
 
 
 def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
-    """Finalize the sales that closed ``closed_since_s`` ago, with nothing pending; how many were.
+    """Finalize the sales without pending orders that closed at least ``closed_since_s`` ago.
 
-    A sale of which Redis and MySQL differ stays, and is counted each time. Raises RedisDown,
-    MysqlDown.
+    Returns how many. Sales with drift stay; each run reports them. Raises RedisDown, MysqlDown.
     """
-    finalized = differing = after_id = 0
+    finalized = drifting = after_id = 0
     deadline, now_us = Deadline.in_s(MAX_RUN_S), clock.now_us()
     closed_us = now_us - closed_since_s * 1_000_000
     drained = backlog.count_unfinished() == 0 and not mysql_orders.read_outbox(None, 1)
@@ -31,9 +30,9 @@ def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
             break
         after_id = vouchers[-1].id
         closed = [voucher for voucher in vouchers if voucher.terms.closes_us <= closed_us]
-        seen = redis_store.read_counts([voucher.id for voucher in closed])
+        counts_by_id = redis_store.read_counts([voucher.id for voucher in closed])
         for voucher in closed:
-            counts = seen.get(voucher.id)
+            counts = counts_by_id.get(voucher.id)
             long_closed = voucher.terms.closes_us <= now_us - _FORCE_AFTER_S * 1_000_000
             if (counts and counts.pending) or not (drained or long_closed):
                 continue
@@ -41,14 +40,14 @@ def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
                 _finalize(voucher, counts)
                 finalized += 1
             else:
-                differing += 1
-    record("vouchers_finalized", {"vouchers_with_drift": differing}, finalized=finalized)
+                drifting += 1
+    record("vouchers_finalized", {"vouchers_with_drift": drifting}, finalized=finalized)
     return finalized
 
 
 def _has_no_drift(voucher: Voucher, counts: SaleCounts | None) -> bool:
-    """Redis was read after ``voucher``: what MySQL decided since can't be in one alone, as nothing
-    was pending and the queue was empty."""
+    """Compare the stocks. They are comparable although Redis was read later: nothing was pending
+    and the queue was empty, so MySQL decided no order in between."""
     if counts is None or not counts.live or counts.stock == voucher.stock:
         return True
     record(

@@ -1,10 +1,10 @@
-"""Loading: the state of a sale comes into Redis from MySQL, at first and after Redis lost it.
+"""Load the state of a sale from MySQL into Redis, when it is created and after Redis lost it.
 
-While it is loaded and held, nobody can reserve, but what consumers save is told to it already. So
-whatever is committed is in it: before the sale began, by the pages that are read after; later, by
-its consumer. After a loss the orders that SQS refused are decided first, then it is held until the
-queue is empty, 30 s at most: who had a reservation in the old sale goes before who clicks in the
-new one.
+A generation that is loading or draining takes no reservations, but consumers acknowledge to it. So
+it gets every success: those committed before it began from the pages that are read afterwards,
+later ones from their consumer. After a loss the orders that SQS refused are decided first, and the
+generation drains until the queue is empty, 30 s at most: reservations of the lost generation take
+precedence over new ones.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Have the state of a voucher in Redis, never over a live one. Returns when it is live.
+    """Load the state of a voucher into Redis unless it is live there. Returns when it is live.
 
-    Raises VoucherMissing, VoucherWithdrawn; NotOpen when it is over; NotReady when it takes longer:
-    whoever comes next goes on; RedisDown, MysqlDown.
+    Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
+    longer than 4 s or another process loads: the next call continues; RedisDown, MysqlDown.
     """
     voucher = voucher_lookup.find_voucher(voucher_id)
     if voucher is None:
-        raise VoucherMissing(f"There is no voucher {voucher_id}")
+        raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
     if voucher.shop_deleted:
-        raise VoucherWithdrawn("The shop of this voucher was deleted")
+        raise VoucherWithdrawn("The shop of this voucher was deleted.")
     if voucher.finalized or voucher.terms.closes_us <= clock.now_us():
-        raise NotOpen("This sale is over")
+        raise NotOpen("This sale is over.")
     if not redis_store.acquire_lease(voucher_id):
-        raise NotReady("The sale is being made ready", retry_after_s=1)
+        raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     try:
         _load(voucher)
     finally:
@@ -55,25 +55,25 @@ def load_sale(voucher_id: int) -> None:
 
 
 def open_if_drained(sale: SaleGeneration) -> None:
-    """Open a sale that is held. Raises NotReady when it isn't time; RedisDown."""
+    """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
     if redis_store.open_sale(sale, None, backlog.count_unfinished() == 0) == "DRAINING":
-        raise NotReady("Orders from before are being saved", retry_after_s=2)
+        raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
 
 
 def _load(voucher: Voucher) -> None:
     deadline, adopted = Deadline.in_s(MAX_RUN_S), 0
     now_us = clock.now_us()
-    # A sale that was lost since it was found is not begun again: its generation is that of its loaders.
-    known = redis_store.read_progress(voucher.id)
-    generation = known[0].generation if known else mysql_vouchers.begin_generation(voucher.id)
-    # In its first sale there is nothing from before.
+    # State that Redis loses from here on is not begun again: its generation has been used.
+    progress = redis_store.read_progress(voucher.id)
+    generation = progress[0].generation if progress else mysql_vouchers.begin_generation(voucher.id)
+    # The first generation follows no other.
     lost = generation > 1 and voucher.terms.opens_us <= now_us
-    sale, phase, cursor = known or redis_store.begin_loading(
+    sale, phase, cursor = progress or redis_store.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
         redis_store.MAX_DRAIN_US if lost else 0,
     )
-    if phase == "withdrawn":  # and its shop is back
+    if phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], shop_deleted=False)
         phase, cursor = "loading", 0
     if phase == "loading":
@@ -83,7 +83,7 @@ def _load(voucher: Voucher) -> None:
             adopted, cursor = adopted + len(page), page[-1][1]
             redis_store.open_sale(sale, cursor, drained=False)
             if deadline.has_passed:
-                raise NotReady("The sale is being made ready", retry_after_s=1)
+                raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
         record(
             "voucher_loaded",
             {"vouchers_loaded": 1},

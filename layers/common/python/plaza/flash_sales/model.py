@@ -1,8 +1,8 @@
-"""Flash sales: vouchers, orders, and what MySQL decides about them. No I/O.
+"""Vouchers and orders, and the rules by which orders succeed or fail. No I/O.
 
-An order is pending from its reservation in Redis until it has its row in MySQL. The row decides,
-by the stock that MySQL has, whichever of consumer, recovery and consumer of the DLQ inserts it.
-An order is identified by (id, voucher, buyer). An id alone decides nothing.
+An order is pending from its reservation in Redis until it has a row in MySQL. The row is final. The
+consumer, the consumer of the DLQ and the recovery insert it by the same rule: the stock in MySQL.
+An order is identified by (id, voucher, buyer), never by its id alone.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from plaza.infra.messages import ID, InvalidMessage, integer, read
 
 MAX_GENERATION = messages.MAX_VERSION
 MAX_STOCK = 10_000_000
-BUYERS_PER_BUCKET = 64  # about; Redis keeps so few in one piece of memory, and small sales few keys
+BUYERS_PER_BUCKET = 64  # on average: Redis encodes such hashes compactly; few keys
 MAX_BUCKETS = 2**14
 
-# An id is checked in MySQL for so long before it counts as one that no order has: longer than any
-# order waits for its row.
+# Longer than any order waits for its row: an older id without a row belongs to no order.
 MAX_PENDING_S = 86_400
 MAX_CLOCK_SKEW_S = 60
 
@@ -31,7 +30,7 @@ _GENERATION = integer(1, MAX_GENERATION)
 
 
 class VoucherMissing(NotFound):
-    """There is no such voucher, or no shop for it."""
+    """The voucher, or the shop that would offer it, does not exist."""
 
 
 class VoucherWithdrawn(Gone):
@@ -39,38 +38,38 @@ class VoucherWithdrawn(Gone):
 
 
 class OrderMissing(NotFound):
-    """There is no such order, or it is somebody else's."""
+    """The caller has no order with this id."""
 
 
 class SoldOut(Conflict):
-    """Nothing is left."""
+    """No unit of the voucher is left."""
 
     slug = "sold-out"
     title = "Sold out"
 
 
 class NotOpen(Conflict):
-    """The sale has not begun, or is over."""
+    """The sale has not begun, or it is over."""
 
     slug = "not-open"
-    title = "The sale isn't open"
+    title = "Sale not open"
 
 
 class OrderRateExceeded(TooManyRequests):
-    """More want to order than can be saved at this rate."""
+    """Orders arrive faster than they can be stored."""
 
 
 class OrderMismatch(InvalidMessage):
-    """An event has the id of an order of another voucher or buyer."""
+    """The id of an event belongs to an order of another voucher or buyer."""
 
 
 class NotReady(Unavailable):
-    """The state of the sale is being brought back into Redis."""
+    """The state of the sale is being loaded into Redis, or MySQL may not be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What is offered. Times are microseconds since 1970; never changes."""
+    """The terms of a voucher, which never change. Times are microseconds since 1970."""
 
     shop_id: int
     title: str
@@ -81,8 +80,8 @@ class Terms:
 
 
 class Voucher(NamedTuple):
-    """A voucher as MySQL has it. ``stock`` is what no success has; ``generation`` as in ``SaleGeneration``;
-    ``shop_deleted``: its shop was deleted."""
+    """A voucher as stored in MySQL. ``stock``: the units that no success has; ``generation``: as in
+    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted."""
 
     id: int
     terms: Terms
@@ -93,10 +92,10 @@ class Voucher(NamedTuple):
 
 
 class SaleGeneration(NamedTuple):
-    """One sale of a voucher's state in Redis, from when it was made to when it was lost.
+    """A voucher's state in Redis between two builds.
 
-    ``generation`` is in the names of its keys and in every script: what belongs to an older sale is
-    refused. ``initial_stock`` says how many buckets of buyers it has.
+    ``generation`` is part of its keys and is checked by every script, so that commands for an older
+    generation are refused. ``initial_stock`` determines the number of buckets.
     """
 
     voucher_id: int
@@ -105,15 +104,14 @@ class SaleGeneration(NamedTuple):
 
     @property
     def buckets(self) -> int:
-        """How many keys its buyers are spread over."""
         return min(MAX_BUCKETS, -(-self.initial_stock // BUYERS_PER_BUCKET))
 
 
 @dataclass(frozen=True, slots=True)
 class OrderEvent:
-    """Redis took a unit for somebody. The event on the queue.
+    """A reservation that Redis made for a buyer, as sent to the queue.
 
-    ``request_id`` is an attribute of the message, not of its body: None where nobody knows it.
+    ``request_id`` is an attribute of the message, not part of its body; None if it is unknown.
     """
 
     order_id: int
@@ -124,11 +122,9 @@ class OrderEvent:
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """(order, voucher, buyer)."""
         return self.order_id, self.voucher_id, self.buyer_id
 
     def to_json(self) -> str:
-        """The event as it stands on the queue."""
         return messages.encode(
             {
                 "order_id": self.order_id,
@@ -140,7 +136,7 @@ class OrderEvent:
 
     @classmethod
     def from_json(cls, body: str) -> OrderEvent:
-        """The event in ``body``. Raises InvalidMessage when it is none that we could have written."""
+        """Parse ``body``. Raises InvalidMessage unless ``to_json`` could have written it."""
         fields = messages.read_object(body)
         return cls(
             read(fields, "order_id", ID),
@@ -151,7 +147,7 @@ class OrderEvent:
 
 
 class Order(NamedTuple):
-    """An order as its buyer sees it; ``reason`` is that of a failure."""
+    """An order as shown to its buyer; ``reason`` is set if it failed."""
 
     id: int
     voucher_id: int
@@ -160,8 +156,8 @@ class Order(NamedTuple):
 
 
 class OrderRow(NamedTuple):
-    """An order that MySQL has decided; ``reason`` None: a success. ``request_id`` is written, and
-    read by people only."""
+    """A decided order; ``reason`` is None for a success. ``request_id`` is stored for operators
+    and never read back."""
 
     order_id: int
     voucher_id: int
@@ -171,24 +167,21 @@ class OrderRow(NamedTuple):
 
     @property
     def identity(self) -> tuple[int, int, int]:
-        """(order, voucher, buyer)."""
         return self.order_id, self.voucher_id, self.buyer_id
 
     @property
     def is_success(self) -> bool:
-        """Whether the buyer has it."""
         return self.reason is None
 
     @property
     def order(self) -> Order:
-        """As its buyer sees it."""
         status = SUCCESS if self.is_success else FAILED
         return Order(self.order_id, self.voucher_id, status, self.reason)
 
 
 class VoucherAvailability(NamedTuple):
-    """A voucher with what is left of it; not ``exact`` while only MySQL could be asked: orders
-    that are pending aren't taken off then."""
+    """A voucher and its remaining units; not ``exact`` if ``left`` was read from MySQL, which does
+    not subtract pending orders."""
 
     voucher: Voucher
     left: int
@@ -196,60 +189,61 @@ class VoucherAvailability(NamedTuple):
 
 
 def may_be_pending(age_s: float) -> bool:
-    """Whether an order whose id is so old may wait for its row."""
+    """Return whether an order whose id is ``age_s`` old may still be without its row."""
     return -MAX_CLOCK_SKEW_S <= age_s <= MAX_PENDING_S
 
 
 def split_mismatched(
-    events: Iterable[OrderEvent], known: Mapping[int, OrderRow]
+    events: Iterable[OrderEvent], existing: Mapping[int, OrderRow]
 ) -> tuple[list[OrderEvent], list[OrderEvent]]:
-    """Return (``events`` that may be decided, those whose id is that of another order).
+    """Return (``events`` that may be decided, events whose id belongs to another order).
 
-    ``known`` are the rows of the ids. Of two events with one id and no row, that of the lower
-    voucher and buyer may be decided.
+    ``existing`` maps order ids to their rows. Of two events with one id and no row, the event with
+    the lower (voucher, buyer) may be decided.
     """
-    identities = {order_id: row.identity for order_id, row in known.items()}
-    sound: list[OrderEvent] = []
+    identities = {order_id: row.identity for order_id, row in existing.items()}
+    matching: list[OrderEvent] = []
     mismatched: list[OrderEvent] = []
     for event in sorted(events, key=lambda event: event.identity):
         same = identities.setdefault(event.order_id, event.identity) == event.identity
-        (sound if same else mismatched).append(event)
-    return sound, mismatched
+        (matching if same else mismatched).append(event)
+    return matching, mismatched
 
 
 def decide(
     events: Iterable[OrderEvent],
-    known: Mapping[int, OrderRow],
+    existing: Mapping[int, OrderRow],
     holders: Iterable[tuple[int, int]],
     stocks: Mapping[int, int | None],
 ) -> list[OrderRow]:
-    """The rows of those of ``events`` that have none yet (``known``), earliest order first.
+    """Decide the events without a row in ``existing``; return their rows, lowest order id first.
 
-    ``holders`` are (voucher, buyer) who have a success already; ``stocks``: voucher -> units left,
-    None when its shop was deleted.
+    ``holders``: the (voucher, buyer) pairs that have a success; ``stocks``: voucher -> units left,
+    None if its shop was deleted.
     """
-    held, left = set(holders), dict(stocks)
+    successes, left = set(holders), dict(stocks)
     rows = []
-    for event in sorted({f.order_id: f for f in events}.values(), key=lambda f: f.order_id):
-        if event.order_id in known:
+    by_id = {event.order_id: event for event in events}
+    for _, event in sorted(by_id.items()):
+        if event.order_id in existing:
             continue
         voucher_id, buyer_id = event.voucher_id, event.buyer_id
         reason: Reason | None = None
-        if (voucher_id, buyer_id) in held:
+        if (voucher_id, buyer_id) in successes:
             reason = "already-bought"
         elif (units := left.get(voucher_id, 0)) is None:
             reason = "withdrawn"
         elif units <= 0:
             reason = "sold-out"
         else:
-            held.add((voucher_id, buyer_id))
+            successes.add((voucher_id, buyer_id))
             left[voucher_id] = units - 1
         rows.append(OrderRow(event.order_id, voucher_id, buyer_id, reason, event.request_id))
     return rows
 
 
 def count_units(rows: Sequence[OrderRow]) -> dict[int, int]:
-    """Voucher -> units that ``rows`` take."""
+    """Return voucher -> units that the successes in ``rows`` take."""
     taken: dict[int, int] = {}
     for row in rows:
         if row.is_success:

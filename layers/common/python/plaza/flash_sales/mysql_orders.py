@@ -1,6 +1,6 @@
-"""Orders in MySQL: one row each, from when they are decided. A row never changes.
+"""Orders in MySQL: one row for each decided order, which never changes.
 
-Until then those that SQS did not take are in ``order_outbox``.
+Reservations that SQS refused wait for their decision in ``order_outbox``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from plaza.infra import mysql, sql
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
 
 
-def read_known(
+def read_existing(
     cursor: Cursor, events: Collection[OrderEvent]
 ) -> tuple[dict[int, OrderRow], list[tuple[int, int]]]:
-    """The rows that ``events`` have already, and which of their (voucher, buyer) have a success.
+    """Return (order id -> row, for events with a row; the (voucher, buyer) pairs with a success).
 
-    One statement. Under the locks of their vouchers.
+    One statement. The caller holds the locks of the vouchers.
     """
     buyers: dict[int, set[int]] = {}
     for event in events:
@@ -42,18 +42,18 @@ def read_known(
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
     cursor.execute(" UNION ALL ".join(arms))
-    known, holders = {}, []
+    existing, holders = {}, []
     for is_holder, *columns in cursor.fetchall():
         row = OrderRow(*columns)
         if is_holder:
             holders.append((row.voucher_id, row.buyer_id))
         else:
-            known[row.order_id] = row
-    return known, holders
+            existing[row.order_id] = row
+    return existing, holders
 
 
 def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
-    """Decide ``rows``. One statement. An order that somebody decided before is an error."""
+    """Insert decided orders. One statement. Raises IntegrityError for an order that has a row."""
     values = ",".join(
         "(%d,%d,%d,%s,%s,UTC_TIMESTAMP(6),%s)"
         % (
@@ -76,7 +76,7 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
 
 
 def add_to_outbox(event: OrderEvent) -> None:
-    """Keep a reservation that SQS did not take. One statement, safe to repeat. Raises MysqlDown."""
+    """Store a reservation that SQS refused. One statement, safe to repeat. Raises MysqlDown."""
     mysql.write(
         """
         INSERT INTO order_outbox (order_id, voucher_id, buyer_id, generation, request_id, stored_at)
@@ -88,7 +88,7 @@ def add_to_outbox(event: OrderEvent) -> None:
 
 
 def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
-    """Return kept reservations, of one voucher or of all, earliest first. Raises MysqlDown."""
+    """Return stored reservations of one voucher or of all, earliest first. Raises MysqlDown."""
     where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
     rows = mysql.fetch_all(
         f"""
@@ -102,20 +102,20 @@ def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
 
 
 def delete_from_outbox(events: Collection[OrderEvent]) -> None:
-    """Delete kept reservations that are decided. One statement. Raises MysqlDown."""
+    """Delete decided reservations. One statement. Raises MysqlDown."""
     if events:
         identities = ",".join("(%d,%d,%d)" % event.identity for event in events)
         mysql.write(
             f"""
             DELETE FROM order_outbox
-            WHERE order_id IN ({sql.render_ids({f.order_id for f in events})})
+            WHERE order_id IN ({sql.render_ids({event.order_id for event in events})})
               AND (order_id, voucher_id, buyer_id) IN ({identities})
             """
         )
 
 
 def read(order_id: int) -> OrderRow | None:
-    """An order that is decided. Raises MysqlDown."""
+    """Return a decided order, None if it has no row. Raises MysqlDown."""
     found = mysql.fetch_all(
         f"SELECT {_COLUMNS} FROM voucher_order WHERE order_id = %s", (order_id,)
     )
@@ -123,7 +123,7 @@ def read(order_id: int) -> OrderRow | None:
 
 
 def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
-    """The success that somebody has on a voucher. Raises MysqlDown."""
+    """Return the success of a buyer for a voucher, or None. Raises MysqlDown."""
     found = mysql.fetch_all(
         f"SELECT {_COLUMNS} FROM voucher_order WHERE voucher_id = %s AND holder_id = %s",
         (voucher_id, buyer_id),
@@ -132,7 +132,7 @@ def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
 
 
 def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[OrderRow]:
-    """A page of somebody's decided orders, newest first. Raises MysqlDown."""
+    """Return a page of a buyer's decided orders, newest first. Raises MysqlDown."""
     where, args = "", [buyer_id]
     if before_id is not None:
         where, args = " AND order_id < %s", [buyer_id, before_id]
@@ -149,7 +149,7 @@ def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Orde
 
 
 def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:
-    """A page of (order, buyer) of the successes of a voucher, by buyer. Raises MysqlDown."""
+    """Return a page of (order, buyer) of a voucher's successes, by buyer. Raises MysqlDown."""
     return [
         (order_id, buyer_id)
         for order_id, buyer_id in mysql.fetch_all(

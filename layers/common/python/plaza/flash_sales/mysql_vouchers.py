@@ -1,4 +1,4 @@
-"""Vouchers in MySQL: what is offered, what is left, and in which sale their state in Redis is."""
+"""Vouchers in MySQL: terms, stock, and the generation of their state in Redis."""
 
 from __future__ import annotations
 
@@ -7,12 +7,7 @@ from typing import Any
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales.model import (
-    Terms,
-    Voucher,
-    VoucherMissing,
-    VoucherWithdrawn,
-)
+from plaza.flash_sales.model import Terms, Voucher, VoucherMissing, VoucherWithdrawn
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
@@ -23,7 +18,6 @@ _COLUMNS = (
 
 
 def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> None:
-    """Insert a voucher."""
     cursor.execute(
         """
         INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,
@@ -45,28 +39,28 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
 
 
 def check_shop(shop_id: int) -> None:
-    """Check a shop. Raises VoucherMissing; VoucherWithdrawn when it was deleted; MysqlDown."""
+    """Raise VoucherMissing without such a shop, VoucherWithdrawn if it is deleted; MysqlDown."""
     found = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
     if not found:
-        raise VoucherMissing(f"There is no shop {shop_id}")
+        raise VoucherMissing(f"Shop {shop_id} does not exist.")
     if found[0][0]:
-        raise VoucherWithdrawn(f"The shop {shop_id} was deleted")
+        raise VoucherWithdrawn(f"Shop {shop_id} was deleted.")
 
 
 def read(voucher_id: int) -> Voucher | None:
-    """One voucher, None when there is none. Raises MysqlDown."""
+    """Return a voucher, None if it does not exist. Raises MysqlDown."""
     found = mysql.fetch_all(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s", (voucher_id,))
     return _voucher(found[0]) if found else None
 
 
 def count() -> int:
-    """How many vouchers there are. Raises MysqlDown."""
+    """Return the number of vouchers. Raises MysqlDown."""
     [(vouchers,)] = mysql.fetch_all("SELECT COUNT(*) FROM voucher")
     return int(vouchers)
 
 
 def read_ids(after_id: int, limit: int) -> list[int]:
-    """A page of all vouchers by their id. Raises MysqlDown."""
+    """Return a page of the ids of all vouchers, ascending. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"SELECT id FROM voucher WHERE id > %s ORDER BY id LIMIT {limit:d}", (after_id,)
     )
@@ -74,7 +68,7 @@ def read_ids(after_id: int, limit: int) -> list[int]:
 
 
 def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
-    """A page of a shop's vouchers, newest first. Raises MysqlDown."""
+    """Return a page of a shop's vouchers, newest first. Raises MysqlDown."""
     where, args = ("", [shop_id]) if before_id is None else (" AND id < %s", [shop_id, before_id])
     rows = mysql.fetch_all(
         f"""
@@ -89,7 +83,7 @@ def read_of_shop(shop_id: int, before_id: int | None, limit: int) -> list[Vouche
 
 
 def read_unfinalized(opened_before_us: int, after_id: int, limit: int) -> list[Voucher]:
-    """A page of the vouchers that have opened and aren't finalized, by id. Raises MysqlDown."""
+    """Return a page of the opened, unfinalized vouchers, by id. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT {_COLUMNS}
@@ -105,9 +99,9 @@ def read_unfinalized(opened_before_us: int, after_id: int, limit: int) -> list[V
 
 
 def begin_generation(voucher_id: int) -> int:
-    """The generation of a new sale of the voucher's state in Redis. Raises MysqlDown."""
+    """Increment and return a voucher's generation. One transaction. Raises MysqlDown."""
 
-    def bump(cursor: Cursor) -> int:
+    def increment(cursor: Cursor) -> int:
         cursor.execute(
             "UPDATE voucher SET generation = generation + 1 WHERE id = %s", (voucher_id,)
         )
@@ -115,12 +109,14 @@ def begin_generation(voucher_id: int) -> int:
         [(generation,)] = cursor.fetchall()
         return int(generation)
 
-    return mysql.run_in_transaction(bump)
+    return mysql.run_in_transaction(increment)
 
 
 def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
-    """Voucher -> stock, of those there are; None when the shop was deleted. Until the commit nobody
-    else decides their orders. The shops are not locked."""
+    """Lock the vouchers that exist; return voucher -> stock, None if its shop was deleted.
+
+    Until the commit no other transaction decides their orders. The shops are not locked.
+    """
     cursor.execute(
         f"""
         SELECT id, stock, (
@@ -140,8 +136,7 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
 
 
 def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
-    """Take units out of stock, in one statement. Raises ArithmeticError rather than take what
-    isn't there; the constraint of the table would say so too."""
+    """Subtract voucher -> units. One statement. Raises ArithmeticError if a stock is too low."""
     units = " ".join(f"WHEN {voucher:d} THEN {count:d}" for voucher, count in taken.items())
     changed = cursor.execute(
         f"""
@@ -152,11 +147,11 @@ def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
         """
     )
     if changed != len(taken):
-        raise ArithmeticError(f"of vouchers {sorted(taken)} some have no units for their orders")
+        raise ArithmeticError(f"a voucher of {sorted(taken)} has fewer units than orders")
 
 
 def mark_finalized(voucher_id: int) -> None:
-    """It is over. Raises MysqlDown."""
+    """Store that a sale is finalized. One statement. Raises MysqlDown."""
     mysql.write(
         "UPDATE voucher SET finalized_at = UTC_TIMESTAMP(6) WHERE id = %s AND finalized_at IS NULL",
         (voucher_id,),
@@ -164,18 +159,8 @@ def mark_finalized(voucher_id: int) -> None:
 
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
-    (
-        voucher_id,
-        shop_id,
-        title,
-        price_cents,
-        initial_stock,
-        stock,
-        opens,
-        closes,
-        generation,
-        *flags,
-    ) = row
+    voucher_id, shop_id, title, price_cents, initial_stock, *others = row
+    stock, opens, closes, generation, *flags = others
     terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
     finalized, shop_deleted = map(bool, flags)
     return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted)

@@ -1,7 +1,7 @@
-"""Saving: MySQL decides orders, then Redis is told.
+"""Decide orders in MySQL, then acknowledge them to Redis.
 
-Whoever decides orders of a voucher holds its row: so one of consumer, recovery and DLQ comes first,
-the others find the order's row and tell Redis the same again. All of them decide by stock.
+The consumers of the queue and of the DLQ and the recovery may decide the same order. Each locks the
+voucher: the first inserts the order's row, by stock; the others acknowledge that row again.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _OUTBOX_PAGE = 500
 
 
 class DecidedBatch(NamedTuple):
-    """What became of a batch: the ``rows`` of its orders, how many of them are ``new``, and the
-    events that have the id of another order."""
+    """The ``rows`` of a batch, how many of them are ``new``, and the events whose id belongs to
+    another order."""
 
     rows: list[OrderRow]
     new: int
@@ -43,10 +43,10 @@ class DecidedBatch(NamedTuple):
 
 @ORDERS.consumer
 def persist_orders(events: Sequence[OrderEvent]) -> None:
-    """Decide a batch: successes while there is stock. One transaction of four statements at most.
+    """Decide a batch: successes while stock remains. One transaction of at most four statements.
 
-    Safe to repeat. Raises MysqlDown; RedisDown, NotReady when Redis could not be told: the batch
-    is to come again; OrderMismatch when all is done but events with the id of another order.
+    Safe to repeat. Raises MysqlDown; RedisDown, NotReady if Redis was not updated: retry the batch;
+    OrderMismatch after all events but those with the id of another order are stored.
     """
     decided = decide(events)
     record(
@@ -57,27 +57,24 @@ def persist_orders(events: Sequence[OrderEvent]) -> None:
         },
         vouchers=len({row.voucher_id for row in decided.rows}),
     )
-    _refuse(decided.mismatched)
+    _release_mismatched(decided.mismatched)
 
 
 @ORDERS_DLQ.consumer
 def decide_dead_letters(events: Sequence[OrderEvent]) -> None:
-    """Decide what the consumer of the queue could not, by stock as it would have.
-
-    Safe to repeat. Raises as ``persist_orders``.
-    """
+    """Decide dead-lettered orders by stock, too. Safe to repeat. Raises as ``persist_orders``."""
     decided = decide(events)
     record("dead_orders_decided", {"dead_orders_decided": decided.new}, orders=len(decided.rows))
-    _refuse(decided.mismatched)
+    _release_mismatched(decided.mismatched)
 
 
 def decide_outbox(deadline: Deadline, voucher_id: int | None = None) -> int:
-    """Decide the orders that SQS did not take, of one voucher or of all; return how many.
+    """Decide the orders that SQS refused, of one voucher or of all; return how many.
 
-    Stops at the deadline. Raises MysqlDown, RedisDown, NotReady; QueueDown when an event with the
-    id of another order could not be sent to where it is dead-lettered.
+    Stops at the deadline. Raises MysqlDown, RedisDown, NotReady; QueueDown if an event with the id
+    of another order could not be sent to the consumer that dead-letters it.
     """
-    saved = 0
+    decided_count = 0
     while not deadline.has_passed:
         events = mysql_orders.read_outbox(voucher_id, _OUTBOX_PAGE)
         if not events:
@@ -86,33 +83,30 @@ def decide_outbox(deadline: Deadline, voucher_id: int | None = None) -> int:
         mysql_orders.delete_from_outbox([event for event in events if event not in mismatched])
         send_mismatched(mismatched)
         mysql_orders.delete_from_outbox(mismatched)
-        saved += len(events)
-    return saved
+        decided_count += len(events)
+    return decided_count
 
 
 def send_mismatched(mismatched: Sequence[OrderEvent]) -> None:
-    """Send events with the id of another order to the consumer, which dead-letters them.
-
-    Raises QueueDown.
-    """
+    """Send events with the id of another order to the consumer, for the DLQ. Raises QueueDown."""
     for event in mismatched:
         ORDERS.send(event)
 
 
 def decide(events: Sequence[OrderEvent]) -> DecidedBatch:
-    """Decide a batch and tell Redis. Safe to repeat. Raises MysqlDown, RedisDown, NotReady."""
+    """Decide and acknowledge a batch. Safe to repeat. Raises MysqlDown, RedisDown, NotReady."""
     decided = mysql.run_in_transaction(lambda cursor: _write(cursor, events))
-    told = redis_store.acknowledge(decided.rows)
-    if told.adopted or told.returned:
+    result = redis_store.acknowledge(decided.rows)
+    if result.adopted or result.returned:
         record(
             "stock_corrected",
-            {"orders_adopted": told.adopted, "units_returned": told.returned},
+            {"orders_adopted": result.adopted, "units_returned": result.returned},
         )
     return decided
 
 
-def _refuse(mismatched: Sequence[OrderEvent]) -> None:
-    """Free what Redis reserved for events with the id of another order. Raises OrderMismatch."""
+def _release_mismatched(mismatched: Sequence[OrderEvent]) -> None:
+    """Release what Redis reserved for these events, then raise OrderMismatch if there are any."""
     if not mismatched:
         return
     returned = redis_store.acknowledge(
@@ -124,17 +118,16 @@ def _refuse(mismatched: Sequence[OrderEvent]) -> None:
         {"orders_mismatched": len(mismatched), "units_returned": returned},
         orders=shown,
     )
-    raise OrderMismatch(f"of another order: {', '.join(shown)}")
+    raise OrderMismatch(f"ids of other orders: {', '.join(shown)}")
 
 
 def _write(cursor: Cursor, events: Sequence[OrderEvent]) -> DecidedBatch:
-    """Insert the rows of ``events`` that have none yet."""
     stocks = mysql_vouchers.lock(cursor, {event.voucher_id for event in events})
-    known, holders = mysql_orders.read_known(cursor, events)
-    sound, mismatched = model.split_mismatched(events, known)
-    new = model.decide(sound, known, holders, stocks)
+    existing, holders = mysql_orders.read_existing(cursor, events)
+    matching, mismatched = model.split_mismatched(events, existing)
+    new = model.decide(matching, existing, holders, stocks)
     if new:
         mysql_orders.insert(cursor, new)
     if taken := model.count_units(new):
         mysql_vouchers.take_stock(cursor, taken)
-    return DecidedBatch([*known.values(), *new], len(new), mismatched)
+    return DecidedBatch([*existing.values(), *new], len(new), mismatched)

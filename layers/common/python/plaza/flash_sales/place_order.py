@@ -1,8 +1,8 @@
-"""Ordering: a reservation in Redis, an event on the queue, and an id that its buyer can ask about.
+"""Place an order: reserve a unit in Redis, publish the event, return the id.
 
-Nobody is told an id before its order has two copies: Redis and the queue, or Redis and MySQL when
-SQS refuses. The pointer of the buyer is written after the second copy, so who finds an order
-without a pointer publishes it again.
+An id is returned only after its order has two copies: in Redis and on the queue, or in Redis and
+MySQL if SQS refuses. The buyer's pointer is written after the second copy, so a pending order
+without a pointer is published again by the next request.
 """
 
 from __future__ import annotations
@@ -42,20 +42,21 @@ on_reset(_spare_ids.clear)
 
 
 class _NotOpenYet(NotOpen):
-    """The sale has not begun: nobody can have an order."""
+    """The sale has not begun, so no buyer has an order."""
 
 
 def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
-    """(The order that the buyer has now, whether this made it).
+    """Return (the buyer's order, whether this call created it).
 
-    Raises VoucherMissing, VoucherWithdrawn, NotOpen, SoldOut, OrderRateExceeded; NotReady, RedisDown, MysqlDown:
-    try again, they may have an order.
+    Two round trips and one message for a new order of a sale that this process has used. Raises
+    VoucherMissing, VoucherWithdrawn, NotOpen, SoldOut, OrderRateExceeded; after NotReady, RedisDown
+    and MysqlDown the buyer may have an order: repeat the call.
     """
     if refusal := _refusals.get(voucher_id):
         sale = _sales.get(voucher_id)
         if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
             raise refusal
-        # Who has an order gets it whatever is said to others.
+        # A cached refusal does not apply to a buyer with an order.
         if found := redis_store.find_order_of_buyer(sale, buyer_id):
             return _return_existing(sale, buyer_id, found), False
         raise refusal
@@ -79,31 +80,31 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
                 if found is not None:
                     return _return_existing(sale, buyer_id, found), False
             case "SOLD_OUT":
-                raise _cache_refusal(voucher_id, SoldOut("Nothing is left"))
+                raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
             case "WITHDRAWN":
-                raise _cache_refusal(
-                    voucher_id, VoucherWithdrawn("The shop of this voucher was deleted")
-                )
+                refusal = VoucherWithdrawn("The shop of this voucher was deleted.")
+                raise _cache_refusal(voucher_id, refusal)
             case "CLOSED":
-                raise _cache_refusal(voucher_id, NotOpen("This sale is over"))
+                raise _cache_refusal(voucher_id, NotOpen("This sale is over."))
             case "NOT_OPEN_YET":
-                refusal = _NotOpenYet("This sale has not begun")
+                refusal = _NotOpenYet("This sale has not begun.")
                 raise _cache_refusal(voucher_id, refusal, int(detail) / 1e6)
             case "RATE_LIMITED":
-                raise OrderRateExceeded("Many want this right now", max(1, ceil(int(detail) / 1e6)))
+                wait_s = max(1, ceil(int(detail) / 1e6))
+                raise OrderRateExceeded(f"Too many orders; retry after {wait_s} s.", wait_s)
             case "DRAINING":
                 load_sale.open_if_drained(sale)
             case "LOADING":
                 load_sale.load_sale(voucher_id)
             case "COLD" | "STALE_GENERATION":
                 _sales.drop(voucher_id)
-    raise NotReady("The sale was brought back each time it was asked")
+    raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
 
 
 def publish(event: OrderEvent) -> bool:
-    """Give a reservation its second copy: on the queue, or in MySQL when SQS refuses (False).
+    """Send a reservation to the queue, or store it in MySQL if SQS refuses (returns False).
 
-    Raises MysqlDown when neither took it: it is in Redis alone, and the recovery sends it later.
+    Raises MysqlDown if both failed: it is in Redis alone, and the recovery sends it later.
     """
     try:
         ORDERS.send(event)
@@ -127,14 +128,14 @@ def _publish_and_point(event: OrderEvent) -> Order:
 
 
 def _return_existing(sale: SaleGeneration, buyer_id: int, found: Order) -> Order:
-    """Without a pointer, whoever made it died before its second copy, or before its answer."""
+    """Publish again if the pointer is missing: the first request ended early."""
     if found.status == PENDING and not redis_store.has_pointer(found, buyer_id):
         _publish_and_point(OrderEvent(found.id, found.voucher_id, buyer_id, sale.generation))
     return found
 
 
 def _load_or_find_order(voucher_id: int, buyer_id: int) -> Order | None:
-    """The voucher's state is in Redis, or it is over and this is the order that the buyer has."""
+    """Load the state into Redis, or return the buyer's success if the sale is over."""
     try:
         load_sale.load_sale(voucher_id)
     except (NotOpen, VoucherWithdrawn):
@@ -155,7 +156,7 @@ def _find_sale(voucher_id: int) -> SaleGeneration | None:
 
 
 def _next_order_id() -> int:
-    """A new id; one that was not used a moment ago will do."""
+    """Return a new id, or an unused one that is at most 1 s old."""
     spare = _spare_ids.pop() if _spare_ids else None
     if spare is not None and ids.created_at_s(spare) >= clock.now_s() - _SPARE_ID_TTL_S:
         return spare
@@ -165,6 +166,6 @@ def _next_order_id() -> int:
 def _cache_refusal(
     voucher_id: int, refusal: PlazaError, max_ttl_s: float = REFUSAL_TTL_S
 ) -> PlazaError:
-    """Say the same for a second, or for ``max_ttl_s`` if that is less."""
+    """Cache a refusal for 1 s, or for ``max_ttl_s`` if that is less; return it."""
     _refusals.put(voucher_id, refusal, max_ttl_s)
     return refusal

@@ -1,4 +1,4 @@
-"""Reading: what became of an order, and what a shop offers."""
+"""Read orders and the vouchers of shops."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import queries
 
-# Lists of vouchers are public, so what one process may read of them from MySQL is limited.
+# Lists of vouchers are public, so the reads of one process from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
-_MAX_PAGE_SIZE = 100  # the longest page
+_MAX_PAGE_SIZE = 100
 _UNKNOWN_RETRY_S = 5
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
-    """An order of a buyer: from Redis while it is there, then from MySQL.
+    """Return an order of a buyer, from Redis or else from MySQL. At most three round trips.
 
-    What has a pointer has its second copy: it is pending until its row says otherwise, also when
-    Redis lost it. Raises OrderMissing, also for somebody else's; NotReady for a young id that
-    neither knows: the pointer may be lost; RedisDown, MysqlDown.
+    An order with a pointer has its second copy: it is pending until it has a row, even if Redis
+    lost it. Raises OrderMissing, also for another buyer's order; NotReady for a young id found in
+    neither: the pointer may be lost; RedisDown, MysqlDown.
     """
-    down: RedisDown | None = None
+    redis_error: RedisDown | None = None
     voucher_id: int | None = None
     try:
         voucher_id = redis_store.read_pointer(buyer_id, order_id)
@@ -46,31 +46,33 @@ def read_order(order_id: int, buyer_id: int) -> Order:
             if order_id in found:
                 return found[order_id]
     except RedisDown as error:
-        down = error
+        redis_error = error
     row = mysql_orders.read(order_id)
     if row is not None and row.buyer_id == buyer_id:
         return row.order
     if voucher_id is not None:
         if row is None:
             return Order(order_id, voucher_id, PENDING)
-        return Order(order_id, voucher_id, FAILED, "timed-out")  # its id is that of another order
-    if row is None and down is not None:
-        raise down  # it may be pending
+        return Order(order_id, voucher_id, FAILED, "timed-out")  # the id belongs to another order
+    if row is None and redis_error is not None:
+        raise redis_error  # the order may be pending
     if row is None and may_be_pending(clock.now_s() - ids.created_at_s(order_id)):
-        raise NotReady("This order may not be saved yet", retry_after_s=_UNKNOWN_RETRY_S)
-    raise OrderMissing(f"You have no order {order_id}")
+        raise NotReady(
+            "This order may not be stored yet; retry after 5 s.", retry_after_s=_UNKNOWN_RETRY_S
+        )
+    raise OrderMissing(f"Order {order_id} does not exist.")
 
 
 def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
-    """(A page of somebody's orders, newest first; the last id of it unless it is the end).
+    """Return (a page of a buyer's orders, newest first; its last id, None on the last page).
 
-    Raises RedisDown, MysqlDown: what is pending is in Redis only.
+    Three round trips and one statement. Raises MysqlDown, RedisDown.
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
     wanted = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
     found = redis_store.find_orders(buyer_id, wanted) if wanted else {}
-    # Redis first: what is decided in between is in MySQL by then.
+    # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
     orders = found | {row.order_id: row.order for row in rows}
     page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
@@ -80,49 +82,45 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
 def list_vouchers(
     shop_id: int, before_id: int | None, limit: int
 ) -> tuple[list[VoucherAvailability], int | None]:
-    """(A page of what a shop offers, newest first; the last id of it unless it is the end).
+    """Return (a page of a shop's vouchers, newest first; its last id, None on the last page).
 
-    Raises ShopMissing or ShopDeleted for a shop that does not exist or was deleted, VoucherWithdrawn when
-    its vouchers were withdrawn; NotReady, MysqlDown, RedisDown.
+    Raises ShopMissing, ShopDeleted, VoucherWithdrawn; NotReady, MysqlDown, RedisDown.
     """
-    queries.read(shop_id)  # the filter of all shops keeps ids that were made up from MySQL
+    queries.read(shop_id)  # the filter of all shops keeps invented ids from MySQL
     vouchers = _read_page(shop_id, before_id, limit + 1)
     if vouchers and vouchers[0].shop_deleted:
         mysql_vouchers.check_shop(shop_id)
     page = vouchers[:limit]
     try:
-        seen = redis_store.read_counts([voucher.id for voucher in page]) if page else {}
+        counts = redis_store.read_counts([voucher.id for voucher in page]) if page else {}
         redis_up = True
     except RedisDown:
-        seen, redis_up = {}, False
-    offers = [
-        VoucherAvailability(v, max(0, seen[v.id].stock), True)
-        if v.id in seen
-        # Not in Redis: nobody can have reserved, or it is finalized, or the state was lost.
+        counts, redis_up = {}, False
+    offered = [
+        VoucherAvailability(v, max(0, counts[v.id].stock), True)
+        if v.id in counts
+        # Not in Redis: never loaded, finalized, or lost; only a lost one has pending orders.
         else VoucherAvailability(v, v.stock, v.finalized or (redis_up and v.generation == 0))
         for v in page
     ]
-    return offers, page[-1].id if len(vouchers) > limit else None
+    return offered, page[-1].id if len(vouchers) > limit else None
 
 
 def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
-    """Returns a page of a shop's vouchers, the first one up to 3 s old.
-
-    One statement, none when Redis has the first page. Raises NotReady, MysqlDown.
-    """
+    """Return a page of vouchers; the first is cached in Redis, up to 3 s old."""
     if before_id is None:
         with suppress(RedisDown, StillLoading):
-            kept = cache.read_first_page(
+            cached = cache.read_first_page(
                 voucher_lookup.list_key(shop_id),
                 lambda: _dump(_read(shop_id, None, _MAX_PAGE_SIZE + 1)),
             )
-            return _restore(kept)[:limit]
+            return _restore(cached)[:limit]
     return _read(shop_id, before_id, limit)
 
 
 def _read(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
     if not _list_budget.take():
-        raise NotReady("Too many lists are being read", retry_after_s=1)
+        raise NotReady("Too many lists are being read; retry after 1 s.", retry_after_s=1)
     return mysql_vouchers.read_of_shop(shop_id, before_id, limit)
 
 

@@ -1,4 +1,4 @@
-"""The queues of orders: reserved ones, and those that their consumer could not save."""
+"""The queue of reserved orders and its dead-letter queue."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ ORDERS = Queue(
     batch_size=1_000,
     window_s=1,
     visibility_s=61,
-    # A buyer waits for each of them: short at first.
+    # The first delays are short because a buyer waits for each order.
     retry=RetryPolicy(back_off_s=(1, 2, 3, 3, 3, 3, 3, 3, 5, 10, 30, 120, 600)),
 )
 
 ORDERS_DLQ = Queue(
     "orders_dlq", OrderEvent.to_json, OrderEvent.from_json, batch_size=100, window_s=1
 )
-"""The dead letters of ORDERS. They are decided too, so it has a consumer and a DLQ of its own."""
+"""The dead letters of ORDERS. They are decided too, so it has a consumer and its own DLQ."""

@@ -1,12 +1,11 @@
-"""Recovering: orders that have been pending too long are sent again, and in the end decided here.
+"""Send overdue pending orders again, and decide those that are too old.
 
-That covers an API function that died before the queue, a queue that was away, and a consumer that
-died before it told Redis. It is no outbox of ``infra.outbox``: the pending orders of a voucher are
-an index of their own, MySQL names the vouchers, and an order that waits for too long is decided
-instead of sent. What is sent again holds back while the queue itself is behind. Orders that SQS did
-not take are decided here, and so are those that wait for too long, by stock as ever. A node of
-Redis that went on without the last commands of another one (an unreplicated failover, a restart
-with older data) lacks orders that nothing sends again: it is told all that MySQL has of the sale.
+It covers an API function that ended before it sent an order, an unavailable queue, and a consumer
+that ended before it acknowledged. Nothing is resent while the queue has a long backlog. Orders that
+SQS refused and orders that are too old are decided here, by stock. After an unreplicated failover
+or a restart with older data, Redis lacks successes that no message repeats: all successes of the
+sale are then acknowledged again. ``infra.outbox`` is not used: MySQL lists the vouchers, their
+pending orders are an index already, and old orders are decided instead of sent.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ _BATCH = 1_000
 
 
 def recover_orders(resend_after_s: float | None = None, decide_after_s: float | None = None) -> int:
-    """Look once at all sales that aren't finalized; how many orders were sent again or decided.
+    """Recover the orders of all unfinalized sales; return how many were resent or decided.
 
-    ``None``: as the settings say. For about 40 s; what is left is due at the next run. Raises
+    ``None`` means the value in the settings. Ends after about 40 s; the next run continues. Raises
     RedisDown, MysqlDown, QueueDown; NotReady.
     """
     if resend_after_s is None:
@@ -42,7 +41,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
         decide_after_s = settings().decide_orders_after_s
     deadline, too_old_s = Deadline.in_s(MAX_RUN_S), clock.now_s() - decide_after_s
     decided_late = persist.decide_outbox(deadline)
-    behind = ORDERS.count_backlog() > _MAX_BACKLOG
+    is_backlogged = ORDERS.count_backlog() > _MAX_BACKLOG
     resent = after_id = 0
     oldest_s = clock.now_s()
     while not deadline.has_passed:
@@ -51,7 +50,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
             break
         after_id = vouchers[-1].id
         voucher_ids = [voucher.id for voucher in vouchers]
-        VOUCHER_IDS.add(voucher_ids)  # whoever made one may have died before that
+        VOUCHER_IDS.add(voucher_ids)  # repeats what create_voucher may have missed
         _withdraw_of_deleted_shops(vouchers)
         _continue_loading(voucher_ids)
         more = True
@@ -63,9 +62,9 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
             for start in range(0, len(too_old), _BATCH):
                 decided = persist.decide(too_old[start : start + _BATCH])
                 persist.send_mismatched(decided.mismatched)
-            if not behind:
-                again = [f for f in found if ids.created_at_s(f.order_id) > too_old_s]
-                resent += ORDERS.send_all(again)
+            if not is_backlogged:
+                overdue = [event for event in found if ids.created_at_s(event.order_id) > too_old_s]
+                resent += ORDERS.send_all(overdue)
             decided_late += len(too_old)
             oldest_s = min([oldest_s, *(ids.created_at_s(event.order_id) for event in found)])
         _reconfirm_orders(vouchers, deadline)
@@ -77,7 +76,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
 
 
 def _withdraw_of_deleted_shops(vouchers: Sequence[Voucher]) -> None:
-    """Withdraw what deleted shops offer: whoever deleted them may have died before that."""
+    """Withdraw vouchers of deleted shops that ``withdraw_vouchers`` missed."""
     shop_deleted = [voucher.id for voucher in vouchers if voucher.shop_deleted]
     if shop_deleted:
         sales = list(redis_store.find_sales(shop_deleted).values())
@@ -86,16 +85,16 @@ def _withdraw_of_deleted_shops(vouchers: Sequence[Voucher]) -> None:
 
 
 def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
-    """Confirm all orders of the sales of which Redis counts fewer than MySQL did before.
+    """Acknowledge all successes of the sales of which Redis counts fewer than ``vouchers``.
 
-    ``vouchers`` were read from MySQL before the pending orders were read. So what was committed by
-    then and is neither pending nor counted is lost, or is being confirmed right now. A sale costs a
-    statement and two round trips for each 1,000 orders, and only while it differs.
+    ``vouchers`` were read from MySQL before the pending orders were read from Redis. So an order
+    committed by then and neither pending nor counted is lost, or is being acknowledged right now.
+    Costs a statement and two round trips per 1,000 orders of a sale that differs.
     """
-    counts = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
-        seen, decided = counts.get(voucher.id), voucher.terms.stock - voucher.stock
-        if seen is None or not seen.live or seen.sold >= decided:
+        counts, sold = counts_by_id.get(voucher.id), voucher.terms.stock - voucher.stock
+        if counts is None or not counts.live or counts.sold >= sold:
             continue
         adopted = buyer_id = 0
         while not deadline.has_passed:
@@ -109,9 +108,9 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
 
 
 def _continue_loading(voucher_ids: list[int]) -> None:
-    """Sales whose state began to come back, and nobody clicks on any more."""
-    for voucher_id, seen in redis_store.read_counts(voucher_ids).items():
-        if not seen.live:
+    """Continue loads that no order continues any more."""
+    for voucher_id, counts in redis_store.read_counts(voucher_ids).items():
+        if not counts.live:
             try:
                 load_sale.load_sale(voucher_id)
             except (NotOpen, VoucherWithdrawn, VoucherMissing):

@@ -1,20 +1,20 @@
-"""Where the state of a sale is in Redis, and the scripts that touch it.
+"""Keys and scripts of sales in Redis.
 
-Everything of a voucher has the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
+All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
 
-    :state                     hash    generation, the sale this is; phase: loading, draining, live, withdrawn;
-                                       initial_stock = stock + pending + sold, at every instant;
-                                       opens_us, closes_us; drain_until_us, until when it may be draining;
-                                       cursor, the buyer up to whom it is loaded;
-                                       full_us: when the bucket that lets orders in is full again
-    :lease                     string  somebody is bringing the state back
-    :<generation>:buyers:<bucket>  hash  buyer -> status:order, of those who have one
-    :<generation>:recovery  zset  order:buyer -> when it was reserved or last recovered,
-                                       microseconds; exactly those that are pending
+    :state     hash    generation; phase: loading, draining, live or withdrawn;
+                       initial_stock = stock + pending + sold, at every instant;
+                       opens_us, closes_us; drain_until_us, the end of the drain;
+                       cursor: the successes of buyers up to this id are loaded;
+                       full_us: when the token bucket of orders is full again
+    :lease     string  held by the process that loads the state
+    :<generation>:buyers:<bucket>  hash  buyer -> status:order
+    :<generation>:recovery         zset  order:buyer -> when it was reserved or last recovered,
+                                         microseconds; exactly the pending orders
 
-And per user, in their own shard, ``{<shard>}:user:<id>:orders``, a zset: order:voucher -> the
-second in the order's id. It is written before anybody is told the id, and after the order has its
-second copy, on the queue or in MySQL: what is in it gets decided whatever Redis loses.
+Per buyer, in the buyer's shard, ``{<shard>}:user:<id>:orders``: zset, order:voucher -> the second
+in the order's id. A pointer is written after the order has its second copy, on the queue or in
+MySQL, and before its id is returned: an order with a pointer is decided whatever Redis loses.
 """
 
 from __future__ import annotations
@@ -64,15 +64,14 @@ _STALE = "STALE_GENERATION"
 
 
 class AcknowledgeResult(NamedTuple):
-    """What telling Redis came to: how many orders of an older sale it took in, how many units
-    went back."""
+    """How many orders of an older generation were adopted, and how many units were returned."""
 
     adopted: int
     returned: int
 
 
 class Reservation(NamedTuple):
-    """What ``reserve`` came to, see reserve.lua; whether the id may be used for another order."""
+    """The reply of reserve.lua, and whether the order id is still unused."""
 
     code: str
     detail: str
@@ -80,7 +79,7 @@ class Reservation(NamedTuple):
 
 
 class SaleCounts(NamedTuple):
-    """The counts of a voucher in Redis."""
+    """The counts of a sale in Redis, in units."""
 
     generation: int
     live: bool
@@ -91,27 +90,23 @@ class SaleCounts(NamedTuple):
 
 
 def state_key(voucher_id: int) -> str:
-    """The state of a voucher."""
     return f"{_base(voucher_id)}:state"
 
 
 def recovery_key(sale: SaleGeneration) -> str:
-    """The pending orders of a sale."""
     return f"{_base(sale.voucher_id)}:{sale.generation}:recovery"
 
 
 def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
-    """The bucket of a buyer in a sale."""
     return _bucket_key(sale, crc32(b"%d" % buyer_id) % sale.buckets)
 
 
 def pointers_key(buyer_id: int) -> str:
-    """The orders of a user, as far as Redis knows where they are."""
     return f"{{{shard_of(f'user:{buyer_id}')}}}:user:{buyer_id}:orders"
 
 
 def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
-    """The present sales of those of ``voucher_ids`` that are in Redis. Raises RedisDown."""
+    """Return the current generations in Redis. One round trip. Raises RedisDown."""
     found = redis.pipeline(
         [("HMGET", state_key(v), "generation", "initial_stock") for v in voucher_ids]
     )
@@ -123,17 +118,16 @@ def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
 
 
 def acquire_lease(voucher_id: int) -> bool:
-    """True for one who may bring the state back now. Raises RedisDown."""
+    """Return whether the caller may load the state now. Raises RedisDown."""
     return redis.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
 
 
 def release_lease(voucher_id: int) -> None:
-    """Let others try. Raises RedisDown."""
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
 
 
 def read_progress(voucher_id: int) -> tuple[SaleGeneration, str, int] | None:
-    """The present sale, its phase and its cursor, as ``load`` has them. Raises RedisDown."""
+    """Return (current generation, phase, cursor), see load.lua. Raises RedisDown."""
     names = ("generation", "initial_stock", "phase", "cursor")
     generation, initial_stock, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
     if generation is None:
@@ -144,10 +138,7 @@ def read_progress(voucher_id: int) -> tuple[SaleGeneration, str, int] | None:
 def begin_loading(
     sale: SaleGeneration, voucher: Voucher, max_drain_us: int
 ) -> tuple[SaleGeneration, str, int]:
-    """Begin a sale unless there is one; (the one there is, its phase, its cursor), see load.lua.
-
-    Raises RedisDown.
-    """
+    """Begin a generation unless Redis has one; return as ``read_progress``. Raises RedisDown."""
     terms = voucher.terms
     args = (sale.generation, sale.initial_stock, terms.opens_us, terms.closes_us, max_drain_us)
     generation, phase, cursor = redis.run(LOAD, (state_key(sale.voucher_id),), args)
@@ -155,33 +146,30 @@ def begin_loading(
 
 
 def open_sale(sale: SaleGeneration, cursor: int | None, drained: bool) -> str:
-    """All is in up to the buyer ``cursor``, None: everybody. What it came to, see open.lua.
-
-    Raises RedisDown.
-    """
+    """Record that buyers up to ``cursor`` (None: all) are loaded. Raises RedisDown."""
     args = (sale.generation, "" if cursor is None else cursor, int(drained))
     return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
 
 
 def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
-    """Take one unit for a buyer. One round trip. Raises RedisDown: it may be taken all the same.
+    """Reserve one unit for a buyer. One round trip. Raises RedisDown; it may be reserved then.
 
-    A command that was sent again may have been executed before, or be executed later: its id is
-    used whatever the reply is.
+    The id of a resent command counts as used whatever the reply is: another copy may be executed
+    before or after.
     """
     rate, before = settings().orders_per_s, count_resends()
     args = (sale.generation, order_id, buyer_id, rate, rate, settings().max_pending_orders)
     code, *rest = redis.run(RESERVE, _keys(sale, buyer_id), args)
     detail = str(rest[0]) if rest else ""
     if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
-        code = "RESERVED"  # by the first copy, whose reply was lost
+        code = "RESERVED"  # an earlier copy reserved it; its reply was lost
     return Reservation(code, detail, code != "RESERVED" and count_resends() == before)
 
 
 def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
-    """Let nobody reserve in sales whose shop is ``shop_deleted``, or load them anew when the shop is back.
+    """Withdraw sales of deleted shops, or load them again if the shop was restored.
 
-    Returns how many phases that changed. One round trip. Raises RedisDown.
+    Returns how many phases changed. One round trip. Raises RedisDown.
     """
     calls = [
         Call(WITHDRAW, (state_key(v.voucher_id),), (v.generation, int(shop_deleted))) for v in sales
@@ -190,10 +178,10 @@ def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
 
 
 def acknowledge(rows: Sequence[OrderRow]) -> AcknowledgeResult:
-    """Tell Redis what MySQL decided. Two round trips, unless a sale ends meanwhile.
+    """Acknowledge decided orders. Two round trips, unless a generation changes in between.
 
-    Vouchers that aren't in Redis need not know: whoever brings them back reads MySQL after.
-    Raises RedisDown; NotReady when sales ended each time.
+    Vouchers that are not in Redis are skipped: loading them reads the rows from MySQL. Raises
+    RedisDown; NotReady if a generation changed on every attempt.
     """
     todo, adopted, returned = list(rows), 0, 0
     for _ in range(_MAX_ATTEMPTS):
@@ -201,28 +189,26 @@ def acknowledge(rows: Sequence[OrderRow]) -> AcknowledgeResult:
         todo = [row for row in todo if row.voucher_id in sales]
         if not todo:
             return AcknowledgeResult(adopted, returned)
-        won, lost = _confirm_calls(todo, sales), [row for row in todo if not row.is_success]
-        calls = won + [
+        failed = [row for row in todo if not row.is_success]
+        confirms = _confirm_calls(todo, sales)
+        fails = [
             Call(
                 FAIL,
                 _keys(sales[row.voucher_id], row.buyer_id),
                 (sales[row.voucher_id].generation, row.order_id, row.buyer_id),
             )
-            for row in lost
+            for row in failed
         ]
-        replies = redis.run_all(calls)
-        adopted += sum(max(0, int(count[0])) for _, *count in replies[: len(won)] if count)
-        returned += sum(int(count[0]) for _, *count in replies[len(won) :] if count)
+        replies = redis.run_all(confirms + fails)
+        adopted += sum(max(0, int(count[0])) for _, *count in replies[: len(confirms)] if count)
+        returned += sum(int(count[0]) for _, *count in replies[len(confirms) :] if count)
         if not any(code == _STALE for code, *_ in replies):
             return AcknowledgeResult(adopted, returned)
-    raise NotReady("The sale was brought back each time it was told something")
+    raise NotReady("The sale was reloaded on every attempt.")
 
 
 def load_successes(sale: SaleGeneration, successes: Sequence[tuple[int, int]]) -> bool:
-    """Bring (order, buyer) into a sale that is being loaded; False when another has begun.
-
-    Raises RedisDown.
-    """
+    """Load (order, buyer) pairs; return False if another generation has begun. Raises RedisDown."""
     rows = [OrderRow(order, sale.voucher_id, buyer, None) for order, buyer in successes]
     calls = _confirm_calls(rows, {sale.voucher_id: sale})
     for start in range(0, len(calls), _PER_TRIP):
@@ -233,7 +219,7 @@ def load_successes(sale: SaleGeneration, successes: Sequence[tuple[int, int]]) -
 
 
 def find_overdue(sales: Sequence[SaleGeneration], grace_us: int, limit: int) -> list[OrderEvent]:
-    """The orders that have been pending for longer than ``grace_us``. Raises RedisDown."""
+    """Return at most ``limit`` overdue pending orders a sale. One round trip. Raises RedisDown."""
     calls = [
         Call(RECOVER, (state_key(v.voucher_id), recovery_key(v)), (v.generation, grace_us, limit))
         for v in sales
@@ -246,12 +232,11 @@ def find_overdue(sales: Sequence[SaleGeneration], grace_us: int, limit: int) -> 
 
 
 def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> Order | None:
-    """The order that a buyer has in a sale, by what this process knows of it. Raises RedisDown."""
+    """Return the order of a buyer in a generation, or None. Raises RedisDown."""
     return read_entry(sale, redis.execute("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
 
 
 def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
-    """The order in ``status:order``."""
     if entry is None:
         return None
     status, _, order_id = entry.partition(":")
@@ -259,19 +244,16 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 
 
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
-    """Those of ``orders`` (order -> voucher) of a buyer that Redis has. Two round trips.
-
-    Raises RedisDown.
-    """
+    """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
     wanted = [(order, sales[voucher]) for order, voucher in orders.items() if voucher in sales]
     commands: list[tuple[Argument, ...]] = []
     for order_id, sale in wanted:
         commands.append(("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
         commands.append(("ZSCORE", recovery_key(sale), f"{order_id}:{buyer_id}"))
-    answers = redis.pipeline(commands)
+    replies = redis.pipeline(commands)
     found = {}
-    for (order_id, sale), entry, pending in zip(wanted, answers[::2], answers[1::2], strict=True):
+    for (order_id, sale), entry, pending in zip(wanted, replies[::2], replies[1::2], strict=True):
         if entry == f"{SUCCESS}:{order_id}":
             found[order_id] = Order(order_id, sale.voucher_id, SUCCESS)
         elif pending is not None:
@@ -280,7 +262,7 @@ def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
 
 
 def write_pointer(buyer_id: int, order_id: int, voucher_id: int) -> None:
-    """Let the buyer find the voucher of their order. One round trip. Raises RedisDown."""
+    """Store from which voucher an order is. One round trip. Raises RedisDown."""
     key = pointers_key(buyer_id)
     redis.pipeline(
         [
@@ -292,29 +274,29 @@ def write_pointer(buyer_id: int, order_id: int, voucher_id: int) -> None:
 
 
 def has_pointer(order: Order, buyer_id: int) -> bool:
-    """Whether a buyer can find an order, so that it has its second copy. Raises RedisDown."""
+    """Return whether an order has a pointer, and so its second copy. Raises RedisDown."""
     member = f"{order.id}:{order.voucher_id}"
     return redis.execute("ZSCORE", pointers_key(buyer_id), member) is not None
 
 
 def read_pointer(buyer_id: int, order_id: int) -> int | None:
-    """The voucher of an order of a buyer, None when Redis knows of none. Raises RedisDown."""
+    """Return the voucher id of a buyer's order, None without a pointer. Raises RedisDown."""
     second = order_id >> 32
     for member in redis.execute("ZRANGEBYSCORE", pointers_key(buyer_id), second, second):
-        of_order, _, voucher_id = member.partition(":")
-        if int(of_order) == order_id:
+        pointed_id, _, voucher_id = member.partition(":")
+        if int(pointed_id) == order_id:
             return int(voucher_id)
     return None
 
 
 def read_pointers(buyer_id: int) -> dict[int, int]:
-    """The newest orders of a buyer: order -> voucher. Raises RedisDown."""
+    """Return order -> voucher of a buyer's newest 200 orders. Raises RedisDown."""
     members = redis.execute("ZRANGE", pointers_key(buyer_id), 0, -1)
     return {int(order): int(voucher) for order, voucher in (m.split(":") for m in members)}
 
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
-    """The counts of those of ``voucher_ids`` that are in Redis. Raises RedisDown."""
+    """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
     names = ("generation", "phase", "initial_stock", "stock", "pending", "sold")
     found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     return {
@@ -325,7 +307,7 @@ def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
 
 
 def expire(sale: SaleGeneration) -> None:
-    """Let all of a sale run out within a day. Raises RedisDown."""
+    """Let all keys of a sale expire within a day. Raises RedisDown."""
     keys = [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
     keys += [recovery_key(sale), state_key(sale.voucher_id)]
     for start in range(0, len(keys), _PER_TRIP):
@@ -334,7 +316,7 @@ def expire(sale: SaleGeneration) -> None:
 
 
 def drop(sale: SaleGeneration) -> None:
-    """Remove what a sale that is over may have left. Raises RedisDown."""
+    """Delete the buyers and pending orders of an ended generation. Raises RedisDown."""
     keys = [recovery_key(sale), *(_bucket_key(sale, bucket) for bucket in range(sale.buckets))]
     for start in range(0, len(keys), _PER_TRIP):
         redis.pipeline([("UNLINK", key) for key in keys[start : start + _PER_TRIP]])
@@ -355,18 +337,17 @@ def _keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str]:
 
 
 def _confirm_calls(rows: Sequence[OrderRow], sales: Mapping[int, SaleGeneration]) -> list[Call]:
-    """The runs of ``confirm`` that the successes take: each is of one bucket."""
-    found: dict[str, tuple[tuple[str, str, str], int, list[Argument]]] = {}
+    """Return the calls of confirm.lua for the successes, one bucket each."""
+    by_bucket: dict[str, tuple[tuple[str, str, str], int, list[Argument]]] = {}
     for row in rows:
         if row.is_success:
             sale = sales[row.voucher_id]
             keys = _keys(sale, row.buyer_id)
-            found.setdefault(keys[1], (keys, sale.generation, []))[2].extend(
-                (row.order_id, row.buyer_id)
-            )
+            _, _, orders = by_bucket.setdefault(keys[1], (keys, sale.generation, []))
+            orders += (row.order_id, row.buyer_id)
     size = 2 * MAX_ORDERS_PER_CALL
     return [
         Call(CONFIRM, keys, (generation, *orders[start : start + size]))
-        for keys, generation, orders in found.values()
+        for keys, generation, orders in by_bucket.values()
         for start in range(0, len(orders), size)
     ]

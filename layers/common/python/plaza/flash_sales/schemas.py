@@ -1,31 +1,29 @@
-"""What clients send and get about flash sales."""
+"""Schemas of the API: vouchers and orders."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict, Field
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, BodyId, RequestModel, ResponseModel
 from plaza.infra.sql import from_us, to_us
-from plaza.infra.texts import LINE, check_line
+from plaza.infra.texts import LINE_RULE, VISIBLE, check_line
 
-# From 1971 to 9998: with any offset after 1970 began, and before MySQL's calendar ends.
 _RFC_3339 = (
-    r"^(197[1-9]|19[89][0-9]|[2-8][0-9]{3}|9[0-8][0-9]{2}|99[0-8][0-9]|999[0-8])"
-    r"-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}"
+    r"^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"
     r"(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})$"
 )
 
 
 def _check_text(value: object) -> object:
-    """Not a number, nor text that stands for one: those would be taken for seconds."""
+    """Returns ``value``. Raises ValueError for numbers, which pydantic would read as seconds."""
     if not isinstance(value, str) or not re.fullmatch(_RFC_3339, value):
-        raise ValueError("is no time of RFC 3339 from 1971 to 9998")
+        raise ValueError("must be a time of RFC 3339 with an offset, from 2000 to 2999")
     return value
 
 
@@ -33,32 +31,59 @@ Time = Annotated[
     AwareDatetime,
     Field(
         strict=False,
-        description="RFC 3339, with its offset",
+        description="Time of RFC 3339 with its offset, from 2000 to 2999.",
         json_schema_extra={"pattern": _RFC_3339},
     ),
     BeforeValidator(_check_text),
 ]
-ShopId = Annotated[
-    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
-]
+
+_VOUCHER_EXAMPLE: dict[str, Any] = {
+    "shop_id": "9000001",
+    "title": "50% off all cakes",
+    "price_cents": 1_500,
+    "stock": 500,
+    "opens_at": "2030-11-29T12:00:00Z",
+    "closes_at": "2030-11-29T14:00:00Z",
+}
 
 
 class VoucherRequest(RequestModel):
-    """What an admin offers. ``price_cents`` is what one costs."""
+    """A voucher to create."""
 
-    shop_id: ShopId
+    model_config = ConfigDict(json_schema_extra={"examples": [_VOUCHER_EXAMPLE]})
+
+    shop_id: BodyId
     title: Annotated[
         str,
-        Field(min_length=1, max_length=200, json_schema_extra={"pattern": LINE}),
+        Field(
+            min_length=1,
+            max_length=200,
+            description=LINE_RULE,
+            json_schema_extra={"pattern": VISIBLE},
+        ),
         AfterValidator(check_line),
     ]
-    price_cents: Annotated[int, Field(ge=0, le=10_000_000_000), ACCEPT_INTEGRAL_FLOAT]
-    stock: Annotated[int, Field(ge=1, le=MAX_STOCK), ACCEPT_INTEGRAL_FLOAT]
+    price_cents: Annotated[
+        int,
+        Field(ge=0, le=10_000_000_000, description="Price of one unit in cents."),
+        ACCEPT_INTEGRAL_FLOAT,
+    ]
+    stock: Annotated[
+        int, Field(ge=1, le=MAX_STOCK, description="Number of units."), ACCEPT_INTEGRAL_FLOAT
+    ]
     opens_at: Time
-    closes_at: Time
+    closes_at: Annotated[
+        Time,
+        Field(
+            description=(
+                "End of the sale, after `opens_at` and in the future. Time of RFC 3339 with its "
+                "offset, from 2000 to 2999."
+            )
+        ),
+    ]
 
     def terms(self, shop_id: int) -> Terms:
-        """What is offered, in ``shop_id``."""
+        """Returns the terms of the voucher, in ``shop_id``."""
         return Terms(
             shop_id=shop_id,
             title=self.title,
@@ -69,23 +94,41 @@ class VoucherRequest(RequestModel):
         )
 
 
+_ORDER_EXAMPLE: dict[str, Any] = {"order_id": "256453214000087041", "voucher_id": "9400001"}
+
+
 class VoucherResponse(ResponseModel):
-    """A voucher. ``left`` is how many can still be ordered; when ``exact`` is false, orders that
-    are pending aren't taken off."""
+    """A voucher."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _VOUCHER_EXAMPLE | {"id": "9400001", "left": 137, "exact": True},
+                _VOUCHER_EXAMPLE | {"id": "9400001", "left": 500, "exact": True},
+            ]
+        }
+    )
 
     id: str
     shop_id: str
     title: str
-    price_cents: int
-    stock: int
-    left: int
-    opens_at: datetime
-    closes_at: datetime
-    exact: bool
+    price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
+    stock: Annotated[int, Field(description="Number of units.")]
+    left: Annotated[int, Field(description="Units that can still be ordered.")]
+    opens_at: Annotated[datetime, Field(description="Start of the sale.")]
+    closes_at: Annotated[datetime, Field(description="End of the sale.")]
+    exact: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis is unavailable: pending orders are not subtracted from `left`."
+            )
+        ),
+    ]
 
     @classmethod
     def of(cls, offer: VoucherAvailability) -> VoucherResponse:
-        """What to answer about ``offer``."""
+        """Returns ``offer`` as the API sends it."""
         voucher, left, exact = offer
         terms = voucher.terms
         return cls(
@@ -102,18 +145,37 @@ class VoucherResponse(ResponseModel):
 
 
 class OrderResponse(ResponseModel):
-    """An order. Pending: ask again after Retry-After. ``reason`` says why it failed: all were sold
-    (sold-out), you have one (already-bought), its shop was deleted (withdrawn), or it could not be
-    saved (timed-out); nothing was taken from you then, and you may order again."""
+    """An order of one unit of a voucher."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                _ORDER_EXAMPLE | {"status": "success", "reason": None},
+                _ORDER_EXAMPLE | {"status": "pending", "reason": None},
+            ]
+        }
+    )
 
     order_id: str
     voucher_id: str
-    status: Literal["pending", "success", "failed"]
-    reason: Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None
+    status: Annotated[
+        Literal["pending", "success", "failed"],
+        Field(description="`pending` is not decided: read the order again after `Retry-After`."),
+    ]
+    reason: Annotated[
+        Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None,
+        Field(
+            description=(
+                "Why the order failed; null otherwise. `sold-out`: no unit is left. "
+                "`already-bought`: the buyer has an order of this voucher. `withdrawn`: the shop "
+                "was deleted. `timed-out`: it could not be stored; order again."
+            )
+        ),
+    ]
 
     @classmethod
     def of(cls, order: model.Order) -> OrderResponse:
-        """What to answer about ``order``."""
+        """Returns ``order`` as the API sends it."""
         return cls.model_validate(
             {
                 "order_id": str(order.id),

@@ -1,4 +1,4 @@
-"""The Bloom filter of all vouchers: ids that were made up cost MySQL nothing."""
+"""The bloom filter of all vouchers, which keeps lookups of invented ids from MySQL."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Looking up vouchers that Redis has no sale of: MySQL is asked as rarely as possible.
+"""Look up vouchers without state in Redis, with as few MySQL reads as possible.
 
-{<shard>}:voucher:<id>:absent hash  version, value: for half a minute, that MySQL has no such voucher
-{<shard>}:shop:<id>:vouchers  hash  version, value: the first page of what a shop offers
+{<shard>}:voucher:<id>:absent  hash  version, value: MySQL has no such voucher; kept for 30 s
+{<shard>}:shop:<id>:vouchers   hash  version, value: the first page of a shop's vouchers
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 
-_EXISTS = 1  # the version of "there is one": what says there is none is older
+_EXISTS = 1  # version of "created"; "absent" is stored with version 0
 
-# How often one process may read a voucher that may not exist: ids can be made up.
+# Limits the reads of one process for vouchers that may not exist: callers can invent ids.
 _lookup_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
 def find_voucher(voucher_id: int) -> Voucher | None:
-    """Returns a voucher as MySQL has it, None when there is none.
+    """Return a voucher as stored in MySQL, None if it does not exist.
 
-    Two round trips when Redis remembers or its filter says that there is none; else a statement
-    and another round trip. Raises NotReady when the budget is used up; MysqlDown.
+    Two round trips if Redis or its filter reports it absent; else also one statement, and one more
+    round trip if it is absent. Raises NotReady if the lookup budget is empty; MysqlDown.
     """
     key = _absent_key(voucher_id)
     with suppress(RedisDown):
@@ -36,7 +36,7 @@ def find_voucher(voucher_id: int) -> Voucher | None:
         if not VOUCHER_IDS.query(voucher_id).may_exist:
             return None
     if not _lookup_budget.take():
-        raise NotReady("Too many vouchers are being looked up", retry_after_s=1)
+        raise NotReady("Too many vouchers are being looked up; retry after 1 s.", retry_after_s=1)
     voucher = mysql_vouchers.read(voucher_id)
     if voucher is None:
         with suppress(RedisDown):
@@ -45,17 +45,13 @@ def find_voucher(voucher_id: int) -> Voucher | None:
 
 
 def mark_created(voucher_id: int, shop_id: int) -> None:
-    """A voucher was made: nothing says any more that there is none. Three round trips.
-
-    Raises RedisDown.
-    """
-    VOUCHER_IDS.add([voucher_id])  # a build may have begun, and read past it, before it was made
+    """Delete all records that a new voucher is absent. Three round trips. Raises RedisDown."""
+    VOUCHER_IDS.add([voucher_id])  # again: a build that began since may have read past its id
     cache.drop_all({_absent_key(voucher_id): _EXISTS})
     cache.drop_first_pages([list_key(shop_id)])
 
 
 def list_key(shop_id: int) -> str:
-    """Returns the key of the first page of what a shop offers."""
     return key_of(f"shop:{shop_id}", "vouchers")
 
 

@@ -1,4 +1,4 @@
-"""Withdrawing: what a deleted shop offers leaves Redis."""
+"""Withdraw the vouchers of a deleted shop in Redis."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ _PAGE = 100
 
 
 def withdraw_vouchers(shop_id: int) -> None:
-    """Let nobody order what a deleted shop offers, without waiting for the recovery to do it.
+    """Withdraw at once; the recovery withdraws what an outage of MySQL or Redis leaves.
 
-    One statement and two round trips a page of vouchers. What can't be reached is left to the
-    recovery.
+    One statement and two round trips a page of 100.
     """
     before_id: int | None = None
     try:

@@ -14,14 +14,14 @@ class SelfFollow(Conflict):
     """Nobody follows themselves."""
 
     slug = "self-follow"
-    title = "You can't follow yourself"
+    title = "Users cannot follow themselves"
 
 
 class FollowLimit(Conflict):
     """A user follows as many as anybody may."""
 
     slug = "follow-limit"
-    title = "You follow as many as anybody may"
+    title = "Follow limit reached"
 
 
 class Person(NamedTuple):

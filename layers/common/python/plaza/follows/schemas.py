@@ -1,44 +1,77 @@
-"""What clients get about follows."""
+"""Schemas of the API: follows."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from plaza.follows.model import Person
 from plaza.infra.http import ResponseModel
 from plaza.infra.sql import from_us
 from plaza.reactions import Outcome
-from plaza.users.schemas import MyFollow, UserCard
+from plaza.users.schemas import UserCard, UserViewerState
 
 
 class FollowResponse(ResponseModel):
-    """A follow as it is now. ``followers`` and ``changed`` are null when the wish is on its way."""
+    """The caller's follow of a user after the request. Provisional (202) if `followers` is null."""
 
-    following: bool
-    followers: int | None
-    changed: bool | None
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"following": True, "followers": 43, "changed": True},
+                {"following": True, "followers": None, "changed": None},
+                {"following": False, "followers": 42, "changed": True},
+                {"following": False, "followers": None, "changed": None},
+            ]
+        }
+    )
+
+    following: Annotated[bool, Field(description="Whether the caller follows the user.")]
+    followers: Annotated[
+        int | None, Field(description="Followers of the user; null while provisional.")
+    ]
+    changed: Annotated[
+        bool | None,
+        Field(description="Whether this request changed `following`; null while provisional."),
+    ]
 
     @classmethod
     def of(cls, outcome: Outcome) -> FollowResponse:
-        """What to answer to ``outcome``."""
+        """Returns ``outcome`` as the API sends it."""
         return cls(following=outcome.on, followers=outcome.total, changed=outcome.changed)
 
 
 class FollowListItem(ResponseModel):
-    """Somebody in a list, and since when. ``mine`` is null for callers without a session."""
+    """A user in a list of followers or followed users."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user": {"id": "31", "nickname": "grace", "avatar": None},
+                    "at": "2026-11-22T12:00:02.518304Z",
+                    "mine": {"following": False},
+                }
+            ]
+        }
+    )
 
     user: UserCard
-    at: datetime
-    mine: MyFollow | None
+    at: Annotated[datetime, Field(description="When the follow began.")]
+    mine: Annotated[
+        UserViewerState | None, Field(description="The caller's state; null without a session.")
+    ]
 
     @classmethod
     def of(cls, person: Person) -> FollowListItem:
-        """What to answer about ``person``."""
+        """Returns ``person`` as the API sends it."""
         card = person.card
         return cls(
             user=UserCard.of(card) if card else UserCard.unknown(person.user_id),
             at=from_us(person.version_us),
             mine=None
             if person.followed_by_viewer is None
-            else MyFollow(following=person.followed_by_viewer),
+            else UserViewerState(following=person.followed_by_viewer),
         )

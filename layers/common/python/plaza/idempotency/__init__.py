@@ -1,7 +1,7 @@
-"""Idempotency keys: what is sent twice under one Idempotency-Key is made once.
+"""Idempotency keys: requests of one user with the same Idempotency-Key create one resource.
 
-A key is of a user, stands for one thing, whatever it is, and is kept for a day. Other contexts ask
-``find`` first and let a key stand for what they make by ``claim``, in the same transaction.
+A key maps to one resource of any type for 24 hours. Other contexts call ``find`` before they create
+a resource, and ``claim`` in the transaction that creates it. Owns the table ``idempotency_key``.
 """
 
 from plaza.idempotency.model import IdempotentRequest, KeyReused

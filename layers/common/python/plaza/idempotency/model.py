@@ -1,4 +1,4 @@
-"""What a request to create something under an Idempotency-Key is. No I/O."""
+"""Requests with an Idempotency-Key. No I/O."""
 
 from __future__ import annotations
 
@@ -11,21 +11,20 @@ from plaza.infra.errors import Conflict
 
 
 class KeyReused(Conflict):
-    """The Idempotency-Key was used before, for something else."""
+    """The Idempotency-Key belongs to another request."""
 
-    slug = "key-reused"
-    title = "This Idempotency-Key was used for something else"
+    slug = "idempotency-key-reused"
+    title = "Idempotency key reused"
 
 
 class IdempotentRequest(NamedTuple):
-    """One try to create something under an Idempotency-Key: digests of the key and of what is
-    asked for."""
+    """Digests of an Idempotency-Key and of the request that it was sent with."""
 
     key_sha256: bytes
     request_sha256: bytes
 
     @classmethod
     def of(cls, key: str, request: Mapping[str, Any]) -> IdempotentRequest:
-        """A request to create ``request``, which is JSON and tells the route too."""
+        """Return the digests. ``request`` can be encoded as JSON and names the route."""
         text = json.dumps(request, sort_keys=True, separators=(",", ":"))
         return cls(hashlib.sha256(key.encode()).digest(), hashlib.sha256(text.encode()).digest())

@@ -1,4 +1,4 @@
-"""Idempotency keys in MySQL: the primary key of ``idempotency_key`` decides."""
+"""Idempotency keys in MySQL, unique by the primary key of ``idempotency_key``."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ from plaza.infra import mysql
 
 
 def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
-    """(type, id) of what the key of the request stands for, None for nothing. One statement.
-
-    Raises KeyReused when something else was asked for under it; MysqlDown.
-    """
+    """Return (type, id) of the resource that the key created, None for an unused key.
+    One statement. Raises KeyReused if the key belongs to another request; MysqlDown."""
     found = mysql.fetch_all(
         """
         SELECT request_sha256, resource_type, resource_id
@@ -26,23 +24,21 @@ def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
         return None
     request_sha256, resource_type, resource_id = found[0]
     if request_sha256 != request.request_sha256:
-        raise KeyReused("Take a new key for another request")
+        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
     return resource_type, resource_id
 
 
 def claim(
     cursor: Cursor, user_id: int, request: IdempotentRequest, resource: tuple[str, int]
 ) -> bool:
-    """Let the request's key stand for ``resource``; False when it stands for something already.
-
-    Whoever has the key waits here until the one before has committed or given up.
-    """
-    # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
+    """Map the request's key to ``resource``; return False if the key is already in use.
+    One statement. It waits for a transaction that claims the same key to commit or roll back."""
+    # Not INSERT IGNORE: if the first transaction rolls back, two that wait for it deadlock.
     return (
         cursor.execute(
             """
-            INSERT INTO idempotency_key (user_id, key_sha256, request_sha256, resource_type, resource_id,
-                created_at)
+            INSERT INTO idempotency_key
+              (user_id, key_sha256, request_sha256, resource_type, resource_id, created_at)
             VALUES (%s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
             ON DUPLICATE KEY UPDATE user_id = idempotency_key.user_id
             """,
@@ -53,7 +49,7 @@ def claim(
 
 
 def delete_expired(limit: int) -> int:
-    """Delete at most ``limit`` keys that are older than a day; how many. Raises MysqlDown."""
+    """Delete up to ``limit`` keys older than 24 hours; return how many. Raises MysqlDown."""
     return mysql.write(
         """
         DELETE FROM idempotency_key

@@ -1,1 +1,1 @@
-"""What every context stands on: settings, Redis, MySQL, queues, HTTP, observability."""
+"""The infrastructure of all contexts: settings, Redis, MySQL, queues, HTTP, observability."""

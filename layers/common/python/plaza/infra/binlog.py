@@ -1,4 +1,4 @@
-"""The row binlog of MySQL: what was changed in some tables, whoever changed it, since a position.
+"""The row binlog of MySQL: changes of rows in given tables since a position, by any client.
 
 Needs ``log_bin``, ``binlog_format=ROW``, ``binlog_row_image=FULL`` and the privileges REPLICATION
 SLAVE and REPLICATION CLIENT (MariaDB: BINLOG MONITOR). This module is the only one that loads
@@ -25,33 +25,33 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.settings import settings
 
 READ_TIMEOUT_S = 10
-MAX_BATCH_ROWS = 500  # of one part; a transaction is never parted
+MAX_BATCH_ROWS = 500  # exceeded by a larger transaction, which is never split
 MAX_TRANSACTION_ROWS = 100_000
-_LOG_PURGED = 1236  # MySQL's word for a position that it has no log for any more
+_LOG_PURGED = 1236  # error of MySQL for a position in a deleted log file
 _PARSE_ERROR = 1064
 _INVALIDATING_DDL = re.compile(r"\s*(TRUNCATE|DROP|RENAME|ALTER)\b", re.IGNORECASE)
 
-# It warns about each log without the names of columns; it is told to look them up.
+# It warns about each log file without column names, although use_column_name_cache finds them.
 logging.getLogger("pymysqlreplication").setLevel(logging.ERROR)
 
 
 class BinlogPositionLost(Exception):
-    """The log at this position was purged, or is of another server."""
+    """The log file of the position was purged, or belongs to another server."""
 
 
 class BinlogUnusable(Exception):
-    """There is no binlog, or rows can't be read from it."""
+    """Binary logging is off, or does not log whole rows."""
 
 
 class BinlogPosition(NamedTuple):
-    """A place in the binlog, between two transactions."""
+    """A position in the binlog, between two transactions."""
 
     log_file: str
     log_pos: int
 
 
 class RowChange(NamedTuple):
-    """A row before and after, column -> value; None: it was not there, or is not any more."""
+    """A row before and after a change, column -> value. None before an INSERT, after a DELETE."""
 
     table: str
     before: dict[str, Any] | None
@@ -60,10 +60,8 @@ class RowChange(NamedTuple):
 
 @dataclass(slots=True)
 class ChangeBatch:
-    """What changed up to ``end``. ``invalidated_tables``: tables of which anything may have changed.
-
-    ``lag_s``: of the last part when the time was over, how old the change at its end is.
-    """
+    """Changes up to ``end``. Any row of ``invalidated_tables`` may have changed.
+    ``lag_s`` is the age of the last change when the deadline ended the read, else 0."""
 
     end: BinlogPosition
     lag_s: float = 0.0
@@ -72,8 +70,8 @@ class ChangeBatch:
 
 
 def read_end() -> BinlogPosition:
-    """Where the next transaction will be written. Raises MysqlDown, BinlogUnusable."""
-    settled: dict[str, str] = dict(
+    """Return the end of the binlog. Two statements. Raises MysqlDown, BinlogUnusable."""
+    current: dict[str, str] = dict(
         mysql.fetch_all(
             "SHOW GLOBAL VARIABLES WHERE Variable_name IN"
             " ('log_bin', 'binlog_format', 'binlog_row_image')"
@@ -81,8 +79,8 @@ def read_end() -> BinlogPosition:
     )
     wanted = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
     for name, value in wanted.items():
-        if name in settled and settled[name].upper() != value:
-            raise BinlogUnusable(f"{name} is {settled[name]}, not {value}")
+        if name in current and current[name].upper() != value:
+            raise BinlogUnusable(f"{name} is {current[name]}, not {value}")
     [row] = _read_status()
     return BinlogPosition(row[0], int(row[1]))
 
@@ -90,14 +88,12 @@ def read_end() -> BinlogPosition:
 def read_changes(
     tables: Collection[str], since: BinlogPosition, deadline: Deadline
 ) -> Iterator[ChangeBatch]:
-    """What changed in ``tables``, in parts, until there is no more or the deadline has passed.
-
-    The last part may hold nothing but its end. Raises MysqlDown, BinlogPositionLost.
-    """
+    """Yield the changes in ``tables`` up to the end of the binlog or until the deadline.
+    The last batch may have no changes. Raises MysqlDown, BinlogPositionLost."""
     reader = BinLogStreamReader(
         connection_settings={"read_timeout": READ_TIMEOUT_S, "connect_timeout": 2},
         pymysql_wrapper=_connect,
-        server_id=2**31 + secrets.randbelow(2**31 - 1),  # who has another's ends its stream
+        server_id=2**31 + secrets.randbelow(2**31 - 1),  # a reused id ends the other's stream
         log_file=since.log_file,
         log_pos=since.log_pos,
         resume_stream=True,
@@ -115,45 +111,45 @@ def read_changes(
     except (pymysql.err.MySQLError, OSError) as error:
         if error.args and error.args[0] == _LOG_PURGED:
             raise BinlogPositionLost(f"{since.log_file}:{since.log_pos}: {error.args[1]}") from None
-        raise MysqlDown(f"MySQL is away: {type(error).__name__}") from error
+        raise MysqlDown(f"MySQL is unavailable: {type(error).__name__}") from error
     finally:
         reader.close()
 
 
 def _connect(db: str | None = None, **options: Any) -> Any:
-    """A connection as mysql-replication asks for it, in words that PyMySQL gave up."""
+    """Connect for mysql-replication, which passes ``db``, a parameter that PyMySQL removed."""
     return mysql.connect_dedicated(database=db, **options)
 
 
 def _read_batches(
     reader: Any, tables: Collection[str], since: BinlogPosition, deadline: Deadline
 ) -> Iterator[ChangeBatch]:
-    part = ChangeBatch(since)
+    batch = ChangeBatch(since)
     for event in reader:
         if isinstance(event, QueryEvent):
-            part.invalidated_tables |= _find_invalidated(event, tables)
+            batch.invalidated_tables |= _find_invalidated(event, tables)
         elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
-            if len(part.rows) < MAX_TRANSACTION_ROWS:
-                part.rows += _decode_rows(event)
+            if len(batch.rows) < MAX_TRANSACTION_ROWS:
+                batch.rows += _decode_rows(event)
             else:
-                part.invalidated_tables.add(event.table)
+                batch.invalidated_tables.add(event.table)
             continue
         if _is_begin(event):
             continue
-        part.end = BinlogPosition(reader.log_file, reader.log_pos)
-        if len(part.rows) >= MAX_BATCH_ROWS or part.invalidated_tables:
-            yield part
-            part = ChangeBatch(part.end)
+        batch.end = BinlogPosition(reader.log_file, reader.log_pos)
+        if len(batch.rows) >= MAX_BATCH_ROWS or batch.invalidated_tables:
+            yield batch
+            batch = ChangeBatch(batch.end)
         if isinstance(event, XidEvent) and deadline.has_passed:
-            part.lag_s = max(0.0, clock.now_s() - event.timestamp)
+            batch.lag_s = max(0.0, clock.now_s() - event.timestamp)
             break
     else:
-        part.end = BinlogPosition(reader.log_file, reader.log_pos)
-    yield part
+        batch.end = BinlogPosition(reader.log_file, reader.log_pos)
+    yield batch
 
 
 def _is_begin(event: Any) -> bool:
-    """A transaction is under way: this is no place to stop."""
+    """Return whether a transaction begins here: a read must not stop inside of it."""
     return isinstance(event, QueryEvent) and event.query.strip().upper() == "BEGIN"
 
 
@@ -178,7 +174,7 @@ def _decode_rows(event: Any) -> Iterator[RowChange]:
 
 
 def _read_status() -> list[tuple[Any, ...]]:
-    """MySQL 8.4 knows one name of it only, and MariaDB the other."""
+    """Read the binlog status: MySQL 8.4 and MariaDB accept different names of the statement."""
     try:
         found = mysql.fetch_all("SHOW MASTER STATUS")
     except pymysql.err.ProgrammingError as error:
@@ -186,5 +182,5 @@ def _read_status() -> list[tuple[Any, ...]]:
             raise
         found = mysql.fetch_all("SHOW BINARY LOG STATUS")
     if not found:
-        raise BinlogUnusable("there is no binlog")
+        raise BinlogUnusable("binary logging is off")
     return found

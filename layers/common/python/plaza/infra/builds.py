@@ -1,8 +1,8 @@
-"""Builds: what is filled from MySQL in the background, page by page, beside the one in use.
+"""Background builds: fill a structure in Redis from MySQL, page by page, beside the one in use.
 
-Its scripts include scripts/build.inc.lua: a build has a name, one build of a thing is under way at
-a time, and one that does nothing for a while may be taken over. Whoever walks it takes a bounded
-step and then goes on where that ended: with the next message of a queue, or in the next run.
+Scripts include scripts/build.inc.lua. A build has a name; one build of a structure runs at a time,
+and another may replace it when it has been idle for its timeout. Each step is bounded; the next
+message of a queue or the next scheduled run continues where it ended.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from plaza.infra.observability import record
 
 T = TypeVar("T")
 
-BEGUN, FILLED, FINISHED = "BEGUN", "FILLED", "FINISHED"  # codes of scripts; others end a build
+BEGUN, FILLED, FINISHED = "BEGUN", "FILLED", "FINISHED"  # script codes; any other ends a build
 
 
 @dataclass(frozen=True, slots=True)
 class Builder(Generic[T]):
-    """How one thing is built; ``name`` names it in the log.
+    """The functions that build one structure, and its ``name`` in the log.
 
-    ``begin`` begins the build of a name, ``fill`` adds a page to it, the last or not: both return
-    the code of their script. ``read`` returns at most so many items behind an id, in the order of
-    ``id_of``; fewer than that are the last.
+    ``begin(build)`` begins a build and ``fill(build, items, is_last)`` adds a page; both return the
+    code of their script. ``read(after_id, limit)`` returns items in the order of ``id_of``; fewer
+    than ``limit`` are the last.
     """
 
     name: str
@@ -37,10 +37,8 @@ class Builder(Generic[T]):
 
 
 class BuildProgress(NamedTuple):
-    """How far a build is: its name, the id of the last item it has, and how many a step added.
-
-    ``code`` is that of the last script; with FILLED there is more.
-    """
+    """The name of a build, its last id, the code of the last script, and the items a step added.
+    After FILLED there are more pages."""
 
     build: str
     after_id: int
@@ -56,9 +54,10 @@ def advance(
     max_pages: int,
     deadline: Deadline | None = None,
 ) -> BuildProgress:
-    """Take ``build`` further, or begin one if it is '': ``max_pages`` pages, or until ``deadline``.
+    """Fill up to ``max_pages`` pages of ``build``, which begins if it is ''; return the progress.
 
-    At least one page. One read and one fill a page. Raises what the builder raises.
+    Stops after ``deadline``, but fills at least one page. One read and one fill a page. Raises what
+    the builder raises.
     """
     name, code, added = build or secrets.token_hex(8), FILLED, 0
     if not build and (code := builder.begin(name)) != BEGUN:

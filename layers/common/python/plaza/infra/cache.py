@@ -1,18 +1,18 @@
-"""Caches: what MySQL has, kept in Redis under a named policy.
+"""Caches: values of MySQL in Redis, each cache under a named policy.
 
-Whatever the policy, a value has the version it had in MySQL (``infra.projections``): an older fill
-never replaces a newer one. It is kept for a time that is never quite the same, so that what came
-together does not end together; and of what isn't there, that is remembered, for a short time.
+Under every policy a value has its version in MySQL (``infra.projections``), so an older fill never
+replaces a newer one; TTLs vary by 10 %, so that values stored together do not expire together; and
+absence is cached too, for a short time.
 
-* ``STALE_WHILE_REBUILDING``: a value ends logically. Who finds it so answers with it all the same,
-  and one of those who do asks for its rebuild (``claim_rebuilds``).
-* ``NEVER_STALE``: a value that ended is gone. One reader loads it, the others wait
+* ``STALE_WHILE_REBUILDING``: a stale value is still returned, and one of its readers queues the
+  rebuild (``claim_rebuilds``).
+* ``NEVER_STALE``: an expired value is loaded by one reader; the others wait
   (``load_single_flight``).
-* ``FIRST_PAGE``: likewise, of the first page of a list that anybody can read, for three seconds;
-  its version is the time at which it was read (``read_first_page``).
+* ``FIRST_PAGE``: the same, for the first page of a public list, for 3 s; its version is the time at
+  which it was read (``read_first_page``).
 
-A writer changes MySQL first, lets go of the value (``drop_all``), and again in a second
-(``schedule_drop``): a reader with old data may have refilled it.
+A writer changes MySQL, then drops the value (``drop_all``), and again 1 s later
+(``schedule_drop``): a reader may have stored older data in between.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from plaza.infra.queues import Queue, QueueDown
 from plaza.infra.redis import RedisDown
 
 DROP_AGAIN_S = 1
-REBUILD_CLAIM_TTL_S = 10  # a rebuild that was asked for is waited for so long
-LOCK_TTL_S = 5  # more than MySQL may take for what one reader loads
+REBUILD_CLAIM_TTL_S = 10  # a rebuild is queued at most this often
+LOCK_TTL_S = 5  # longer than a load from MySQL may take
 WAIT_S = 2.0
-MAX_DROPS = 1_000  # of one message
+MAX_DROPS = 1_000  # keys of one message
 _MAX_LOADS = 3
 _VERSIONS = map_of(integer(0, 2**53), 1, MAX_DROPS)
 
 
 class StillLoading(Unavailable):
-    """Somebody else loads it, and takes long."""
+    """Another reader is still loading the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``ttl_s``: for how long a value is kept. ``fresh_s``: after how long it is stale, None for
-    never. ``negative_ttl_s``: for how long it is remembered that there is nothing."""
+    """How long a value is cached (``ttl_s``) and fresh (``fresh_s``, None: always), and how long
+    absence is cached (``negative_ttl_s``)."""
 
     ttl_s: int
     fresh_s: int | None = None
@@ -61,14 +61,15 @@ FIRST_PAGE = Policy(ttl_s=3, negative_ttl_s=3)
 
 
 class CacheEntry(NamedTuple):
-    """What MySQL has at version ``version``; ``text`` None: nothing (``version`` 0 if it never was)."""
+    """A value of MySQL and its version; ``text`` is None when there is no row, ``version`` 0 when
+    there never was one."""
 
     version: int
     text: str | None
 
 
 class CachedValue(NamedTuple):
-    """What Redis has. ``stale``: it was fresh once, and may be shown all the same."""
+    """A value of the cache. A ``stale`` one may be returned, and is due for a rebuild."""
 
     version: int
     text: str | None
@@ -76,94 +77,83 @@ class CachedValue(NamedTuple):
 
 
 class CacheDrops(NamedTuple):
-    """Keys, and the versions below which their values are to be let go of."""
+    """Key -> the version below which its value is dropped."""
 
     versions: Mapping[str, int]
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
+        """Encode the body of a message."""
         return messages.encode({"versions": dict(self.versions)})
 
     @classmethod
     def from_json(cls, body: str) -> CacheDrops:
-        """What ``to_json`` wrote. Raises InvalidMessage."""
+        """Decode the body of a message. Raises InvalidMessage."""
         return cls(read(messages.read_object(body), "versions", _VERSIONS))
 
 
 DROPS = Queue("drops", CacheDrops.to_json, CacheDrops.from_json)
-"""Values that are dropped a second time."""
+"""Values to drop a second time."""
 
 
 def read_all(keys: Sequence[str]) -> list[CachedValue | None]:
-    """What Redis has under ``keys``, None where nothing. One round trip. Raises RedisDown."""
+    """Return the cached value of each key, None where none is. One round trip. Raises RedisDown."""
     now_s = clock.now_s()
     return [found and _decode_value(*found, now_s) for found in projections.read_all(keys)]
 
 
 def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool) -> list[bool]:
-    """Keep each entry unless Redis has a newer one; ``create`` also where none is.
-
-    Whether each was kept. One round trip. Raises RedisDown.
-    """
+    """Store each entry unless Redis has a newer one; return whether each was stored.
+    Without ``create`` a key that has no value gets none. One round trip. Raises RedisDown."""
     return projections.store_all(
         [_projection(policy, key, entry) for key, entry in entries.items()], create=create
     )
 
 
 def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
-    """Whether each of these stale values is for the caller to have rebuilt, or another's already.
-
-    One round trip. Raises RedisDown.
-    """
+    """Claim the rebuild of stale values for 10 s; return whether the caller got each.
+    One round trip. Raises RedisDown."""
     claims = redis.claim_all([f"{key}:rebuild_claim" for key in keys], REBUILD_CLAIM_TTL_S)
     return [token is not None for token in claims]
 
 
 def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
-    """What ``load`` has, which one of all readers asks while the others wait for its answer.
-
-    Raises StillLoading, RedisDown, and what ``load`` raises.
-    """
+    """Return the value of ``key``; one reader calls ``load``, the others wait up to 2 s.
+    Raises StillLoading, RedisDown, and what ``load`` raises."""
     deadline, wait_s = Deadline.in_s(WAIT_S), 0.01
     while not deadline.has_passed:
-        with _locked(key) as alone:
-            [held] = read_all([key])
-            if held is None and alone:
+        with _locked(key) as is_owner:
+            [cached] = read_all([key])
+            if cached is None and is_owner:
                 return _load(policy, key, load)
-        if held is not None:
-            return held
+        if cached is not None:
+            return cached
         clock.sleep(wait_s * random.uniform(0.5, 1.5))
         wait_s = min(wait_s * 1.5, 0.1)
-    raise StillLoading(f"{key} is being loaded", retry_after_s=1)
+    raise StillLoading(f"{key} is still being loaded", retry_after_s=1)
 
 
 def read_first_page(key: str, load: Callable[[], str]) -> str:
-    """Read the first page of a list, three seconds old at most; one of all readers ``load``s it.
-
-    One round trip unless it has to be loaded. Raises StillLoading, RedisDown, and what ``load``
-    raises.
-    """
-    [held] = read_all([key])
-    if held is None:
-        held = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
-    return held.text or ""
+    """Return the first page of a list, at most 3 s old; one reader calls ``load``.
+    One round trip if it is cached. Raises StillLoading, RedisDown, and what ``load`` raises."""
+    [cached] = read_all([key])
+    if cached is None:
+        cached = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
+    return cached.text or ""
 
 
 def drop_first_pages(keys: Iterable[str]) -> None:
-    """Let go of first pages that were read before now. One round trip. Raises RedisDown."""
+    """Drop first pages that were read before now. One round trip. Raises RedisDown."""
     drop_all(dict.fromkeys(keys, clock.now_us()))
 
 
 def drop_all(versions: Mapping[str, int]) -> None:
-    """Let go of values older than these versions; nobody brings them back from now on.
-
-    One round trip. Raises RedisDown.
-    """
+    """Drop values older than these versions, and refuse them from now on.
+    One round trip. Raises RedisDown."""
     projections.drop_all(versions)
 
 
 def schedule_drop(versions: Mapping[str, int]) -> bool:
-    """Have them let go of once more in a second; False when the queue is away."""
+    """Queue a second drop in 1 s; return False if the queue is unavailable. One call."""
     try:
         DROPS.send(CacheDrops(versions), delay_s=DROP_AGAIN_S)
     except QueueDown as error:
@@ -174,7 +164,7 @@ def schedule_drop(versions: Mapping[str, int]) -> bool:
 
 @DROPS.consumer
 def drop_again(drops: Sequence[CacheDrops]) -> None:
-    """Let go of all that the messages name. One round trip. Safe to repeat. Raises RedisDown."""
+    """Drop the values in the messages. One round trip. Safe to repeat. Raises RedisDown."""
     versions: dict[str, int] = {}
     for key, version in (pair for drop in drops for pair in drop.versions.items()):
         versions[key] = max(version, versions.get(key, 0))
@@ -183,7 +173,7 @@ def drop_again(drops: Sequence[CacheDrops]) -> None:
 
 
 def _load(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
-    """What MySQL has, unless somebody was told of something newer meanwhile: then once more."""
+    """Load and store a value; load it again if Redis got a newer version meanwhile."""
     for _ in range(_MAX_LOADS):
         entry = load()
         if store_all(policy, {key: entry}, create=True) == [True]:
@@ -193,17 +183,17 @@ def _load(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedVal
 
 @contextmanager
 def _locked(key: str) -> Iterator[bool]:
-    """Whether the key's lock was free; it is held until the end of the block, if it lasts."""
+    """Try to lock the key until the end of the block, for 5 s at most; yield whether it did."""
     lock = redis.try_lock(f"{key}:lock", LOCK_TTL_S)
     try:
         yield lock is not None
     finally:
         if lock is not None:
-            with suppress(RedisDown):  # then it ends by itself
+            with suppress(RedisDown):  # the lock expires
                 redis.unlock(lock)
 
 
-# A value in Redis is <fresh until, seconds since 1970; 0 for ever>;<text; empty for none>.
+# A value in Redis: <fresh until, seconds since 1970; 0: always>;<text; empty: no row>.
 
 
 def _projection(policy: Policy, key: str, entry: CacheEntry) -> Projection:

@@ -1,8 +1,8 @@
-"""The clock of this process: what time it is, how much has passed, and waiting.
+"""The clock of this process: time, durations, sleep.
 
-No other module reads the time or sleeps. Callers write ``clock.now_us()`` instead of importing the
-function, so a test that replaces ``now_us``, ``monotonic_s`` or ``sleep`` here does so everywhere
-but in a ``TokenBucket``, which is given its clock.
+No other module reads the time or sleeps. Callers write ``clock.now_us()`` and do not import the
+function, so a test that replaces ``now_us``, ``monotonic_s`` or ``sleep`` here replaces it
+everywhere but in a ``TokenBucket``, which gets its clock as a parameter.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import time
 
 
 def now_us() -> int:
-    """Return the time, microseconds since 1970."""
+    """Return the time in microseconds since 1970."""
     return time.time_ns() // 1000
 
 
 def now_ms() -> int:
-    """Return the time, milliseconds since 1970."""
+    """Return the time in milliseconds since 1970."""
     return now_us() // 1000
 
 
 def now_s() -> float:
-    """Return the time, seconds since 1970."""
+    """Return the time in seconds since 1970."""
     return now_us() / 1e6
 
 
@@ -31,17 +31,17 @@ def monotonic_s() -> float:
 
 
 def cpu_s() -> float:
-    """Return the CPU time that this process has used."""
+    """Return the CPU time that this process has used, in seconds."""
     return time.process_time()
 
 
 def sleep(duration_s: float) -> None:
-    """Wait for ``duration_s``."""
+    """Sleep for ``duration_s`` seconds."""
     time.sleep(duration_s)
 
 
 class Deadline:
-    """A moment by which work has to end."""
+    """A moment on the monotonic clock by which work has to end."""
 
     __slots__ = ("_at_s",)
 
@@ -50,15 +50,15 @@ class Deadline:
 
     @classmethod
     def in_s(cls, duration_s: float) -> Deadline:
-        """Return the deadline that is ``duration_s`` from now."""
+        """Return the deadline ``duration_s`` seconds from now."""
         return cls(monotonic_s() + duration_s)
 
     @property
     def has_passed(self) -> bool:
-        """Whether no time is left."""
+        """Whether the deadline has passed."""
         return monotonic_s() >= self._at_s
 
     @property
     def left_s(self) -> float:
-        """The time that is left; 0 when it has passed."""
+        """The seconds that are left, 0 after the deadline."""
         return max(0.0, self._at_s - monotonic_s())

@@ -1,8 +1,7 @@
-"""Commands to a Redis Cluster: one round trip to each node, and no answer waited for twice.
+"""Commands to a Redis Cluster: one round trip to each node, one timeout for a silent node.
 
-redis-py keeps the topology and the connections. Its pipeline is not used: it asks the server where
-the keys of each EVALSHA are, a round trip each, and what a node did not answer it sends again
-command by command, a timeout each.
+redis-py maintains the topology and the connections. Its pipeline is not used: it reads the keys of
+each EVALSHA from the server, and after a timeout it sends each command again, a timeout each.
 """
 
 from __future__ import annotations
@@ -33,29 +32,27 @@ from plaza.infra.hot_keys import Command, bind, key_of_command
 from plaza.infra.resends import note_resend
 from plaza.infra.shards import tag_of
 
-_MAX_TOPOLOGY_NODES = 2  # nodes that are asked for the topology before a request gives up
-_MAX_STARTUP_NODES = 3  # likewise, of those that the URL names
+_MAX_TOPOLOGY_NODES = 2  # nodes that a request reads the topology from before it fails
+_MAX_STARTUP_NODES = 3  # the same for a new client, out of the nodes in the URL
 
 
 def connect_cluster(url: str, **options: Any) -> Any:
-    """A client of the cluster of which ``url`` names some nodes: ``redis://a:6379,b:6379``.
-
-    Raises RedisClusterException when none of them tells the topology.
-    """
+    """Return a client of the cluster whose ``url`` names some nodes: ``redis://a:6379,b:6379``.
+    Raises RedisClusterException if none of them returns the topology."""
     urls = spread_url(url)
     first, *others = random.sample(urls, min(_MAX_STARTUP_NODES, len(urls)))
     nodes = [_node(part.hostname or "", part.port or 6379) for part in map(urlsplit, others)]
     return redis.RedisCluster(
         url=first,
         startup_nodes=nodes,
-        require_full_coverage=False,  # slots that nobody serves do not take the others with them
+        require_full_coverage=False,  # the other slots work while some have no node
         retry=Retry(NoBackoff(), 0),
         **options,
     )
 
 
 def spread_url(url: str) -> list[str]:
-    """``redis://a:1,b:2/0``, which names several nodes of a cluster, as a URL each."""
+    """Split ``redis://a:1,b:2/0``, a URL of several nodes, into one URL per node."""
     head, _, rest = url.partition("://")
     login, at, rest = rest.rpartition("@")
     hosts, slash, path = rest.partition("/")
@@ -63,34 +60,32 @@ def spread_url(url: str) -> list[str]:
 
 
 def send(client: Any, commands: Sequence[Command]) -> list[Any]:
-    """The answers to ``commands``, errors among them, in order. One without a key goes anywhere.
+    """Send ``commands`` and return the replies in order, errors included.
 
-    One round trip to each node, all at once. What was refused because the slot is elsewhere, or
-    lost with its connection, is sent once more, to where it belongs by now: so commands have to
-    be safe to repeat. A node that is silent is waited for once, for one timeout. In these cases
-    the topology is asked for again. Raises RedisClusterException when nobody tells it.
+    One round trip to each node, in parallel; a command without a key goes to any node. A command
+    whose slot has moved or whose connection was lost is sent once more, to the slot's current
+    node: commands have to be safe to repeat. A silent node costs one timeout. Each of these errors
+    refreshes the topology, which raises RedisClusterException if no node returns it.
     """
-    answers = _send(client, dict(enumerate(commands)))
-    if errors := [answer for answer in answers.values() if isinstance(answer, _TOPOLOGY_ERRORS)]:
+    replies = _send(client, dict(enumerate(commands)))
+    if errors := [reply for reply in replies.values() if isinstance(reply, _TOPOLOGY_ERRORS)]:
         refresh_topology(client, errors)
-    again = {i: c for i, c in enumerate(commands) if isinstance(answers[i], _RETRYABLE)}
-    if any(isinstance(answers[i], RedisConnectionError) for i in again):
+    again = {i: c for i, c in enumerate(commands) if isinstance(replies[i], _RETRYABLE)}
+    if any(isinstance(replies[i], RedisConnectionError) for i in again):
         note_resend()
-    asked = {i: c for i, c in enumerate(commands) if type(answers[i]) is AskError}
-    answers |= _send(client, again) | {i: _send_asking(client, c) for i, c in asked.items()}
-    return [answers[i] for i in range(len(commands))]
+    asked = {i: c for i, c in enumerate(commands) if type(replies[i]) is AskError}
+    replies |= _send(client, again) | {i: _send_asking(client, c) for i, c in asked.items()}
+    return [replies[i] for i in range(len(commands))]
 
 
 def name_node(client: Any, command: Command) -> str:
-    """The node that ``command`` goes to. Raises SlotNotCoveredError."""
+    """Return the name of the node that serves ``command``. Raises SlotNotCoveredError."""
     return str(_find_node(client, command).name)
 
 
 def refresh_topology(client: Any, errors: Collection[BaseException] = ()) -> None:
-    """Ask who has which slots: first who was named by ``errors``, never who caused them.
-
-    One round trip, two nodes at most. Raises RedisClusterException when neither answers.
-    """
+    """Read the slots of all nodes, first from nodes that ``errors`` name, never from failed ones.
+    One round trip to each of two nodes at most. Raises RedisClusterException if both fail."""
     manager = client.nodes_manager
     named = {(e.host, e.port) for e in errors if isinstance(e, MovedError)}
     silent = {getattr(error, "node", None) for error in errors}
@@ -119,14 +114,14 @@ _RETRYABLE = (MovedError, RedisConnectionError, SlotNotCoveredError)
 
 
 def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
-    """Number -> answer or error. Everything is written before anything is read."""
-    answers: dict[int, Any] = {}
+    """Return number -> reply or error. All commands are written before any reply is read."""
+    replies: dict[int, Any] = {}
     by_node: dict[str, tuple[Any, list[int]]] = {}
     for number, command in commands.items():
         try:
             node = _find_node(client, command)
         except SlotNotCoveredError as error:
-            answers[number] = error
+            replies[number] = error
         else:
             by_node.setdefault(node.name, (node, []))[1].append(number)
     written = []
@@ -139,27 +134,27 @@ def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
             connection.send_packed_command(packed)
         except (RedisConnectionError, RedisTimeoutError) as error:
             _release(pool, connection, broken=True)
-            answers |= dict.fromkeys(numbers, _with_node(error, node))
+            replies |= dict.fromkeys(numbers, _with_node(error, node))
         else:
             written.append((node, numbers, pool, connection))
     for node, numbers, pool, connection in written:
         broken = True
         try:
             for number in numbers:
-                answers[number] = _read(node, connection, commands[number])
+                replies[number] = _read(node, connection, commands[number])
             broken = False
         except (RedisConnectionError, RedisTimeoutError) as error:
-            missing = (number for number in numbers if number not in answers)
-            answers |= dict.fromkeys(missing, _with_node(error, node))
+            missing = (number for number in numbers if number not in replies)
+            replies |= dict.fromkeys(missing, _with_node(error, node))
         finally:
             _release(pool, connection, broken=broken)
-    return answers
+    return replies
 
 
 def _read(node: Any, connection: Any, command: Command) -> Any:
     try:
         return node.redis_connection.parse_response(connection, str(command[0]))
-    except BusyLoadingError as error:  # an answer, although redis-py has it among lost connections
+    except BusyLoadingError as error:  # a reply, although redis-py derives it from ConnectionError
         return _with_node(error, node)
     except (RedisConnectionError, RedisTimeoutError):
         raise
@@ -168,7 +163,7 @@ def _read(node: Any, connection: Any, command: Command) -> Any:
 
 
 def _send_asking(client: Any, command: Command) -> Any:
-    """The answer to a command whose slot is on its way to another node."""
+    """Send a command whose slot is moving to another node; return its reply or error."""
     try:
         return client.execute_command(*bind(command, name_node(client, command)))
     except RedisError as error:
@@ -183,7 +178,7 @@ def _release(pool: Any, connection: Any, *, broken: bool) -> None:
 
 
 def _with_node(error: Exception, node: Any) -> Exception:
-    error.node = node.name  # type: ignore[attr-defined]  # whom refresh_topology is not to ask
+    error.node = node.name  # type: ignore[attr-defined]  # refresh_topology skips this node
     return error
 
 
@@ -196,7 +191,7 @@ def _find_node(client: Any, command: Command) -> Any:
 
 @lru_cache(maxsize=1024)
 def _slot_of(tag: str) -> int:
-    """The slot of all keys that begin with ``tag``: ``{<shard>``."""
+    """Return the slot of all keys that begin with ``tag`` (``{<shard>``)."""
     return key_slot(f"{tag}}}".encode())
 
 

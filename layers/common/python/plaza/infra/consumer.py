@@ -1,9 +1,8 @@
-"""The consumer runtime: what a function does with a batch of messages that Lambda gives it.
+"""The consumer runtime: handles one batch of messages from Lambda.
 
-A batch has three failures. A record that can't be read goes to the DLQ alone and at once, because
-trying again would not make it readable. A batch that meets a dependency that is unavailable waits
-for it, for hours if need be. A message that fails by itself is tried a few times. ``retries`` has
-the rules.
+A message that cannot be decoded goes to the DLQ at once: a retry would not help. A batch that fails
+because a dependency is unavailable is retried for ``max_wait_s``. A message that fails by its own
+error gets ``max_attempts`` attempts (infra.retries).
 """
 
 from __future__ import annotations
@@ -37,26 +36,26 @@ _RETRY = RetryPolicy()
 
 
 class Failure(TypedDict):
-    """One message of a batch that is to be delivered again."""
+    """A message of a batch that Lambda shall leave in the queue."""
 
     itemIdentifier: str
 
 
 class PartialBatchResponse(TypedDict):
-    """What Lambda expects of a consumer with ReportBatchItemFailures."""
+    """The response of a consumer with ReportBatchItemFailures."""
 
     batchItemFailures: list[Failure]
 
 
 class Message(NamedTuple, Generic[T]):
-    """A message of a batch, as Lambda gives it and decoded."""
+    """A record of Lambda and its decoded value."""
 
     record: dict[str, Any]
     value: T
 
 
 class _FailedMessage(NamedTuple):
-    """A message that could not be handled, and what becomes of it."""
+    """A message that was not handled, and the decision about it."""
 
     record: dict[str, Any]
     delivery: Delivery
@@ -70,16 +69,14 @@ def consume(
     handle: Callable[[list[T]], None],
     retry: RetryPolicy = _RETRY,
 ) -> PartialBatchResponse:
-    """Decode each message of ``event``, let ``handle`` take all at once; return which to deliver
-    again.
+    """Decode the messages of ``event``, handle them as one batch; return those to deliver again.
 
-    ``decode`` raises InvalidMessage for a message that goes to the DLQ. ``handle`` raises Unavailable
-    when the whole batch should come again. Any other error may be the fault of one message: the
-    batch is halved until it stands alone, so that its neighbours are saved. Alone with an InvalidMessage
-    it goes to the DLQ as well. ``retry`` says when what could not be handled comes again, and when
-    it is dead-lettered.
+    A message that ``decode`` refuses goes to the DLQ. If ``handle`` raises Unavailable, the whole
+    batch is delivered again. After any other error the batch is halved until the message that
+    causes it is alone and the others are handled; alone with InvalidMessage, it goes to the DLQ.
+    ``retry`` decides when the others are delivered again and when they are dead-lettered.
 
-    A decoded message gets the id of its request, if it has a field for that.
+    A decoded message gets the id of its request, if it has a field ``request_id``.
     """
     good: list[Message[T]] = []
     failed: list[dict[str, Any]] = []
@@ -88,10 +85,10 @@ def consume(
         try:
             value = _add_attributes(decode(message["body"]), message)
             good.append(Message(message, value))
-        except Unavailable as error:  # another version of Plaza may be able to read it
+        except Unavailable as error:  # another version of Plaza may be able to decode it
             unread.append(message)
             failed += _back_off(queue, [message], error, retry)
-        except Exception as error:  # whatever it is, it will be the same the next time
+        except Exception as error:  # any error of a decoder repeats with the same body
             if not dead_letters.dead_letter(queue, message, error):
                 failed.append(message)
     undone, hidden = _handle(queue, good, handle, retry)
@@ -101,9 +98,8 @@ def consume(
 
 
 def _add_attributes(event: T, message: dict[str, Any]) -> T:
-    """``event``, which was just decoded, with the attributes of its message that it has fields for:
-    ``request_id``, and ``sent_ms``, when a queue first took it."""
-    fields = getattr(event, "__dataclass_fields__", ())  # frozen; a copy takes 3 us
+    """Set the fields ``request_id`` and ``sent_ms`` (first sent) of a new event that has them."""
+    fields = getattr(event, "__dataclass_fields__", ())  # in place: a copy takes 3 us
     if "request_id" in fields and (request_id := read_request_id(message)) is not None:
         object.__setattr__(event, "request_id", request_id)
     if "sent_ms" in fields:
@@ -114,7 +110,7 @@ def _add_attributes(event: T, message: dict[str, Any]) -> T:
 def _record_batch(
     queue: str, messages: Sequence[dict[str, Any]], failed: Sequence[dict[str, Any]]
 ) -> None:
-    """One line for what was done of a batch: how late it is, and for which requests it was."""
+    """Record the messages that were handled, their lag and the ids of their requests."""
     again = {message["messageId"] for message in failed}
     done = [message for message in messages if message["messageId"] not in again]
     if not done:
@@ -131,7 +127,7 @@ def _record_batch(
 
 
 def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
-    """``request_ids`` of some messages, each once and in order, for a line; nothing if none has."""
+    """Return the log field ``request_ids``: each id once, in order; no field without any."""
     ids = [found for message in messages if (found := read_request_id(message)) is not None]
     return {"request_ids": list(dict.fromkeys(ids))} if ids else {}
 
@@ -139,7 +135,7 @@ def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
 def _handle(
     queue: str, messages: list[Message[T]], handle: Callable[[list[T]], None], retry: RetryPolicy
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Returns (the messages that could not be handled, those of them still in the queue)."""
+    """Return (the messages that were not handled, those of them that are still in the queue)."""
     undone: list[dict[str, Any]] = []
     hidden: list[dict[str, Any]] = []
     todo, splits = [messages] if messages else [], 0
@@ -165,8 +161,7 @@ def _handle(
 def _back_off(
     queue: str, messages: Sequence[dict[str, Any]], error: Exception, retry: RetryPolicy
 ) -> list[dict[str, Any]]:
-    """Record why messages failed; hide, send again or dead-letter each. Returns those still in the
-    queue."""
+    """Hide, send again or dead-letter each failed message; return those still in the queue."""
     now_ms = clock.now_ms()
     undone = []
     for message in messages:
@@ -200,12 +195,8 @@ def _back_off(
 def _send(
     queue: str, messages: Sequence[_FailedMessage], added: Mapping[str, str] | None = None
 ) -> list[_FailedMessage]:
-    """Send messages to ``queue``, with ``added`` and what they carried; return those it did not
-    take.
-
-    A process that dies before Lambda deletes them where they were leaves one too many, never one
-    too few.
-    """
+    """Send messages to ``queue`` with ``added`` attributes; return those that SQS refused.
+    If the process dies before Lambda deletes the originals, a message is duplicated, never lost."""
     left: list[_FailedMessage] = []
     for part in sqs.split(messages, lambda one: sqs.count_bytes(one.record["body"])):
         outgoing = [
@@ -222,7 +213,7 @@ def _send(
 
 
 def _attributes(one: _FailedMessage, added: Mapping[str, str]) -> dict[str, str]:
-    """Returns what a message carries on: what it had, and what it has spent by now."""
+    """Return the attributes of a message that is sent again, with its attempts so far."""
     delivery, (action, _, attempts) = one.delivery, one.decision
     carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
     for name, part in one.record.get("messageAttributes", {}).items():
@@ -236,8 +227,8 @@ def _attributes(one: _FailedMessage, added: Mapping[str, str]) -> dict[str, str]
 
 
 def _hide(queue: str, messages: Sequence[tuple[dict[str, Any], int]]) -> None:
-    """Let messages come again after so many seconds each."""
+    """Hide messages for the given seconds each."""
     try:
         sqs.hide(queue, [(message["receiptHandle"], delay_s) for message, delay_s in messages])
-    except QueueDown as down:  # then the queue's own visibility timeout has to do
+    except QueueDown as down:  # the queue's visibility timeout applies instead
         record("back_off_failed", queue=queue, **error_fields(down))

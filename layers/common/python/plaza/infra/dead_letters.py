@@ -1,8 +1,8 @@
-"""Dead letters: the messages that a queue gave up, in its dead-letter queue (DLQ).
+"""Dead-letter queues (DLQ): the queue ``x`` has the DLQ ``x_dlq``.
 
-The queue ``x`` has the DLQ ``x_dlq``. A message that can't be read goes there alone and at once,
-one that failed too often after its last attempt (infra.consumer), and one over which consumers died
-is moved by SQS. An operator redrives them (plaza.operations).
+A message that cannot be decoded is moved there at once, a failed one after its last attempt
+(infra.consumer), and SQS moves one whose consumers crashed. An operator redrives them
+(plaza.operations).
 """
 
 from __future__ import annotations
@@ -15,13 +15,8 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.retries import ATTEMPTS, FIRST_SENT, WAITING_SINCE, read_sent_ms
 from plaza.infra.sqs import REQUEST, Outgoing, QueueDown, Received, read_request_id
 
-CAUSE, ORIGINAL = "cause", "message_id"  # attributes: why it is here, and the id that it had
-_DROPPED_BY_REDRIVE = (
-    CAUSE,
-    ORIGINAL,
-    ATTEMPTS,
-    WAITING_SINCE,
-)  # attributes that a redrive leaves behind
+CAUSE, ORIGINAL = "cause", "message_id"  # attributes: the error, and the id in its queue
+_DROPPED_BY_REDRIVE = (CAUSE, ORIGINAL, ATTEMPTS, WAITING_SINCE)
 _MAX_CAUSE = 256
 
 
@@ -31,7 +26,7 @@ def dlq_of(queue: str) -> str:
 
 
 def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
-    """Send a message that can't be read to the DLQ; False when SQS did not take it."""
+    """Send a message to the DLQ of ``queue``; return False if SQS refused it. One call."""
     attributes = {CAUSE: render_cause(error), ORIGINAL: message["messageId"]}
     if "SentTimestamp" in message["attributes"]:
         attributes[FIRST_SENT] = str(read_sent_ms(message, 0))
@@ -58,13 +53,10 @@ def dead_letter(queue: str, message: dict[str, Any], error: Exception) -> bool:
 
 def redrive(queue: str, received: Sequence[Received]) -> list[Received]:
     """Move up to ten messages of the DLQ back to ``queue``; return those that were sent.
-
-    The attributes that say why they died, and how often they were tried, stay behind. Raises
-    QueueDown.
-    """
+    Removes the attributes for the cause and the attempts. Two calls. Raises QueueDown."""
     return sqs.move(dlq_of(queue), queue, received, without=_DROPPED_BY_REDRIVE)
 
 
 def render_cause(error: Exception) -> str:
-    """Return the text of ``error`` in characters that SQS takes."""
+    """Return up to 256 characters of ``error`` that SQS accepts in an attribute."""
     return str(error).encode("unicode_escape").decode()[:_MAX_CAUSE] or "unreadable"

@@ -1,8 +1,8 @@
-"""Calls to Redis, MySQL, SQS and S3, each of which its module declares once as a ``Dependency``.
+"""Calls to Redis, MySQL, SQS and S3, each declared once, by its module, as a ``Dependency``.
 
-``Dependency.call`` repeats work where that can help, counts failures for a circuit breaker, and
-raises errors of ours instead of those of a client library. After five failures in a row nothing is
-called for two seconds; then one call tries.
+``Dependency.call`` repeats work by rules, counts failures for a circuit breaker, and raises errors
+of Plaza instead of those of a client library. After five failures in a row the breaker opens for
+two seconds; then it lets one call through.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ _METRICS = {
 
 
 class DependencyDown(Unavailable):
-    """A dependency can't be reached, or can't do its work.
-
-    ``may_have_run`` is False when nothing was sent.
-    """
+    """A dependency is unreachable or cannot do its work.
+    ``may_have_run`` is False if nothing was sent."""
 
     def __init__(self, detail: str, *, may_have_run: bool = True) -> None:
         super().__init__(detail)
@@ -41,10 +39,8 @@ class DependencyDown(Unavailable):
 
 
 class RetryRule(NamedTuple):
-    """Work is done again after an error that ``applies_to`` is true of.
-
-    That happens once for each of ``pauses_s``, after a random time between its two numbers.
-    """
+    """Repeat work after an error for which ``applies_to`` returns True.
+    Once for each of ``pauses_s``, after a random time between its two numbers."""
 
     applies_to: Callable[[BaseException], bool]
     pauses_s: tuple[tuple[float, float], ...] = ((0, 0),)
@@ -72,18 +68,18 @@ def _unchanged(error: Exception) -> Exception:
 
 @dataclass(kw_only=True, eq=False)
 class Dependency:
-    """A server that is called over the network, and what its errors mean.
+    """A server that is called over the network, and the meaning of its errors.
 
-    name       in the texts of errors, and of its metric
-    down       the error that a caller gets for a failure
-    errors     what its client library raises; ``call`` lets everything else through
-    is_outage    whether an error is a failure; else it is an answer of a server that works
-    is_unsent  whether a failure came before anything was sent
-    describe   a failure in words, without the values that its text may quote
-    translate  the error that a caller gets for an answer
-    clean_up   what is called after each error, before a repeat
-    retries    when and how often all work is done again
-    breaker    stops calls after failures; each time it opens or closes is a line and a metric
+    name       in error texts and in the name of its metric
+    down       the error that a caller gets for an outage
+    errors     errors of the client library; ``call`` passes on all others
+    is_outage  whether an error is an outage; else it is the reply of a server that works
+    is_unsent  whether an outage happened before anything was sent
+    describe   returns the text of an outage, without values that the error may quote
+    translate  returns the error that a caller gets for a reply
+    clean_up   called after each error, before a repeat
+    retries    rules for all work
+    breaker    stops calls after failures; records when it opens and closes
     """
 
     name: str
@@ -109,28 +105,26 @@ class Dependency:
         on_reset(self.breaker.close)
 
     def call(self, work: Callable[[], T], *retries: RetryRule) -> T:
-        """Return what ``work`` returns; ``retries`` apply besides those of the dependency.
-
-        Raises ``down``, what ``translate`` makes of an answer, and what else ``work`` raises.
-        """
+        """Return the result of ``work``; ``retries`` apply besides those of the dependency.
+        Raises ``down``, the result of ``translate``, and any other error of ``work``."""
         try:
             result: T = self.breaker.call(self._attempt, work, retries)
             return result
         except CircuitBreakerError:
-            raise self.down(f"{self.name} is away, not asked", may_have_run=False) from None
+            detail = f"{self.name} is unavailable: the circuit breaker is open"
+            raise self.down(detail, may_have_run=False) from None
         except self.errors as error:
             if self.is_outage(error):
                 raise self.down(
-                    f"{self.name} is away: {self.describe(error)}",
+                    f"{self.name} is unavailable: {self.describe(error)}",
                     may_have_run=not self.is_unsent(error),
                 ) from error
-            answer = self.translate(error)
-            if answer is error:
+            translated = self.translate(error)
+            if translated is error:
                 raise
-            raise answer from error
+            raise translated from error
 
     def _attempt(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
-        """Return what ``work`` returns, at the first attempt or a repeated one."""
         left = None
         while True:
             try:
@@ -148,7 +142,7 @@ class Dependency:
 
 
 class _StateRecorder(CircuitBreakerListener):
-    """Records that a breaker opened (1) or closed (0), not that one call tries."""
+    """Records that a breaker opened (1) or closed (0); half-open is not recorded."""
 
     def state_change(self, cb: CircuitBreaker, old_state: Any, new_state: Any) -> None:
         if old_state is None or old_state.name == new_state.name or new_state.name == "half-open":

@@ -1,6 +1,13 @@
-"""What can be wrong, by what a client may do about it. Contexts derive their own nouns from these.
+"""Errors that clients get as problem+json. Contexts derive their own errors from these.
 
-``slug`` becomes the problem's ``type`` and never changes; the message is for people.
+    PlazaError 500
+    +-- BadInput 400          +-- Conflict 409
+    +-- Unauthenticated 401   +-- Gone 410
+    +-- Forbidden 403         +-- TooManyRequests 429
+    +-- NotFound 404          +-- Unavailable 503
+    +-- MethodNotAllowed 405      +-- UnknownProtocol, Busy
+
+``slug`` is the end of the problem's ``type`` and never changes; the text is for people.
 """
 
 from __future__ import annotations
@@ -9,19 +16,19 @@ from typing import ClassVar
 
 
 class PlazaError(Exception):
-    """Base of all that is told to a client."""
+    """Base of all errors that are returned to a client."""
 
     status: ClassVar[int] = 500
     slug: ClassVar[str] = "internal"
-    title: ClassVar[str] = "Something went wrong here"
+    title: ClassVar[str] = "Internal error"
 
 
 class BadInput(PlazaError):
-    """The request can't be meant like this; ``field`` names what is wrong."""
+    """The request is invalid; ``field`` names the invalid part."""
 
     status = 400
-    slug = "bad-input"
-    title = "The request can't be understood"
+    slug = "invalid-request"
+    title = "Invalid request"
 
     def __init__(self, field: str, detail: str) -> None:
         super().__init__(f"{field}: {detail}")
@@ -29,15 +36,15 @@ class BadInput(PlazaError):
 
 
 class Unauthenticated(PlazaError):
-    """No session, or one that ended."""
+    """The request has no valid session."""
 
     status = 401
     slug = "unauthenticated"
-    title = "Sign in first"
+    title = "Authentication required"
 
 
 class NotFound(PlazaError):
-    """It isn't there, and never was as far as anybody can tell."""
+    """The resource does not exist."""
 
     status = 404
     slug = "not-found"
@@ -45,7 +52,7 @@ class NotFound(PlazaError):
 
 
 class Gone(PlazaError):
-    """It was there and was deleted."""
+    """The resource was deleted."""
 
     status = 410
     slug = "gone"
@@ -53,11 +60,11 @@ class Gone(PlazaError):
 
 
 class Unavailable(PlazaError):
-    """It would work later: try again after ``retry_after_s`` seconds."""
+    """A dependency is unavailable; a retry after ``retry_after_s`` seconds may succeed."""
 
     status = 503
     slug = "unavailable"
-    title = "Try again in a moment"
+    title = "Temporarily unavailable"
 
     def __init__(self, detail: str, retry_after_s: int = 2) -> None:
         super().__init__(detail)
@@ -65,15 +72,15 @@ class Unavailable(PlazaError):
 
 
 class UnknownProtocol(Unavailable):
-    """A message or a key was written by a version of Plaza that this one does not know."""
+    """A message or a key has a protocol version that this version of Plaza cannot read."""
 
 
 class Busy(Unavailable):
-    """It works, and others are using it: try again in a moment."""
+    """The dependency works, but a row or table is locked; a retry in a moment may succeed."""
 
 
 class MethodNotAllowed(PlazaError):
-    """The path is right and the method isn't."""
+    """The path exists, but not with this method."""
 
     status = 405
     slug = "method-not-allowed"
@@ -81,27 +88,27 @@ class MethodNotAllowed(PlazaError):
 
 
 class Forbidden(PlazaError):
-    """The caller is known, and this is not theirs to do."""
+    """The caller has a session but lacks the permission."""
 
     status = 403
     slug = "forbidden"
-    title = "This isn't yours to do"
+    title = "Forbidden"
 
 
 class Conflict(PlazaError):
-    """A rule says no; each rule has its own ``slug``."""
+    """The request conflicts with the state of the resource; each rule has its own ``slug``."""
 
     status = 409
     slug = "conflict"
-    title = "A rule says no"
+    title = "Conflict"
 
 
 class TooManyRequests(PlazaError):
-    """Too often: again after ``retry_after_s`` seconds."""
+    """The caller exceeded a rate limit; retry after ``retry_after_s`` seconds."""
 
     status = 429
-    slug = "too-many"
-    title = "Slow down"
+    slug = "too-many-requests"
+    title = "Too many requests"
 
     def __init__(self, detail: str, retry_after_s: int) -> None:
         super().__init__(detail)

@@ -1,4 +1,4 @@
-"""What is up."""
+"""The health check of Redis, MySQL and SQS."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ _latest: LocalCache[str, dict[str, str]] = LocalCache(1, MAX_AGE_S)
 
 
 def read(queue: str) -> dict[str, str]:
-    """As ``check``, at most ``MAX_AGE_S`` old: each process asks the parts that seldom."""
+    """Return the result of ``check``, cached in this process for ``MAX_AGE_S``."""
     return _latest.get_or_load(queue, lambda: check(queue))
 
 
 def check(queue: str) -> dict[str, str]:
-    """``up`` or ``down`` for Redis, MySQL and ``queue``, and ``status`` for all of it.
+    """Return ``up`` or ``down`` for ``redis``, ``mysql`` and ``queue``, and a ``status``.
 
-    One round trip, one statement, one call of SQS.
+    ``status`` is ``up``, ``down`` (Redis and MySQL are) or ``degraded``. One round trip, one
+    statement, one call of SQS.
     """
     parts = {
         "redis": _probe(lambda: redis.execute("PING")),

@@ -1,9 +1,9 @@
-"""Which keys are asked for most: a sample of the commands of each process, reported by the way.
+"""Hot-key counts: each process samples its commands and reports the keys of most commands.
 
-One command in about a hundred is counted in memory. Once a minute the counts go along with a
-command that is sent anyway, into a zset beside its key: no round trip more, and no other node.
+One command in about 100 is counted in memory. Once a minute the counts are sent along with an
+ordinary command, into a zset in the shard of its key: no extra round trip, no other node.
 
-{<shard>}:hot:<minute since 1970>  zset  key -> about how many commands named it
+{<shard>}:hot:<minute since 1970>  zset  key -> estimated number of commands
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from plaza.infra import clock
 from plaza.infra.process import on_reset
 from plaza.infra.shards import tag_of
 
-SAMPLE_EVERY = 100  # one command in so many, on the average
+SAMPLE_EVERY = 100  # commands per sample, on average
 REPORT_EVERY_S = 60
 MAX_KEYS = 100  # keys of one zset
 REPORT_TTL_S = 900
@@ -24,13 +24,13 @@ _MAX_COUNTED_KEYS = 1_000
 _MAX_REPORTED_KEYS = 20
 
 Argument = str | int | float
-# Of a command the last element may be what finds, by the name of the node, the last arguments.
+# The last element of a command may be a function: name of the node -> the last arguments.
 NodeArguments = Callable[[str], Sequence[Argument]]
 Command = tuple[Argument | NodeArguments, ...]
 
 
 class Sampler:
-    """What one process counts. ``gap`` draws how many commands there are from one to the next."""
+    """The counts of one process. ``gap`` returns the number of commands to the next sample."""
 
     def __init__(
         self, gap: Callable[[], int] = lambda: random.randint(1, 2 * SAMPLE_EVERY - 1)
@@ -40,13 +40,13 @@ class Sampler:
         self.reset()
 
     def reset(self) -> None:
-        """Begin anew, without counts."""
+        """Clear the counts."""
         self.counts.clear()
         self._left = self._gap()
         self._reported_s = clock.now_s()
 
     def sample(self, commands: Sequence[Command]) -> list[Command]:
-        """They are about to be sent. What to send with them: most of the time nothing."""
+        """Sample ``commands`` before they are sent; return commands to send along, mostly none."""
         self._left -= len(commands)
         return [] if self._left > 0 else self._count(commands)
 
@@ -76,12 +76,12 @@ class Sampler:
 
 
 def hot_key(tag: str, minute: int) -> str:
-    """Where the counts of a minute are that came with keys of ``tag`` (``{7}``)."""
+    """Return the key of a minute's counts that were sent along with keys of ``tag`` (``{7}``)."""
     return f"{tag}:hot:{minute}"
 
 
 def bind(command: Command, node: str) -> tuple[Argument, ...]:
-    """The command as it is sent to ``node``."""
+    """Return the command with its arguments for ``node``."""
     last = command[-1]
     if callable(last):
         return (*command[:-1], *last(node))  # type: ignore[arg-type]
@@ -89,7 +89,7 @@ def bind(command: Command, node: str) -> tuple[Argument, ...]:
 
 
 def key_of_command(command: Command) -> str | None:
-    """The first key of a command; None when it has none of ours."""
+    """Return the first key of a command, None if it has no key with a hash tag."""
     at = 3 if command[0] in ("EVALSHA", "EVAL") else 1
     key = str(command[at]) if len(command) > at else ""
     return key if key.startswith("{") else None

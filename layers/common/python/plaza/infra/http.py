@@ -1,7 +1,4 @@
-"""HTTP as all of Plaza's API functions speak it: typed routes, problem+json, cursors, the caller.
-
-Source of the error format: RFC 9457.
-"""
+"""HTTP for all API functions: typed routes, problem+json (RFC 9457), cursors, the caller."""
 
 from __future__ import annotations
 
@@ -20,12 +17,13 @@ from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestValidationError,
 )
 from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Query
-from pydantic import BaseModel, BeforeValidator, ConfigDict, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.infra import clock
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
+    Gone,
     NotFound,
     PlazaError,
     TooManyRequests,
@@ -43,19 +41,42 @@ PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
-# What the line about the present request will say besides; a Lambda serves one at a time.
+# Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
 
 Limiter = Callable[[str], int]
-"""Takes a token of an IP address: 0, or in how many milliseconds there will be one."""
+"""Takes a token for an IP address; returns 0, or the milliseconds until there is one."""
 
 BEARER: dict[str, list[str]] = {"bearer": []}
 
-Id = Annotated[str, Path(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")]
-Limit = Annotated[int, Query(ge=1, le=100, description="the most items of a page")]
+ID_PATTERN = r"^[1-9][0-9]{0,18}$"
+_ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
+
+
+def check_id(text: str) -> str:
+    """Return ``text``, the digits of an id. Raises ValueError if it is above 63 bits."""
+    if int(text) > MAX_ID:
+        raise ValueError(f"must be at most {MAX_ID}")
+    return text
+
+
+Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
+BodyId = Annotated[
+    str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
+]
+Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
     str | None,
-    Query(min_length=1, max_length=200, description="`next` of the page before; opaque"),
+    Query(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description=(
+            "Position of the page: `next` of the page before. Opaque; a value that this list did "
+            "not return is refused."
+        ),
+        json_schema_extra={"format": "cursor"},
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -63,8 +84,11 @@ IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         min_length=1,
         max_length=128,
-        pattern=r"^[\x21-\x7e]+$",
-        description="the same for each try of one creation, which is then made once",
+        pattern=r"^[!-~]+$",
+        description=(
+            "Key of this creation, chosen by the client. Requests of one user with the same key "
+            "create one resource. Kept for 24 hours."
+        ),
     ),
 ]
 
@@ -74,76 +98,115 @@ def _to_integer(value: object) -> object:
 
 
 ACCEPT_INTEGRAL_FLOAT = BeforeValidator(_to_integer)
-"""1400.0 as 1400: a whole number to JSON Schema, and to clients that know no other."""
+"""Accepts 1400.0 as 1400: JSON Schema calls it an integer, and some clients send only floats."""
 
 
 class ResponseModel(BaseModel):
-    """Base of what is sent. Times are RFC 3339 UTC, ids are strings."""
+    """Base of response bodies. Times are RFC 3339 in UTC, ids are strings."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class RequestModel(BaseModel):
-    """Base of what is received: unknown fields are refused, nothing is coerced."""
+    """Base of request bodies: unknown fields are refused, no type is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod
     def _reject_lone_surrogates(cls, value: Any) -> Any:
-        """JSON can hold half of a surrogate pair; nothing that we have could store it."""
+        """JSON may contain a lone surrogate, which UTF-8 and so MySQL and Redis cannot store."""
         try:
             json.dumps(value, ensure_ascii=False, default=str).encode()
         except UnicodeEncodeError:
-            raise ValueError("there is a lone surrogate in it") from None
+            raise ValueError("contains a lone surrogate") from None
         return value
 
 
 class Page(ResponseModel, Generic[T]):
-    """A page of a list; ``next`` is the cursor of the page after it, null at the end."""
+    """One page of a list."""
 
     items: list[T]
-    next: str | None
+    next: Annotated[
+        str | None,
+        Field(description="Cursor of the page after this one; null on the last page."),
+    ]
 
 
 class FieldProblem(ResponseModel):
-    """One field that is wrong, and how."""
+    """One invalid field of a request."""
 
-    field: str
-    detail: str
+    field: Annotated[str, Field(description="Path of the field, such as `body.title`.")]
+    detail: Annotated[str, Field(description="What is wrong with its value.")]
 
 
 class Problem(ResponseModel):
-    """RFC 9457. ``type`` is stable; programs look at it, people read the rest."""
+    """An error, in the format of RFC 9457."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    errors: list[FieldProblem] | None = None
-
-
-def describe_problems(*statuses: int) -> dict[int, Any]:
-    """The error answers of a route, for its contract; 429, 500 and 503 go without saying."""
-    return {
-        status: {
-            "description": HTTPStatus(status).phrase,
-            "content": {PROBLEM: {"model": Problem}},
-        }
-        for status in sorted({*statuses, 429, 500, 503})
-    }
+    type: Annotated[
+        str,
+        Field(description="URI that identifies the kind of error. Stable: programs compare it."),
+    ]
+    title: Annotated[str, Field(description="The kind of error, in words.")]
+    status: Annotated[int, Field(description="The HTTP status code.")]
+    detail: Annotated[str, Field(description="What is wrong in this request.")]
+    errors: Annotated[
+        list[FieldProblem] | None,
+        Field(description="The invalid fields. Only `invalid-request` has them."),
+    ] = None
 
 
-def describe_response(status: int, model: Any, description: str) -> dict[int, Any]:
-    """An answer of a route other than an error, for its contract."""
-    return {status: {"description": description, "content": {JSON: {"model": model}}}}
+PROBLEM_OF_STATUS: dict[int, type[PlazaError]] = {
+    error.status: error
+    for error in (
+        BadInput,
+        Unauthenticated,
+        Forbidden,
+        NotFound,
+        Gone,
+        TooManyRequests,
+        PlazaError,
+        Unavailable,
+    )
+}
+"""Status -> its error in ``describe_problems``."""
+
+
+def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
+    """Return the OpenAPI responses of a route's errors.
+    A status means its error in ``PROBLEM_OF_STATUS``. 429, 500 and 503 are always included."""
+    errors = [
+        PROBLEM_OF_STATUS[problem] if isinstance(problem, int) else problem
+        for problem in (*problems, 429, 500, 503)
+    ]
+    responses: dict[int, Any] = {}
+    for error in sorted(errors, key=lambda error: error.status):
+        response = responses.setdefault(
+            error.status,
+            {
+                "description": HTTPStatus(error.status).phrase,
+                "content": {PROBLEM: {"model": Problem, "examples": {}}},
+            },
+        )
+        examples = response["content"][PROBLEM]["examples"]
+        examples[error.slug] = {"summary": error.title}
+    return responses
+
+
+def describe_response(
+    status: int, model: Any, description: str, *, example: int = 0
+) -> dict[int, Any]:
+    """Return the OpenAPI response of a route for a status that is no error.
+    ``example`` is the index of an example of the model."""
+    content = {JSON: {"model": model, "x-example": example}}
+    return {status: {"description": description, "content": content}}
 
 
 class Api(APIGatewayHttpResolver):
-    """A resolver that checks the session, then the size and type of the body, then the rest.
+    """A resolver that checks the session, then the size and type of the body, then the parameters.
 
-    The contract decides: a route whose ``security`` is ``[BEARER]`` needs a session; one that
-    allows ``{}`` besides takes callers without a token, but no invalid token.
+    A route whose ``security`` is ``[BEARER]`` needs a session; one that also has ``{}`` accepts
+    requests without a token, but refuses invalid tokens.
     """
 
     def __init__(
@@ -161,13 +224,13 @@ class Api(APIGatewayHttpResolver):
                 check_body(self.current_event.raw_event)
         except PlazaError as error:
             refusal = self._call_exception_handler(error, route)
-            if refusal is None:  # an app that was not made by ``create_api``
+            if refusal is None:  # an app without the handlers of ``create_api``
                 raise
             return refusal
         return super()._call_route(route, route_arguments)
 
     def _is_admitted_unknown(self) -> bool:
-        """True when the token is unknown, and the route itself refuses it; it reads no body."""
+        """Return whether the token is unknown and the route itself refuses it; it has no body."""
         return self._admits_unknown_tokens and _read_session(self).get("refusal") == "unknown"
 
     def _check_session(self, route: Route) -> None:
@@ -180,22 +243,22 @@ class Api(APIGatewayHttpResolver):
 
 
 def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Answer one request with ``app``, and log one line about it.
+    """Serve one request with ``app`` and record one line; return the response.
 
-    The line, all lines before it and the header ``X-Request-Id`` of the answer have the id of the
+    All lines of the request and the header ``X-Request-Id`` of the response have the id of the
     request (plaza.infra.observability).
     """
-    return _answer(app, event, lambda: app.resolve(event, context))
+    return _respond(app, event, lambda: app.resolve(event, context))
 
 
 def refuse(
     app: Api, event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Answer one request with a problem, and log one line about it, as ``serve`` does."""
-    return _answer(app, event, lambda: problem(error, headers))
+    """Return a problem as the response to a request, and record one line, as ``serve`` does."""
+    return _respond(app, event, lambda: problem(error, headers))
 
 
-def _answer(
+def _respond(
     app: Api, event: dict[str, Any], resolve: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     began_s = clock.monotonic_s()
@@ -204,37 +267,37 @@ def _answer(
     try:
         try:
             check_rate_limit(event, app.limiter)
-            answer = resolve()
+            response = resolve()
         except TooManyRequests as error:
-            answer = problem(error)
-        answer["body"] = answer["body"] or ""  # a 204 has none, and not every gateway bears that
+            response = problem(error)
+        response["body"] = response["body"] or ""  # None for a 204, which some gateways refuse
         if request_id is not None:
-            answer.setdefault("headers", {})["x-request-id"] = request_id
+            response.setdefault("headers", {})["x-request-id"] = request_id
         record(
             "request_served",
             route=event.get("routeKey"),
-            status=answer["statusCode"],
+            status=response["statusCode"],
             duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
             **_subject_fields(event),
             **_log_fields,
         )
     finally:
         end_request()
-    return answer
+    return response
 
 
 def _subject_fields(event: dict[str, Any]) -> dict[str, Any]:
-    """Whom and what a request is about, so that a complaint with its id leads to the row."""
+    """Return the ids of the caller and of the path, so that a request id leads to the rows."""
     session = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
     ids = {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
     return {"caller_id": session.get("user_id"), **ids}
 
 
 def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) -> Api:
-    """A resolver with typed routes whose errors are problem+json.
+    """Create a resolver with typed routes whose errors are problem+json.
 
-    With ``admits_unknown_tokens`` the routes themselves refuse tokens that have no session. A
-    function with a route that the authorizer does not see needs a ``limiter``.
+    With ``admits_unknown_tokens`` the routes themselves refuse tokens without a session. A function
+    with a route that has no authorizer needs a ``limiter``.
     """
     app = Api(admits_unknown_tokens=admits_unknown_tokens, limiter=limiter)
 
@@ -255,17 +318,17 @@ def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None =
         return _problem_of(BadInput("body", "is not UTF-8"))
 
     @app.exception_handler(RecursionError)  # type: ignore[untyped-decorator]
-    def too_deep(_: RecursionError) -> Response[str]:  # of ours, nothing recurses
+    def too_deep(_: RecursionError) -> Response[str]:  # only the JSON parser recurses
         return _problem_of(BadInput("body", "is nested too deeply"))
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
         _log_fields.update(error_fields(error))
-        return _problem_of(PlazaError("This is our fault, and it is logged"))
+        return _problem_of(PlazaError("The server failed; the error was logged."))
 
     @app.not_found
     def not_found(_: Exception) -> Response[str]:
-        return _problem_of(NotFound("No such path"))
+        return _problem_of(NotFound("This path does not exist."))
 
     return app
 
@@ -273,7 +336,7 @@ def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None =
 def problem(
     error: PlazaError, headers: dict[str, str] | None = None, errors: Any = None
 ) -> dict[str, Any]:
-    """The problem+json answer to ``error``, as API Gateway takes it."""
+    """Return the problem+json response for ``error``, in the format of API Gateway."""
     body: dict[str, Any] = {
         "type": PROBLEM_TYPES + error.slug,
         "title": error.title,
@@ -289,59 +352,61 @@ def problem(
 
 
 def require_caller(app: APIGatewayHttpResolver) -> int:
-    """The id of the user who calls. Raises Unauthenticated; Unavailable when nobody can check."""
+    """Return the user id of the caller.
+    Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
     if user_id is None:
-        raise Unauthenticated("Send `Authorization: Bearer <token>`")
+        raise Unauthenticated("Send the header `Authorization: Bearer <token>`.")
     return user_id
 
 
 def find_caller(app: APIGatewayHttpResolver) -> int | None:
-    """The id of the user who calls, None for nobody. A token that isn't good is an error still."""
+    """Return the user id of the caller, None for an anonymous one.
+    Raises Unauthenticated for an invalid token; Unavailable if it could not be checked."""
     session = _read_session(app)
     if session.get("user_id"):
         return int(session["user_id"])
     match session.get("refusal"):
         case "unavailable":
-            raise Unavailable("Sessions can't be checked right now")
+            raise Unavailable("The session cannot be checked at the moment; try again.")
         case "unknown":
-            raise Unauthenticated("This token is unknown or has expired")
+            raise Unauthenticated("This token is unknown or has expired; sign in again.")
         case "malformed":
-            raise Unauthenticated("The Authorization header is not `Bearer <token>`")
+            raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
     return None
 
 
 def require_caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
-    """The id of the user who calls, and has ``role``. Raises as ``require_caller``, and Forbidden."""
+    """Return the user id of a caller with ``role``. Raises as ``require_caller``; Forbidden."""
     user_id = require_caller(app)
     if _read_session(app).get("role") != role:
-        raise Forbidden(f"It takes the role {role}")
+        raise Forbidden(f"This request requires the role {role}.")
     return user_id
 
 
 def _read_session(app: APIGatewayHttpResolver) -> dict[str, Any]:
-    """What the authorizer passes on about the caller of the present request."""
+    """Return the authorizer's context of the current request."""
     context = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
     return context.get("lambda") or {}
 
 
 def read_source_ip(app: APIGatewayHttpResolver) -> str:
-    """The IP address that the gateway's connection came from: no header can say another."""
+    """Return the IP address of the connection to the gateway; no header can change it."""
     return str(app.current_event.raw_event["requestContext"]["http"]["sourceIp"])
 
 
 def read_id(text: str, resource: str) -> int:
-    """The id in a path. Raises NotFound when it is none: there is no such thing then."""
+    """Return the id in a path. Raises NotFound if ``text`` is no id."""
     if not _ID.fullmatch(text) or int(text) > MAX_ID:
-        raise NotFound(f"{text[:32]!r} is not the id of a {resource}")
+        raise NotFound(f"{text[:32]!r} is not the id of a {resource}.")
     return int(text)
 
 
 def check_rate_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
-    """Raises TooManyRequests when the caller calls too often.
+    """Raise TooManyRequests if the caller exceeded its rate.
 
-    The authorizer takes the token in the round trip that reads the session. On a route without the
-    authorizer the ``limiter`` takes one. Raises LookupError when there is neither.
+    The authorizer takes the token in the round trip that reads the session. On a route without
+    authorizer the ``limiter`` does. Raises LookupError if there is neither.
     """
     context = event.get("requestContext", {})
     if "authorizer" in context:
@@ -351,11 +416,12 @@ def check_rate_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
     else:
         raise LookupError("neither the authorizer nor this function limits the caller")
     if wait_s:
-        raise TooManyRequests("This is more often than you may ask", retry_after_s=wait_s)
+        detail = f"The rate limit is exceeded; retry after {wait_s} s."
+        raise TooManyRequests(detail, retry_after_s=wait_s)
 
 
 def check_body(event: dict[str, Any]) -> None:
-    """Raises BadInput for a body above 64 KiB, and for one that says it is no JSON."""
+    """Raise BadInput for a body above 64 KiB, or with another Content-Type than JSON."""
     body = event.get("body")
     if not body:
         return
@@ -368,55 +434,55 @@ def check_body(event: dict[str, Any]) -> None:
 
 
 def pack_cursor(*parts: int | str) -> str:
-    """An opaque cursor over ``parts``: numbers of up to 63 bits, and ASCII text."""
+    """Encode ``parts``, 63-bit integers and ASCII text, as an opaque cursor."""
     raw = json.dumps(parts, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
-    """The parts of ``cursor``, which are of the types of ``shape``. Raises BadInput."""
+    """Decode a cursor whose parts have the types of ``shape``. Raises BadInput."""
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         parts = json.loads(raw)
     except (binascii.Error, ValueError, RecursionError):
-        raise BadInput("cursor", "is not one that we gave") from None
+        raise BadInput("cursor", "was not returned by this API") from None
     fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
     if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MAX_ID for p in parts):
-        raise BadInput("cursor", "is not one that we gave")
+        raise BadInput("cursor", "was not returned by this API")
     return list(parts)
 
 
 def _read_json(text: str) -> Any:
-    """What ``text`` says. Raises JSONDecodeError, RecursionError; BadInput for absurd numbers."""
+    """Decode a body. Raises JSONDecodeError, RecursionError; BadInput for too large numbers."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
         raise
     except ValueError:
-        raise BadInput("body", "holds a number of too many digits") from None
+        raise BadInput("body", "contains a number with too many digits") from None
 
 
 def _problem_of(error: PlazaError) -> Response[str]:
-    answer = problem(error)
+    response = problem(error)
     return Response(
-        status_code=answer["statusCode"],
+        status_code=response["statusCode"],
         content_type=PROBLEM,
-        headers={k: v for k, v in answer["headers"].items() if k != "content-type"},
-        body=answer["body"],
+        headers={k: v for k, v in response["headers"].items() if k != "content-type"},
+        body=response["body"],
     )
 
 
 def _invalid(error: RequestValidationError) -> Response[str]:
     found = error.errors()
     if all(e["loc"][0] == "path" for e in found):
-        return _problem_of(NotFound(f"{found[0]['loc'][-1]} is not an id"))
+        return _problem_of(NotFound(f"{found[0]['loc'][-1]} is not an id."))
     errors = [
         {
             "field": ".".join(str(part) for part in e["loc"]),
-            "detail": e["msg"].removeprefix("Value error, "),  # pydantic's, before words of ours
+            "detail": e["msg"].removeprefix("Value error, "),  # pydantic's, for a ValueError
         }
         for e in found[:20]
     ]
     refusal = BadInput(errors[0]["field"], errors[0]["detail"])
-    answer = problem(refusal, errors=errors)
-    return Response(status_code=400, content_type=PROBLEM, body=answer["body"])
+    response = problem(refusal, errors=errors)
+    return Response(status_code=400, content_type=PROBLEM, body=response["body"])

@@ -1,15 +1,15 @@
-"""Bloom filters of ids: what is not in one is not in MySQL, so made-up ids cost it nothing.
+"""Bloom filters of ids: requests with made-up ids cost no MySQL statement.
 
-Who makes something adds its id before MySQL has it, so that nobody is told an id that the filter
-denies, and once more after: a build may have begun and read past it in between. A filter is built
-from time to time, in pages; until there is one every id may be there.
+A writer adds a new id before it commits, so that the filter never denies an id that a client has,
+and again after the commit: a build may have begun and read past the id in between. A filter is
+rebuilt hourly, in pages; until the first build ends, every id may exist.
 
-Of the ids called ``<ids>``, all in one shard, under ``{<shard>}:<ids>:``:
+The keys of the ids called ``<ids>``, in one shard, under ``{<shard>}:<ids>:``:
 
     filter        bitmap  the filter in use
     filter:next   bitmap  the filter that is being built
-    filter:meta   hash    bits, members, built_at: of the filter; next_bits, next_members,
-                          build_id, build_active_at, of the one that is being built; build_requested_at
+    filter:meta   hash    of the filter in use: bits, members, built_at, build_requested_at; of the
+                          next one: next_bits, next_members, build_id, build_active_at
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from plaza.infra.lua import load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Call
 
-REBUILD_AFTER_MS = 3_600_000  # a filter heals by being built anew, from time to time
+REBUILD_AFTER_MS = 3_600_000  # a rebuild removes deleted ids and repairs the filter
 BUILD_REQUEST_TTL_MS = 5_000
 BUILD_TIMEOUT_MS = 120_000
 MAX_IDS_PER_CALL = 200
-BITS_PER_ID = 32  # with four hashes 2 in 10,000 strangers pass; it may fill up to 24, then 6 do
+BITS_PER_ID = 32  # false positives: 2 in 10,000, and 6 in 10,000 at 24 bits an id (4 hashes)
 _FULL_BITS_PER_ID = 24
 _MIN_BITS, _MAX_BITS = 2**17, 2**30
 
@@ -47,7 +47,7 @@ class FilterKeys(NamedTuple):
 
 
 class FilterReply(NamedTuple):
-    """Whether there may be such an id, and whether the caller is to have the filter built."""
+    """Whether the id may exist, and whether the caller has to queue a build of the filter."""
 
     may_exist: bool
     build_due: bool
@@ -61,25 +61,23 @@ class IdFilter:
         self.keys = FilterKeys(f"{base}:meta", base, f"{base}:next")
 
     def query(self, record_id: int) -> FilterReply:
-        """Ask whether there may be such an id. One round trip. Raises RedisDown."""
+        """Return whether an id may exist. One round trip. Raises RedisDown."""
         args = (record_id, _FULL_BITS_PER_ID, REBUILD_AFTER_MS, BUILD_REQUEST_TTL_MS)
         may_exist, build_due = redis.run(QUERY, self.keys[:2], args)
         return FilterReply(may_exist == 1, build_due == 1)
 
     def is_due(self) -> bool:
-        """Ask whether the filter is to be built, whoever was asked lately. One round trip.
-
-        Raises RedisDown.
-        """
+        """Return whether a build is due, requested or not. One round trip. Raises RedisDown."""
         _, build_due = redis.run(QUERY, self.keys[:2], (0, _FULL_BITS_PER_ID, REBUILD_AFTER_MS, -1))
         return bool(build_due == 1)
 
     def add(self, ids: Sequence[int]) -> None:
-        """Add ids that MySQL has or will have. One round trip. Raises RedisDown."""
+        """Add ids that MySQL has or will have, any number. One round trip. Raises RedisDown."""
         redis.run_all([Call(ADD, self.keys, part) for part in _split(ids)])
 
     def begin(self, build: str, count: int) -> str:
-        """Begin to build the filter for ``count`` ids; see begin_filter.lua. Raises RedisDown."""
+        """Begin a build for ``count`` ids; return the code of begin_filter.lua. One round trip.
+        Raises RedisDown."""
         bits = _MIN_BITS
         while bits < count * BITS_PER_ID and bits < _MAX_BITS:
             bits *= 2
@@ -87,10 +85,8 @@ class IdFilter:
         return str(redis.run(BEGIN, keys, (build, bits, BUILD_TIMEOUT_MS)))
 
     def fill(self, build: str, ids: Sequence[int], last: bool) -> str:
-        """Add a page to the filter that is being built; see fill_filter.lua. One round trip.
-
-        Raises RedisDown.
-        """
+        """Add a page of any size to a build; return the code of fill_filter.lua. One round trip.
+        Raises RedisDown."""
         parts = _split(ids) or [()]
         calls = [Call(FILL, self.keys, (build, 0, *part)) for part in parts[:-1]]
         calls.append(Call(FILL, self.keys, (build, int(last), *parts[-1])))
@@ -98,5 +94,5 @@ class IdFilter:
 
 
 def _split(ids: Sequence[int]) -> list[Sequence[int]]:
-    """As many as one run of a script takes: Redis serves others in between."""
+    """Split ids for runs of a script; Redis serves other clients between two runs."""
     return [ids[i : i + MAX_IDS_PER_CALL] for i in range(0, len(ids), MAX_IDS_PER_CALL)]

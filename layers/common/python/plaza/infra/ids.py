@@ -1,8 +1,8 @@
-"""Ids: 63 bits, ordered by time, unique without anybody being asked for each.
+"""Ids: 63 bits, ordered by time, unique, one round trip for 100 of them.
 
 An id is seconds since 2025 << 32 | a serial of the day. Serials are leased from Redis in blocks and
-run with its clock, 49,000 a second (lease_serials.lua): a Redis that lost all its data leases none
-twice, and one that lost only the newest (a failover) none if that took a second.
+advance with its clock, 49,000 a second (lease_serials.lua): a Redis that lost all its data leases
+no serial twice, and one that lost its newest writes (a failover) none if that took at least 1 s.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _LEASE = load_script(Path(__file__).with_name("scripts") / "lease_serials.lua")
 
 
 class SerialsExhausted(Unavailable):
-    """More ids were asked for than there are for a second."""
+    """All ids of this second are in use."""
 
 
 @dataclass(slots=True)
 class _Block:
-    """What is left of a lease: ``next`` up to ``end``, serials of ``day`` (since 1970)."""
+    """The rest of a lease: serials from ``next``, below ``end``, of ``day`` since 1970."""
 
     day: int
     next: int
@@ -39,10 +39,7 @@ class _Block:
 
 
 def new_id() -> int:
-    """An id that nobody has. A round trip to Redis for one in 100.
-
-    Raises RedisDown, SerialsExhausted.
-    """
+    """Return a new id. One round trip for 100 ids. Raises RedisDown, SerialsExhausted."""
     now_s = int(clock.now_s())
     block = _block.get()
     if block.next == block.end or block.day < now_s // _DAY_S:
@@ -50,25 +47,25 @@ def new_id() -> int:
         block = _block.get()
     serial = block.next
     block.next += 1
-    # Around midnight, clocks disagree about the day; a serial is unique within its own.
+    # Around midnight the clocks may differ by a day; a serial is unique within its own day.
     seconds = min(max(now_s, block.day * _DAY_S), (block.day + 1) * _DAY_S - 1)
     return (seconds - EPOCH_S) << 32 | serial
 
 
 def created_at_s(record_id: int) -> int:
-    """When an id was made, seconds since 1970, by the clock of who made it."""
+    """Return when an id was made, in seconds since 1970, by the clock of its process."""
     return (record_id >> 32) + EPOCH_S
 
 
 def _lease() -> _Block:
     for _ in range(_MAX_ATTEMPTS):
-        answer = redis.run(_LEASE, (_KEY,), (BLOCK_SIZE,))
-        if len(answer) == 2:
-            day, first = answer
+        reply = redis.run(_LEASE, (_KEY,), (BLOCK_SIZE,))
+        if len(reply) == 2:
+            day, first = reply
             return _Block(day, first, first + BLOCK_SIZE)
-        [wait_ms] = answer
-        clock.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # others wait for it too
-    raise SerialsExhausted("All ids of this second are used", retry_after_s=1)
+        [wait_ms] = reply
+        clock.sleep(min(wait_ms, 50) / 1000 * random.uniform(1, 2))  # other processes wait too
+    raise SerialsExhausted("All ids of this second are in use; try again.", retry_after_s=1)
 
 
 _block = Lazy(_lease)

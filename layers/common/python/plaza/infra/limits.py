@@ -1,11 +1,12 @@
-"""How often something may happen: limits in Redis, which all processes share.
+"""Rate limits in Redis, shared by all processes.
 
-A rate is limited by a token bucket (``Bucket``), one number a caller. What is promised for any
-hour (at most five codes to a phone) is limited by sliding windows (``admit``), an entry an attempt:
-a bucket that gives five at once and five an hour would give ten in its first hour.
+A token bucket (``Bucket``) limits a rate with one number per caller. Sliding windows (``admit``)
+limit what is guaranteed for any hour (at most five codes to a phone), with an entry per attempt: a
+bucket of five tokens and five an hour would admit ten in its first hour.
 
-{<shard>}:limit:<action>:<subject>    zset    attempt -> when it was admitted, milliseconds since 1970
-{<shard>}:bucket:<group>:<subject>  string  when the bucket is full again, microseconds; gone then
+{<shard>}:limit:<action>:<subject>  zset    attempt -> when admitted, milliseconds since 1970
+{<shard>}:bucket:<group>:<subject>  string  when the bucket is full, microseconds since 1970; the
+                                            key expires then
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """``subject`` tries ``action`` once. Both end up in a key: ``subject`` must give nobody away."""
+    """One attempt of ``subject`` at ``action``. Both are part of a key, so ``subject`` must not
+    identify a person."""
 
     action: str
     subject: str
@@ -46,28 +48,26 @@ class Attempt:
 
 
 def admit(attempt: Attempt, windows: Sequence[Window]) -> int:
-    """0: it may happen, and counts. Else how many milliseconds too early it is, and it doesn't.
-
-    One round trip. Raises RedisDown.
-    """
+    """Count an attempt and return 0 if all windows admit it, else return the wait in milliseconds.
+    One round trip. Raises RedisDown."""
     pairs = [part for window in windows for part in (window.duration_s * 1000, window.max_attempts)]
     return int(redis.run(_ADMIT, (limit_key(attempt),), (attempt.attempt_id, *pairs)))
 
 
 def withdraw(attempt: Attempt) -> None:
-    """It was admitted and did not happen after all: it doesn't count. Raises RedisDown."""
+    """Remove an admitted attempt that was not carried out. One round trip. Raises RedisDown."""
     redis.execute("ZREM", limit_key(attempt), attempt.attempt_id)
 
 
 def limit_key(attempt: Attempt) -> str:
-    """Where the attempts of somebody at something are."""
+    """Return the key of the subject's attempts at the action."""
     name = f"limit:{attempt.action}:{attempt.subject}"
     return f"{{{shard_of(name)}}}:{name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What ``subject`` may do of a ``group``: ``per_s`` on the long run, ``burst`` at once."""
+    """The token bucket of ``subject`` in ``group``: ``per_s`` tokens a second, up to ``burst``."""
 
     group: str
     subject: str
@@ -76,34 +76,32 @@ class Bucket:
 
     @property
     def key(self) -> str:
-        """Where it is in Redis."""
+        """The key in Redis."""
         name = f"bucket:{self.group}:{self.subject}"
         return f"{{{shard_of(name)}}}:{name}"
 
     @property
     def acquire_call(self) -> Call:
-        """The call that takes a token: 0, or in how many milliseconds there will be one."""
+        """The call that takes a token: it returns 0, or the milliseconds until there is one."""
         return Call(_ACQUIRE, (self.key,), (self.per_s, self.burst))
 
 
 def anonymous_bucket(address: str) -> Bucket:
-    """What may be asked from an address by a caller without a session. Many may share one."""
-    # Not to hide it, there are too few addresses for that: to have one length.
+    """Return the bucket of anonymous callers for the network of ``address``."""
+    # Hashed for a fixed length, not for secrecy: there are too few addresses for that.
     subject = hashlib.blake2b(network_of(address).encode(), digest_size=12).hexdigest()
     config = settings()
     return Bucket("anonymous", subject, config.anonymous_per_s, config.anonymous_burst)
 
 
 def acquire(bucket: Bucket) -> int:
-    """0: there was a token, it is gone. Else in how many milliseconds there will be one.
-
-    One round trip. Raises RedisDown.
-    """
+    """Take a token and return 0, or return the milliseconds until there is one.
+    One round trip. Raises RedisDown."""
     return int(redis.run(*bucket.acquire_call))
 
 
 def acquire_if_up(bucket: Bucket) -> int:
-    """As ``acquire``; 0, and recorded, while Redis is unavailable."""
+    """Take a token as ``acquire`` does; record and return 0 while Redis is unavailable."""
     try:
         return acquire(bucket)
     except RedisDown as error:
@@ -112,10 +110,10 @@ def acquire_if_up(bucket: Bucket) -> int:
 
 
 def acquire_for_address(address: str) -> int:
-    """Take a token of the network of ``address``, as ``acquire_if_up`` does. One round trip."""
+    """Take a token for the network of ``address``, as ``acquire_if_up`` does. One round trip."""
     return acquire_if_up(anonymous_bucket(address))
 
 
 def record_limit_skipped(error: RedisDown) -> None:
-    """Record that a caller could not be limited."""
+    """Record that Redis was unavailable to a rate limit."""
     record("rate_limit_skipped", {"rate_limits_skipped": 1}, **error_fields(error))

@@ -1,4 +1,4 @@
-"""Lua scripts as files: loading them, with their includes."""
+"""Lua scripts, loaded from files with their includes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HEADER = re.compile(r"^--\[\[.*?\]\]\n", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script as Redis gets it: ``source`` without its header, ``sha`` its SHA-1 in hex."""
+    """A script: ``source`` is sent to Redis and has no header, ``sha`` is its SHA-1 in hex."""
 
     name: str
     source: str
@@ -24,7 +24,7 @@ class Script:
 
 @cache
 def load_script(path: Path) -> Script:
-    """The script in the file ``path``; ``--!include bloom`` becomes the text of bloom.inc.lua."""
+    """Load the script in the file ``path``; ``--!include bloom`` inserts bloom.inc.lua."""
 
     def included(match: re.Match[str]) -> str:
         return find_include(path, match[1]).read_text()
@@ -36,6 +36,6 @@ def load_script(path: Path) -> Script:
 
 
 def find_include(path: Path, name: str) -> Path:
-    """Where the script in ``path`` finds an include: beside it, else among those that all share."""
+    """Return the path of an include: in the folder of the script, else in infra/scripts."""
     beside = path.with_name(f"{name}.inc.lua")
     return beside if beside.exists() else _SHARED / beside.name

@@ -1,9 +1,9 @@
-"""Codecs of messages: bodies are written as compact JSON, and read field by field.
+"""Codecs of messages: bodies are compact JSON, decoded field by field.
 
-A codec declares its fields with readers, one for each kind of value: ``integer``, ``text``, ``boolean``,
-``one_of``, ``nullable``, ``list_of``, ``tuple_of`` and ``map_of``. A reader returns the value as it is,
-or raises InvalidMessage with the name of the field and what it takes. No type is converted: ``true`` and
-``7.0`` are not whole numbers. Fields that a codec does not declare are ignored.
+A codec declares its fields with readers: ``integer``, ``text``, ``boolean``, ``one_of``,
+``nullable``, ``list_of``, ``tuple_of`` and ``map_of``. A reader returns the value unchanged, or
+raises InvalidMessage with the name of the field and what it accepts. No type is converted: ``true``
+and ``7.0`` are not integers. Undeclared fields are ignored.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ Reader = Callable[[object, str], T]
 """Takes a value and the name of its field. Returns the value; raises InvalidMessage."""
 
 MAX_ID = 2**63 - 1
-MAX_VERSION = 2**53 - 1  # the largest number that Lua tells from its neighbours
+MAX_VERSION = 2**53 - 1  # the largest integer that a Lua number stores exactly
 _MAX_SHOWN = 40
 _REQUIRED: Any = object()
 
 
 class InvalidMessage(Exception):
-    """A message that can't be read, however often it is tried."""
+    """A message that cannot be decoded; a retry does not help."""
 
 
 encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":")).encode
-"""Encode a body. ``json.dumps`` would make an encoder for each."""
+"""Encodes a body. ``json.dumps`` would create an encoder each time."""
 
 
 def read_object(body: str) -> Mapping[str, object]:
@@ -57,22 +57,22 @@ def read(fields: Mapping[str, object], name: str, reader: Reader[T], default: T 
 
 
 def integer(minimum: int, maximum: int) -> Reader[int]:
-    """Read a whole number from ``minimum`` to ``maximum``."""
+    """Return a reader of integers from ``minimum`` to ``maximum``."""
 
     def read_integer(value: object, name: str) -> int:
         if type(value) is not int or not minimum <= value <= maximum:
-            raise _bad(name, value, f"a whole number from {minimum} to {maximum}")
+            raise _bad(name, value, f"an integer from {minimum} to {maximum}")
         return value
 
     return read_integer
 
 
 def text(minimum: int, maximum: int) -> Reader[str]:
-    """Read an ASCII text of ``minimum`` to ``maximum`` characters."""
+    """Return a reader of ASCII text of ``minimum`` to ``maximum`` characters."""
 
     def read_text(value: object, name: str) -> str:
         if type(value) is not str or not minimum <= len(value) <= maximum or not value.isascii():
-            raise _bad(name, value, f"an ASCII text of {minimum} to {maximum} characters")
+            raise _bad(name, value, f"ASCII text of {minimum} to {maximum} characters")
         return value
 
     return read_text
@@ -86,7 +86,7 @@ def boolean(value: object, name: str) -> bool:
 
 
 def one_of(choices: Collection[str]) -> Reader[str]:
-    """Read one of the texts in ``choices``."""
+    """Return a reader of the strings in ``choices``."""
 
     def read_choice(value: object, name: str) -> str:
         if type(value) is not str or value not in choices:
@@ -97,7 +97,7 @@ def one_of(choices: Collection[str]) -> Reader[str]:
 
 
 def nullable(reader: Reader[T]) -> Reader[T | None]:
-    """Read null, or what ``reader`` reads."""
+    """Return a reader of null and of what ``reader`` accepts."""
 
     def read_nullable(value: object, name: str) -> T | None:
         return None if value is None else reader(value, name)
@@ -106,34 +106,34 @@ def nullable(reader: Reader[T]) -> Reader[T | None]:
 
 
 def list_of(reader: Reader[T], minimum: int, maximum: int) -> Reader[list[T]]:
-    """Read a list of ``minimum`` to ``maximum`` values that ``reader`` reads."""
+    """Return a reader of lists of ``minimum`` to ``maximum`` values that ``reader`` accepts."""
 
     def read_list(value: object, name: str) -> list[T]:
         if type(value) is not list or not minimum <= len(value) <= maximum:
             raise _bad(name, value, f"a list of {minimum} to {maximum}")
-        item = f"an item of {name}"
-        return [reader(one, item) for one in value]
+        item_name = f"an item of {name}"
+        return [reader(item, item_name) for item in value]
 
     return read_list
 
 
 def tuple_of(*readers: Reader[Any]) -> Reader[tuple[Any, ...]]:
-    """Read a list that has one value for each of ``readers``."""
+    """Return a reader of lists with one value for each of ``readers``."""
 
     def read_tuple(value: object, name: str) -> tuple[Any, ...]:
         if type(value) is not list or len(value) != len(readers):
             raise _bad(name, value, f"a list of {len(readers)}")
         return tuple(
-            reader(one, f"{name}[{place}]")
-            for place, (reader, one) in enumerate(zip(readers, value, strict=True))
+            reader(item, f"{name}[{index}]")
+            for index, (reader, item) in enumerate(zip(readers, value, strict=True))
         )
 
     return read_tuple
 
 
 def require_protocol(fields: Mapping[str, object], protocol: int) -> None:
-    """Raises UnknownProtocol for a message of another version of the protocol, which may be
-    delivered again to a version of Plaza that knows it; InvalidMessage for one of none."""
+    """Raise UnknownProtocol for a message of another protocol version, which a later delivery may
+    bring to a version of Plaza that reads it; InvalidMessage for one without a version."""
     found = fields.get("protocol")
     if type(found) is int and found != protocol:
         raise UnknownProtocol(f"a message of protocol {found}")
@@ -141,18 +141,17 @@ def require_protocol(fields: Mapping[str, object], protocol: int) -> None:
 
 
 def map_of(reader: Reader[T], minimum: int, maximum: int) -> Reader[dict[str, T]]:
-    """Read an object of ``minimum`` to ``maximum`` values, each under a name of its own."""
+    """Return a reader of objects with ``minimum`` to ``maximum`` values that ``reader`` accepts."""
 
     def read_map(value: object, name: str) -> dict[str, T]:
         if type(value) is not dict or not minimum <= len(value) <= maximum:
             raise _bad(name, value, f"an object of {minimum} to {maximum}")
-        return {key: reader(one, f"{name}.{key[:_MAX_SHOWN]}") for key, one in value.items()}
+        return {key: reader(item, f"{name}.{key[:_MAX_SHOWN]}") for key, item in value.items()}
 
     return read_map
 
 
 ID = integer(1, MAX_ID)
-"""Reads an id."""
 
 
 def _decode(body: str) -> object:
@@ -167,7 +166,7 @@ def _bad(name: str, value: object, wanted: str) -> InvalidMessage:
 
 
 def _show(value: object) -> str:
-    """Show a value in few characters, and a container by its length."""
+    """Return up to 40 characters for a value, the length for a container."""
     if isinstance(value, list | dict):
         return f"a {type(value).__name__} of {len(value)}"
     return repr(value)[:_MAX_SHOWN]

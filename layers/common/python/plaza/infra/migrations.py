@@ -1,4 +1,4 @@
-"""Migrations: the SQL files of plaza/migrations, in order, each once, forward only."""
+"""Migrations: applies each SQL file of plaza/migrations once, in order, forward only."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class MigrationsBusy(Exception):
 
 
 def split_statements(sql: str) -> list[str]:
-    """The statements of a file: each ends with a semicolon at the end of a line."""
+    """Return the statements of a file: each ends with a semicolon at the end of a line."""
     return [part.strip() for part in _END.split(_COMMENT.sub("", sql)) if part.strip()]
 
 
 def apply_migrations(folder: Path = FOLDER) -> list[str]:
-    """Apply what MySQL has not applied yet; the names of the files applied now.
+    """Apply the files that MySQL has not recorded yet; return their names.
 
-    A file is recorded after its last statement. MySQL can't roll back DDL, so a file that fails
-    half way is repeated whole: its statements must bear that (CREATE TABLE IF NOT EXISTS; an ALTER
-    TABLE that adds what is there already counts as done).
+    A file is recorded after its last statement. MySQL cannot roll back DDL, so a file that fails
+    half way is repeated from its start: its statements must be safe to repeat (CREATE TABLE IF NOT
+    EXISTS; an ALTER TABLE that adds an existing column or index counts as applied).
     Raises MigrationsBusy, MysqlDown.
     """
     if mysql.fetch_all("SELECT GET_LOCK(%s, 10)", (_LOCK,)) != [(1,)]:
-        raise MigrationsBusy("another deploy holds the migration lock")
+        raise MigrationsBusy("another deploy is applying migrations; wait until it ends")
     try:
         mysql.write(
             "CREATE TABLE IF NOT EXISTS schema_migration (name VARCHAR(100) NOT NULL PRIMARY KEY,"

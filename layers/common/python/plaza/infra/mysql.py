@@ -1,7 +1,7 @@
-"""The one way to MySQL: one connection per process, short timeouts, a circuit breaker.
+"""The client of MySQL: one connection per process, short timeouts, a circuit breaker.
 
-Statements run at READ COMMITTED and outside a transaction commit by themselves, so a single
-SELECT is one consistent snapshot: what must be read together is read by one statement.
+Statements run at READ COMMITTED, and with autocommit outside of a transaction. A single SELECT is a
+consistent snapshot, so values that must be consistent are read by one statement.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _DEDICATED_IDLE_TIMEOUT_S = 600
-_MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table stops everybody else's statements
+_MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table blocks all other statements on it
 
-# What PyMySQL has no names for: of MySQL a connection that idled for too long, a server that became
-# a reader, a transaction that may only read; of MariaDB a connection that was killed.
+# Errors without a name in PyMySQL. MySQL: the connection was idle for too long, the server or the
+# transaction is read-only. MariaDB: the connection was killed.
 _IDLED, _READ_ONLY_MODE, _READ_ONLY_TRANSACTION, _CONNECTION_KILLED = 4031, 1836, 1792, 1927
 _OUTAGE_CODES = (
     0,
@@ -48,7 +48,7 @@ _OUTAGE_CODES = (
     ER.QUERY_INTERRUPTED,
     ER.DISK_FULL,
     ER.RECORD_FILE_FULL,
-    ER.OPTION_PREVENTS_STATEMENT,  # read_only: a writer that became a reader
+    ER.OPTION_PREVENTS_STATEMENT,  # read_only: the server was demoted to a replica
     _READ_ONLY_MODE,
     _READ_ONLY_TRANSACTION,
     _CONNECTION_KILLED,
@@ -56,7 +56,7 @@ _OUTAGE_CODES = (
 )
 _LOCK_CODES = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
 _ACCESS_DENIED_CODES = (ER.ACCESS_DENIED_ERROR,)
-# What MySQL says with these names tables and columns only; other errors quote values.
+# The texts of these errors name tables and columns only; others quote values.
 _NAMES_ONLY = (
     ER.BAD_FIELD_ERROR,
     ER.NO_SUCH_TABLE,
@@ -74,10 +74,10 @@ else:
 
 
 class SharedTlsConnection(_Connection):
-    """A connection that shares its TLS context with all others of the process.
+    """A connection that shares its TLS context with the others of the process.
 
-    PyMySQL makes a context for each, and reads the certificates of the system into it: 30 ms of CPU
-    for what a connection without a CA of its own never looks at.
+    PyMySQL creates a context for each and loads the system's certificates: 30 ms of CPU, although a
+    connection without a CA setting never verifies them.
     """
 
     used_at_s = 0.0
@@ -95,11 +95,11 @@ def _unverified_tls() -> ssl.SSLContext:
 
 
 class MysqlDown(DependencyDown):
-    """MySQL can't be reached, or doesn't answer in time."""
+    """MySQL is unreachable or does not reply in time."""
 
 
 class LockTimeout(MysqlDown, Busy):
-    """MySQL works; a row or table stayed locked by others, however often it was tried."""
+    """MySQL works, but a row or table was still locked after all retries."""
 
 
 def _code(error: BaseException) -> int | None:
@@ -109,7 +109,7 @@ def _code(error: BaseException) -> int | None:
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Whether MySQL failed; another error that it answered with says nothing against it."""
+    """Return whether MySQL failed; any other error is a reply of a working server."""
     return isinstance(error, OSError) or _code(error) in _OUTAGE_CODES
 
 
@@ -118,7 +118,7 @@ def _is_locked(error: BaseException) -> bool:
 
 
 def _is_lost(error: BaseException) -> bool:
-    """Whether a connection failed, and at once: who was waited for is not waited for again."""
+    """Return whether the connection failed at once; a timeout is not repeated."""
     return _is_outage(error) and "timed out" not in str(error)
 
 
@@ -127,10 +127,10 @@ def _describe(error: BaseException) -> str:
 
 
 def _translate(error: Exception) -> Exception:
-    """Return the error of ours for an answer, or the answer without the values that it quotes: it
-    is logged, and a value may be a phone number."""
+    """Return LockTimeout for a locked row, else the error without quoted values: it is logged, and
+    a value may be a phone number."""
     if _is_locked(error):
-        return LockTimeout(f"Rows stayed locked: {_describe(error)}")
+        return LockTimeout(f"Rows are still locked: {_describe(error)}")
     if _code(error) not in _NAMES_ONLY:
         error.args = tuple(
             re.sub("'.*'", "'...'", part, flags=re.DOTALL) if isinstance(part, str) else part
@@ -140,7 +140,6 @@ def _translate(error: Exception) -> Exception:
 
 
 def _close_lost(error: BaseException) -> None:
-    """Close the connection after a failure; the next attempt opens a new one."""
     if _is_outage(error):
         forget_connection()
 
@@ -159,15 +158,14 @@ _RETRY_LOST = RetryRule(_is_lost)
 
 
 def _retry_if_reused() -> tuple[RetryRule, ...]:
-    """Return the repeat for a connection that is there: it may lead nowhere by now, or to a server
-    that failed over, which is no outage yet."""
+    """Return the rule for a reused connection: it may be broken, or lead to a demoted server."""
     return () if _connection.peek() is None else (_RETRY_LOST,)
 
 
 def run_in_transaction(work: Callable[[Cursor], T]) -> T:
-    """The result of ``work`` in one transaction; a deadlock or lock timeout repeats all of it.
+    """Run ``work(cursor)`` in one transaction and return its result.
 
-    ``work`` gets a cursor and may run up to three times. Raises MysqlDown, LockTimeout, and what
+    A deadlock or lock timeout repeats it, up to three runs. Raises MysqlDown, LockTimeout, and what
     ``work`` raises.
     """
 
@@ -187,12 +185,10 @@ def run_in_transaction(work: Callable[[Cursor], T]) -> T:
 
 
 def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
-    """The result of ``work``, whose statements all see MySQL as it was when it began.
+    """Run ``work(cursor)``, whose statements read one snapshot of MySQL, and return its result.
+    Three more statements. Raises MysqlDown and what ``work`` raises."""
 
-    Three more statements. Raises MysqlDown and what ``work`` raises.
-    """
-
-    def look() -> T:
+    def once() -> T:
         connection = _connect()
         try:
             with connection.cursor() as cursor:
@@ -205,11 +201,11 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
             _roll_back(connection, error)
             raise
 
-    return MYSQL.call(look)
+    return MYSQL.call(once)
 
 
 def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
-    """All rows of one SELECT, one snapshot. Raises MysqlDown."""
+    """Return all rows of one SELECT, from one snapshot. Raises MysqlDown."""
 
     def select() -> list[Row]:
         with _connect().cursor() as cursor:
@@ -220,10 +216,8 @@ def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Ro
 
 
 def write(sql: str, args: Sequence[Any] = ()) -> int:
-    """One statement that is safe to repeat; how many rows it affected.
-
-    It may run up to four times. Raises MysqlDown, LockTimeout.
-    """
+    """Run one statement that is safe to repeat; return how many rows it affected.
+    Up to four runs. Raises MysqlDown, LockTimeout."""
 
     def execute() -> int:
         with _connect().cursor() as cursor:
@@ -238,10 +232,11 @@ def forget_connection() -> None:
 
 
 def connect_dedicated(**options: Any) -> Connection[Any]:
-    """A connection of one's own, to close when done. Takes and raises what PyMySQL does.
+    """Open a connection for the caller, who closes it. Takes the options of PyMySQL; raises its
+    errors.
 
-    The server ends it when its client has vanished for ten minutes: it may be busy elsewhere
-    between two statements, as while it writes an archive.
+    The server closes it after ten idle minutes: a caller may be busy for long between two
+    statements, for instance with writing an archive.
     """
     address = settings().mysql
     user, password = _read_credentials()
@@ -257,11 +252,11 @@ def connect_dedicated(**options: Any) -> Connection[Any]:
 
 def _connect() -> SharedTlsConnection:
     now_s = clock.monotonic_s()
-    held = _connection.peek()
-    # Well before the server ends it: else it could end between this look and the statement.
-    if held is not None and now_s - held.used_at_s > settings().mysql_idle_timeout_s / 2:
+    existing = _connection.peek()
+    # At half the idle timeout: the server could close it between a later ping and the statement.
+    if existing is not None and now_s - existing.used_at_s > settings().mysql_idle_timeout_s / 2:
         try:
-            held.ping(reconnect=False)
+            existing.ping(reconnect=False)
         except (pymysql.err.MySQLError, OSError):
             forget_connection()
     connection = _connection.get()
@@ -292,13 +287,13 @@ def _open_once() -> SharedTlsConnection:
     address = settings().mysql
     user, password = _read_credentials()
     timeout_s = settings().mysql_statement_timeout_s
-    # A wait for a lock has to end by an answer: a statement that times out looks like an outage.
+    # A lock wait must end before the statement's timeout, which looks like an outage.
     lock_wait_s = max(1, min(_MAX_LOCK_WAIT_S, timeout_s // 2))
     session = {
         "time_zone": "'+00:00'",
         "innodb_lock_wait_timeout": lock_wait_s,
         "lock_wait_timeout": lock_wait_s,
-        # A client that vanishes within a transaction keeps its rows locked for as long as this.
+        # The rows of a client that dies within a transaction stay locked for this time.
         "wait_timeout": settings().mysql_idle_timeout_s,
     }
     connection = SharedTlsConnection(
@@ -327,7 +322,7 @@ def _read_credentials() -> tuple[str, str]:
 
 
 def _roll_back(connection: Connection[Cursor], error: BaseException) -> None:
-    """Leave no open transaction behind, whatever ``error`` was."""
+    """Roll back after ``error``, or close the connection if that is impossible."""
     if isinstance(error, Exception) and not _is_outage(error):
         try:
             connection.rollback()

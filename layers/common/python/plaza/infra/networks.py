@@ -1,4 +1,4 @@
-"""Where requests come from."""
+"""The networks of IP addresses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def network_of(address: str) -> str:
-    """What one customer of a provider has: an IPv4 address, or a /64 of IPv6."""
+    """Return the network of one customer of a provider: an IPv4 address, or a /64 of IPv6."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -19,7 +19,7 @@ def network_of(address: str) -> str:
 
 
 def site_of(address: str) -> str:
-    """What many users may share: an IPv4 address, or a /48 of IPv6."""
+    """Return the network that many users may share: an IPv4 address, or a /48 of IPv6."""
     network = network_of(address)
     if not network.endswith("/64"):
         return network

@@ -1,7 +1,6 @@
-"""S3: objects of one bucket, ``PLAZA_ARCHIVE_BUCKET``, put whole and read whole.
+"""The client of S3: whole objects of one bucket, ``PLAZA_ARCHIVE_BUCKET``. It deletes nothing.
 
-S3 checks what it is sent against a SHA-256 that travels with it, and a listing shows what was put
-before it. Nothing here deletes.
+S3 verifies the SHA-256 sent with each object, and a listing includes all objects put before it.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ _MISSING = ("NoSuchKey", "404")
 
 
 class ObjectsDown(DependencyDown):
-    """S3 can't be reached, or refuses."""
+    """S3 is unreachable or refuses a request."""
 
 
 class ObjectMissing(Exception):
-    """There is no object of this key."""
+    """No object has this key."""
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Whether S3 failed; that an object isn't there says nothing against it."""
+    """Return whether S3 failed; a missing object is a reply of a working S3."""
     return not (isinstance(error, ClientError) and error.response["Error"]["Code"] in _MISSING)
 
 
@@ -41,7 +40,7 @@ S3 = Dependency(
 
 
 def client() -> Any:
-    """The S3 client of this process; three tries, an object is some megabytes."""
+    """Return the S3 client of this process; it tries three times, objects have some megabytes."""
     return _client.get()
 
 
@@ -59,7 +58,7 @@ _client: Lazy[Any] = Lazy(_make_client, close=lambda client: client.close())
 
 
 def put(key: str, body: bytes, content_type: str) -> None:
-    """Put an object, whole or not at all. Raises ObjectsDown."""
+    """Put an object, whole or not at all. One call. Raises ObjectsDown."""
     digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
     S3.call(
         lambda: client().put_object(
@@ -69,7 +68,7 @@ def put(key: str, body: bytes, content_type: str) -> None:
 
 
 def get(key: str) -> bytes:
-    """The bytes of an object. Raises ObjectMissing, ObjectsDown."""
+    """Return the bytes of an object. One call. Raises ObjectMissing, ObjectsDown."""
 
     def read() -> bytes:
         body: bytes = client().get_object(Bucket=_bucket(), Key=key)["Body"].read()
@@ -82,7 +81,7 @@ def get(key: str) -> bytes:
 
 
 def list_keys(prefix: str) -> Iterator[str]:
-    """All keys that begin so, in their order; a call for each thousand. Raises ObjectsDown."""
+    """Yield all keys with ``prefix`` in order. One call for 1,000 keys. Raises ObjectsDown."""
     token: dict[str, str] = {}
     while True:
         page = S3.call(

@@ -1,10 +1,10 @@
-"""One JSON line per event, which is its metric too (CloudWatch Embedded Metric Format).
+"""Logs and metrics: one JSON line per event, with its metrics (CloudWatch Embedded Metric Format).
 
-A line per invocation is what a Lambda pays for logging; a metric in it costs nothing more.
-Never logged: phone numbers, tokens, codes, bodies of requests.
+A metric in a line costs nothing beyond the line. Never logged: phone numbers, tokens, codes,
+request bodies.
 
-While a request is answered, every line has its id: the client's ``X-Request-Id`` when that is
-well-formed, else API Gateway's. The first line of a process tells of its cold start as well.
+While a request is served, every line has its id: the client's ``X-Request-Id`` if that is
+well-formed, else API Gateway's. The first line of a process also has the metrics of its cold start.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from plaza.infra.errors import PlazaError
 
 NAMESPACE = "Plaza"
 REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
-"""What an id of a request may look like: safe in a log line, in a header and in SQL."""
+"""A well-formed request id: safe in a log line, in a header and in SQL."""
 
-_MIN_CLIENT_ID_CHARS = 8  # a code to sign in has 6 digits
+_MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
 
-# json.dumps would make a new encoder each time.
+# json.dumps would create an encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
 _function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
 
 class _Process:
-    """What lines tell of their process; a Lambda serves one request at a time."""
+    """State that lines depend on; a Lambda serves one request at a time."""
 
     is_cold = True  # until the first line
     request_id: str | None = None
@@ -42,42 +42,43 @@ _process = _Process()
 
 
 def begin_request(event: Mapping[str, Any]) -> str | None:
-    """From here on every line is about the request of ``event``; its id, None if it has none."""
+    """Add the id of the request of ``event`` to all lines from now on; return it, None for none."""
     _process.request_id = _read_request_id(event)
     return _process.request_id
 
 
 def end_request() -> None:
-    """The request was answered."""
+    """Stop adding the request id to lines."""
     _process.request_id = None
 
 
 def current_request_id() -> str | None:
-    """The id of the request that is answered now, None outside of any."""
+    """Return the id of the request that is being served, None outside of a request."""
     return _process.request_id
 
 
 def _read_request_id(event: Mapping[str, Any]) -> str | None:
     headers = event.get("headers") or {}
-    said = headers.get("x-request-id")
-    if said and _is_valid_client_id(said) and said not in headers.get("authorization", ""):
-        return str(said)
-    given = event.get("requestContext", {}).get("requestId")
-    return given if isinstance(given, str) and REQUEST_ID.fullmatch(given) else None
+    client_id = headers.get("x-request-id")
+    if _is_valid_client_id(client_id) and client_id not in headers.get("authorization", ""):
+        return str(client_id)
+    gateway_id = event.get("requestContext", {}).get("requestId")
+    is_valid = isinstance(gateway_id, str) and REQUEST_ID.fullmatch(gateway_id)
+    return gateway_id if is_valid else None
 
 
-def _is_valid_client_id(said: object) -> bool:
-    """A client's own id; one without a letter could be a phone number."""
+def _is_valid_client_id(text: object) -> bool:
+    """Return whether a client's id is well-formed; without a letter it could be a phone number."""
     return (
-        isinstance(said, str)
-        and len(said) >= _MIN_CLIENT_ID_CHARS
-        and REQUEST_ID.fullmatch(said) is not None
-        and any(c.isalpha() for c in said)
+        isinstance(text, str)
+        and len(text) >= _MIN_CLIENT_ID_CHARS
+        and REQUEST_ID.fullmatch(text) is not None
+        and any(c.isalpha() for c in text)
     )
 
 
 def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
-    """Write that ``event`` (past tense) happened, with ``fields``; ``metrics`` are counted."""
+    """Write one line for ``event``, a name in the past tense, with ``fields`` and ``metrics``."""
     now_s = clock.now_s()
     line: dict[str, Any] = {"event": event, "function": _function, "time_s": round(now_s, 3)}
     if _process.request_id is not None:
@@ -104,10 +105,10 @@ def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: 
 
 
 def error_fields(error: BaseException) -> dict[str, str]:
-    """What to log of ``error``: type and text, and for what we did not foresee, its trace."""
-    said = {"error": type(error).__name__, "detail": str(error)[:500]}
+    """Return the log fields of ``error``: type, text, cause, and the trace unless a PlazaError."""
+    fields = {"error": type(error).__name__, "detail": str(error)[:500]}
     if error.__cause__ is not None:
-        said["caused_by"] = f"{type(error.__cause__).__name__}: {error.__cause__}"[:500]
+        fields["caused_by"] = f"{type(error.__cause__).__name__}: {error.__cause__}"[:500]
     if not isinstance(error, PlazaError):
-        said["trace"] = "".join(traceback.format_exception(error))[-4000:]
-    return said
+        fields["trace"] = "".join(traceback.format_exception(error))[-4000:]
+    return fields

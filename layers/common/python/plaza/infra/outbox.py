@@ -1,9 +1,9 @@
-"""Outboxes: what Redis accepted and MySQL has not confirmed, sent again when it waits for too long.
+"""Outboxes: entries that Redis accepted and MySQL has not confirmed, sent again after a grace.
 
-An outbox is a hash of one member: a target, a user. Each shard has an index of its outboxes, a
-zset: member -> when its oldest entry was accepted, or, after a sweep, when it is due again. Its
-scripts include scripts/outbox.inc.lua. That covers an API function that died before the queue, an
-unavailable queue, and a consumer that died before Redis was told.
+An outbox is the hash of one member, a target or a user. Each shard has an index of its outboxes, a
+zset: member -> when its oldest entry was accepted, or, after a sweep, when it is due again. Scripts
+include scripts/outbox.inc.lua. Sweeps cover an API function that died before it sent the event, an
+unavailable queue, and a consumer that died before it acknowledged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from plaza.infra.shards import SHARDS
 T = TypeVar("T")
 
 MAX_WAIT_US = 3_600_000_000  # between two sweeps of an outbox
-MAX_BACKLOG = 10_000  # a queue that is further behind is fed nothing twice
+MAX_BACKLOG = 10_000  # messages; with a longer backlog nothing is sent again
 
 
 class SweepResult(NamedTuple):
-    """What a round came to: the entries that the queue took, the outboxes that were looked at, and
-    the age of the oldest entry among those that had waited for too long."""
+    """The entries that were sent, the outboxes swept, and the age of the oldest overdue entry."""
 
     sent: int
     outboxes: int
@@ -32,17 +31,15 @@ class SweepResult(NamedTuple):
 
 
 def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> list[str]:
-    """The members that are due since ``before_us``, at most ``limit`` a shard. One round trip.
-
-    ``index_key`` names the index of a shard. Raises RedisDown.
-    """
-    answers = redis.pipeline(
+    """Return the members due before ``before_us``, up to ``limit`` a shard.
+    ``index_key`` returns the index of a shard. One round trip. Raises RedisDown."""
+    replies = redis.pipeline(
         [
             ("ZRANGE", index_key(shard), "-inf", before_us, "BYSCORE", "LIMIT", 0, limit)
             for shard in range(SHARDS)
         ]
     )
-    return [member for answer in answers for member in answer]
+    return [member for members in replies for member in members]
 
 
 def sweep(
@@ -52,13 +49,13 @@ def sweep(
     max_entries: int,
     max_s: float,
 ) -> SweepResult:
-    """Send again what waits for longer than ``grace_us``, until nothing is due, ``max_entries`` or
-    so were sent, or ``max_s`` have passed; what is left is due at the next run.
+    """Send entries again that are older than ``grace_us``; the rest stays due for the next run.
 
-    ``grace_us`` None: ``ResendAfter`` of the template. ``find`` returns outboxes that are due since
-    a time in microseconds. ``send_again`` sweeps them with the grace until about a deadline; it
-    returns how many entries the queue took, and when each that had waited was accepted. Raises what
-    they raise.
+    Stops when nothing is due, after about ``max_entries``, or after ``max_s``. ``grace_us`` None
+    means ``ResendAfter`` of the template. ``find`` returns the outboxes due before a time in
+    microseconds. ``send_again`` sweeps them with the grace until about a deadline; it returns how
+    many entries the queue accepted, and the times at which the overdue entries were accepted.
+    Raises what they raise.
     """
     if grace_us is None:
         grace_us = settings().resend_after_s * 1_000_000

@@ -1,9 +1,7 @@
-"""State of this process: values that are made once, and local caches.
+"""State of this process: values created once, and local caches.
 
-A process of Lambda serves one request at a time, so nothing here takes a lock. What is made here
-registers itself and lives as long as the process: make it at the top of a module.
-
-``reset_process`` puts all of it back to what a new process has, for tests.
+A Lambda process serves one request at a time, so nothing here takes a lock. Create these objects at
+the top of a module: they register for ``reset_process`` and live as long as the process.
 """
 
 from __future__ import annotations
@@ -26,25 +24,25 @@ _caches: list[LocalCache[Any, Any]] = []
 
 
 def on_reset(reset: Callable[[], object]) -> None:
-    """Have ``reset`` called by ``reset_process``."""
+    """Register ``reset`` to be called by ``reset_process``."""
     _resets.append(reset)
 
 
 def reset_process() -> None:
-    """Put all state of this process back to what a new process has; close its connections."""
+    """Reset all state to that of a new process, and close its connections. For tests."""
     for reset in _resets:
         reset()
     clear_caches()
 
 
 def clear_caches() -> None:
-    """Clear all local caches, as if the next request met another process; keep connections."""
+    """Clear all local caches and keep the connections."""
     for cache in _caches:
         cache.clear()
 
 
 class Lazy(Generic[T]):
-    """A value that ``make`` makes at its first use, such as a client. ``close`` ends it."""
+    """A value that ``make`` creates at its first use, such as a client. ``close`` closes it."""
 
     def __init__(self, make: Callable[[], T], close: Callable[[T], object] | None = None) -> None:
         self._make, self._close = make, close
@@ -52,36 +50,34 @@ class Lazy(Generic[T]):
         on_reset(self.reset)
 
     def get(self) -> T:
-        """Return the value. Raises what ``make`` raises; the next call tries again then."""
+        """Return the value. Raises what ``make`` raises; then the next call tries again."""
         if self._value is _UNSET:
             self._value = self._make()
         return self._value
 
     def peek(self) -> T | None:
-        """Return the value if it was made."""
+        """Return the value, None before it is created."""
         return None if self._value is _UNSET else self._value
 
     def reset(self) -> None:
-        """Close and drop the value; the next ``get`` makes another."""
+        """Close and drop the value; the next ``get`` creates another."""
         value = self._value
         self.forget()
         if value is not _UNSET and self._close is not None:
             self._close(value)
 
     def forget(self) -> None:
-        """Drop the value without closing it: after a fork, it is the parent's."""
+        """Drop the value without closing it: after a fork it belongs to the parent process."""
         self._value = _UNSET
 
 
 class LocalCache(Generic[K, V]):
-    """A cache in the memory of this process: at most ``max_entries``, each for ``ttl_s`` at most.
-
-    A full cache drops the entry that was used longest ago. A value may be None.
-    """
+    """A cache in memory of up to ``max_entries``, each for up to ``ttl_s``. A value may be None.
+    A full cache drops the least recently used entry."""
 
     def __init__(self, max_entries: int, ttl_s: float = inf) -> None:
         self._max_entries, self._ttl_s = max_entries, ttl_s
-        self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()  # value, until when
+        self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()  # value, expires at
         _caches.append(self)
 
     def __len__(self) -> int:
@@ -91,16 +87,16 @@ class LocalCache(Generic[K, V]):
         return self._find(key) is not None
 
     def get(self, key: K) -> V | None:
-        """Return the value of ``key``, None without one."""
+        """Return the value of ``key``, None if it is not cached."""
         entry = self._find(key)
         return entry[0] if entry else None
 
     def get_all(self, keys: Iterable[K]) -> dict[K, V]:
-        """Return key -> value, of those of ``keys`` that have one."""
+        """Return key -> value of the ``keys`` that are cached."""
         return {key: entry[0] for key in keys if (entry := self._find(key))}
 
     def get_or_load(self, key: K, load: Callable[[], V]) -> V:
-        """Return the value of ``key``; without one, put what ``load`` returns. Raises as it."""
+        """Return the value of ``key``, or cache and return that of ``load``. Raises as ``load``."""
         entry = self._find(key)
         if entry:
             return entry[0]
@@ -109,23 +105,23 @@ class LocalCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, ttl_s: float = inf) -> None:
-        """Keep a value for the cache's ``ttl_s``, or for this one if it is shorter."""
+        """Cache a value for the cache's ``ttl_s``, or for this one if it is shorter."""
         self._entries[key] = value, clock.monotonic_s() + min(self._ttl_s, ttl_s)
         self._entries.move_to_end(key)
         if len(self._entries) > self._max_entries:
             self._entries.popitem(last=False)
 
     def put_all(self, values: Mapping[K, V]) -> None:
-        """Keep many values."""
+        """Cache many values."""
         for key, value in values.items():
             self.put(key, value)
 
     def drop(self, key: K) -> None:
-        """Forget the value of ``key``, if there is one."""
+        """Drop the value of ``key``, if it is cached."""
         self._entries.pop(key, None)
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all values."""
         self._entries.clear()
 
     def _find(self, key: K) -> tuple[V, float] | None:
@@ -140,8 +136,7 @@ class LocalCache(Generic[K, V]):
 
 
 class HotCache(LocalCache[K, V]):
-    """A local cache that keeps a value only while its key is hot: while ``get`` was called for it
-    ``hot_per_s`` times in this second or the one before."""
+    """A local cache of hot keys only: those read ``hot_per_s`` times in this or the last second."""
 
     def __init__(self, max_entries: int, ttl_s: float = 1.0, hot_per_s: int = 20) -> None:
         super().__init__(max_entries, ttl_s)
@@ -160,12 +155,12 @@ class HotCache(LocalCache[K, V]):
         return super()._find(key)
 
     def put(self, key: K, value: V, ttl_s: float = inf) -> None:
-        """Keep a value, as ``LocalCache.put`` does, if its key is hot."""
+        """Cache a value as ``LocalCache.put`` does, if its key is hot."""
         reads = max(self._reads.get(key, 0), self._previous_reads.get(key, 0))
         if reads >= self._hot_per_s:
             super().put(key, value, ttl_s)
 
     def clear(self) -> None:
-        """Forget everything, and which keys are hot."""
+        """Drop all values and read counts."""
         super().clear()
         self._reads, self._previous_reads, self._began_s = {}, {}, -inf

@@ -1,8 +1,8 @@
-"""Projections: what MySQL has, stored in Redis as an absolute value with its version.
+"""Projections: values of MySQL, stored in Redis as absolute values with their versions.
 
-Applied only if newer, so duplicates and late ones do no harm. Readers create them, writers update
-those that are there: a writer that finds none leaves its version as a fence, so that a reader who
-read before it can't bring the older value in.
+Redis stores a projection only if it is newer, so duplicates and late ones do no harm. Readers
+create projections, writers update existing ones: a writer that finds none leaves its version as a
+fence, so that a reader that read MySQL before cannot store the older value.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
-_MAX_KEYS = 250  # of one run of a script
-_LONG_VALUE = 1_000  # characters of a value that has a run of its own
+_MAX_KEYS = 250  # keys of one run of a script
+_LONG_VALUE = 1_000  # characters; longer values have a run of their own
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
 
 
 class Projection(NamedTuple):
-    """The ``value`` that MySQL has under ``key`` at version ``version``, stored for about ``ttl_s``."""
+    """A ``value`` of MySQL and its ``version``, stored under ``key`` for ``ttl_s`` +- 10 %."""
 
     key: str
     version: int
@@ -39,37 +39,36 @@ class Projection(NamedTuple):
 
 
 def key_of(target: str, what: str) -> str:
-    """The key of ``what`` is projected of ``target`` (``<type>:<id>``), in the target's shard."""
+    """Return the key of the projection ``what`` of ``target`` (``<type>:<id>``), in its shard."""
     return f"{{{shard_of(target)}}}:{target}:{what}"
 
 
 def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
-    """(version, value) under each of ``keys``, None where none is. One round trip. Raises RedisDown."""
-    answers = redis.pipeline([("HMGET", key, "version", "value") for key in keys])
-    return [None if value is None else (int(version), value) for version, value in answers]
+    """Return (version, value) of each key, None without a value. One round trip.
+    Raises RedisDown."""
+    replies = redis.pipeline([("HMGET", key, "version", "value") for key in keys])
+    return [None if value is None else (int(version), value) for version, value in replies]
 
 
 def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
-    """Keep each unless Redis has a newer one; ``create`` also where none is. One round trip.
+    """Store each projection unless Redis has a newer one; return whether each was stored.
 
-    Whether each was stored. Raises RedisDown.
+    Without ``create`` a key that has no value gets a fence only. One round trip. Raises RedisDown.
     """
     is_long = any(len(projection.value) > _LONG_VALUE for projection in projections)
     keys = [projection.key for projection in projections]
     groups = group_by_tag(keys, 1 if is_long else _MAX_KEYS)
     calls = [_call([projections[i] for i in group], create) for group in groups]
     stored = [False] * len(projections)
-    for group, answer in zip(groups, redis.run_all(calls), strict=True):
-        for i, code in zip(group, answer, strict=True):
+    for group, reply in zip(groups, redis.run_all(calls), strict=True):
+        for i, code in zip(group, reply, strict=True):
             stored[i] = code == 1
     return stored
 
 
 def drop_all(versions: Mapping[str, int]) -> None:
-    """Let go of the values of keys that are older than a version, which stays as a fence.
-
-    One round trip. Raises RedisDown.
-    """
+    """Drop the values older than the version of their key, which stays as a fence for 60 s.
+    One round trip. Raises RedisDown."""
     redis.run_all(
         [Call(_DROP, (key,), (version, FENCE_TTL_S)) for key, version in versions.items()]
     )
@@ -81,7 +80,8 @@ def read_through(
     read_mysql: Callable[[Sequence[int]], dict[int, T]],
     store: Callable[..., None],
 ) -> dict[int, T]:
-    """What Redis has of ``ids``, and MySQL of the others, which Redis has from then on."""
+    """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
+    Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises."""
     try:
         found = read_redis(ids)
     except RedisDown:
@@ -95,8 +95,7 @@ def read_through(
 
 
 def _call(projections: Sequence[Projection], create: bool) -> Call:
-    """One run of the script for projections of one shard."""
     args: list[str | int] = []
     for _, version, value, ttl_s in projections:
-        args += [version, value, int(ttl_s * random.uniform(0.9, 1.1))]  # not all expire together
+        args += [version, value, int(ttl_s * random.uniform(0.9, 1.1))]  # spreads the expiry
     return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))

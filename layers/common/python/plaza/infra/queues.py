@@ -1,4 +1,4 @@
-"""Queues: each is one object, declared once, in the context that owns its messages.
+"""Queues: each is one object, declared once, by the context that owns its messages.
 
     REACTIONS = Queue("reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=1_000)
 
@@ -7,10 +7,10 @@
 
     handler = REACTIONS.handler  # functions/queue/save_reactions/app.py
 
-The consumer is given where it is defined, not in the declaration. A producer imports the
-declaration, and with it neither the code of the consumer nor the consumer runtime. And a context
-may send to a queue that a context above it consumes: content publishes posts, the feed pushes them.
-So a function imports its queue from the module of the consumer.
+The consumer registers itself with a decorator. So a producer, which imports the declaration, loads
+neither the consumer's code nor the consumer runtime; and a context may send to a queue that a
+higher context consumes: content publishes posts, the feed pushes them. A function imports its queue
+from the consumer's module.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _declared: dict[str, Queue[Any]] = {}
 
 
 class Queue(Generic[T]):
-    """A queue of messages of the type ``T``: its codec, its rules, and the function that consumes
-    it. ``name`` is also in the names of its variables in template.yaml.
+    """A queue of messages of type ``T``: its codec, its settings and its consumer.
 
-    ``batch_size``, ``window_s`` (the wait until a batch is full), ``visibility_s`` and the receives
-    of ``retry`` stand in template.yaml too; a policy test compares them.
+    ``name`` is part of the names of its variables in template.yaml. ``batch_size``, ``window_s``
+    (how long a batch may fill), ``visibility_s`` and the receives of ``retry`` are in template.yaml
+    too; a policy test compares them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Queue(Generic[T]):
         retry: RetryPolicy | None = None,
     ) -> None:
         if name in _declared:
-            raise ValueError(f"the queue {name} is declared twice")
+            raise ValueError(f"queue {name} is declared twice")
         self.name = name
         self.encode = encode
         self.decode = decode
@@ -69,39 +69,39 @@ class Queue(Generic[T]):
         return f"Queue({self.name!r})"
 
     def send(self, message: T, delay_s: int = 0) -> None:
-        """Send one message, to be received after ``delay_s``. One call. Raises QueueDown."""
+        """Send one message with a delay of ``delay_s``. One call. Raises QueueDown."""
         sqs.send(self.name, self.encode(message), delay_s)
 
     def send_all(self, messages: Iterable[T], deadline: Deadline | None = None) -> int:
-        """Send many messages, ten a call; return how many SQS took. See ``sqs.send_all``."""
+        """Send messages, ten a call; return how many SQS accepted. See ``sqs.send_all``."""
         return sqs.send_all(self.name, [self.encode(message) for message in messages], deadline)
 
     def count_backlog(self) -> int:
-        """Count the messages that wait to be received, about. One call. Raises QueueDown."""
+        """Return the approximate number of waiting messages. One call. Raises QueueDown."""
         return sqs.measure(self.name).backlog
 
     def count_unfinished(self) -> int:
-        """Count the messages that wait, are delayed or in flight, about. One call. Raises
-        QueueDown."""
+        """Return the approximate number of waiting, delayed and in-flight messages. One call.
+        Raises QueueDown."""
         return sum(sqs.measure(self.name))
 
     def consumer(self, handle: Callable[[Sequence[T]], None]) -> Callable[[Sequence[T]], None]:
-        """Declare that ``handle`` consumes this queue, a batch a call; return it as it is."""
+        """Register ``handle`` as the consumer, called once a batch; return it unchanged."""
         if self._handle is not None:
-            raise ValueError(f"the queue {self.name} has two consumers")
+            raise ValueError(f"queue {self.name} has two consumers")
         self._handle = handle
         return handle
 
     @property
     def handle(self) -> Callable[[Sequence[T]], None]:
-        """The function that consumes a batch. Raises LookupError while its module is not loaded."""
+        """The function that consumes a batch. Raises LookupError if its module is not loaded."""
         if self._handle is None:
-            raise LookupError(f"no module is loaded that consumes the queue {self.name}")
+            raise LookupError(f"the module of the consumer of queue {self.name} is not loaded")
         return self._handle
 
     @property
     def handler(self) -> Callable[[dict[str, Any], object], PartialBatchResponse]:
-        """The handler of the Lambda function that consumes this queue. Raises LookupError."""
+        """The Lambda handler of the queue's consumer. Raises LookupError."""
         from plaza.infra.consumer import consume  # only a consumer loads its runtime
 
         handle = self.handle
@@ -113,5 +113,5 @@ class Queue(Generic[T]):
 
 
 def declared() -> Mapping[str, Queue[Any]]:
-    """Name -> queue, of all queues that loaded modules declare."""
+    """Return name -> queue of all queues that loaded modules declare."""
     return MappingProxyType(_declared)

@@ -1,7 +1,4 @@
-"""The one way to Redis: a client with short timeouts behind a circuit breaker.
-
-One connection per process: a Lambda serves one request at a time.
-"""
+"""The client of Redis: one connection per process, short timeouts, a circuit breaker."""
 
 from __future__ import annotations
 
@@ -42,15 +39,14 @@ from plaza.infra.shards import tag_of
 
 
 class RedisDown(DependencyDown):
-    """Redis is unreachable, or cannot do its work: down, loading, out of memory, failing over."""
+    """Redis is unreachable or cannot do its work: loading, out of memory, failing over."""
 
 
 class Node(NamedTuple):
-    """What this process knows of a Redis node since it connected to it.
+    """The identity and the clock of a Redis node that this process is connected to.
 
-    ``run_id`` changes when the node restarts, and another node has another one. ``clock_offset_us`` is
-    the node's TIME less this process's monotonic clock, never above the truth; ``measured_s`` when
-    that was measured.
+    ``run_id`` changes when the node restarts, and differs between nodes. ``clock_offset_us`` is a
+    lower bound of the node's TIME minus this process's monotonic clock, measured at ``measured_s``.
     """
 
     run_id: str
@@ -67,7 +63,7 @@ class Call(NamedTuple):
 
 
 class Lock(NamedTuple):
-    """A lock that was taken, and the token that tells whose it is."""
+    """A lock and the token of its owner."""
 
     key: str
     token: str
@@ -76,7 +72,7 @@ class Lock(NamedTuple):
 _RELEASE_LOCK = load_script(Path(__file__).with_name("scripts") / "release_lock.lua")
 
 _OUTAGES = (
-    AskError,  # and MOVED: the slot was on its way, twice
+    AskError,  # and MOVED: the slot was moving at both attempts
     BusyLoadingError,
     ClusterError,
     RedisConnectionError,
@@ -86,18 +82,18 @@ _OUTAGES = (
     RedisTimeoutError,
     TryAgainError,
 )
-# The first words of errors that redis-py has no class for: a script runs for too long, nothing can
-# be written to disk, a master has lost its replicas.
+# The first words of errors without a class in redis-py: a script runs for too long, the disk is not
+# writable, a master has too few replicas.
 _OUTAGE_PREFIXES = {"BUSY", "MISCONF", "NOREPLICAS"}
 
 
 def _is_outage(error: BaseException) -> bool:
-    """Whether Redis failed; another error that it answered with is ours."""
+    """Return whether Redis failed; any other error reply is a bug of Plaza."""
     return isinstance(error, _OUTAGES) or str(error).partition(" ")[0] in _OUTAGE_PREFIXES
 
 
 def _is_unsent(error: BaseException) -> bool:
-    """Whether a connection could not be made, so that no command was sent on it."""
+    """Return whether the connection could not be opened, so that no command was sent."""
     text = str(error)
     return isinstance(error, RedisConnectionError | RedisTimeoutError) and (
         " connecting to " in text and text.startswith(("Error", "Timeout"))
@@ -105,19 +101,19 @@ def _is_unsent(error: BaseException) -> bool:
 
 
 def _translate(error: Exception) -> Exception:
-    """Return the error of ours for what a script answered."""
+    """Return UnknownProtocol for that error of a script, else the error."""
     return UnknownProtocol(str(error)) if str(error).startswith("PROTOCOL ") else error
 
 
 def _close_stale_client(error: BaseException) -> None:
-    """Close a client whose master became a replica, or that reaches no node it knows: the next one
-    asks those that the URL names by then."""
+    """Close the client if its master became a replica or none of its nodes replies; the next one
+    reads the topology from the nodes of the URL."""
     if isinstance(error, ReadOnlyError | RedisClusterException):
         forget_client()
 
 
 def _is_read_only(error: BaseException) -> bool:
-    """Whether it was a replica that refused, which has written nothing."""
+    """Return whether a replica refused the command, which then changed nothing."""
     return isinstance(error, ReadOnlyError)
 
 
@@ -129,12 +125,11 @@ REDIS = Dependency(
     is_unsent=_is_unsent,
     translate=_translate,
     clean_up=_close_stale_client,
-    # A connection of before a failover leads to what is a replica by now; a new one to the master.
+    # After a failover an old connection leads to a replica, a new one to the master.
     retries=(RetryRule(_is_read_only),),
 )
-_MAX_CLOCK_AGE_S = 300  # how long a measured clock is preferred to a later, lower measurement
-
-_COMMANDS_PER_PACK = 32  # commands
+_MAX_CLOCK_AGE_S = 300  # how long a measurement is preferred to a later, lower one
+_COMMANDS_PER_PACK = 32
 
 _client: Lazy[Any] = Lazy(
     lambda: connect(settings().redis_url, cluster=settings().redis_cluster),
@@ -145,17 +140,17 @@ on_reset(_nodes.clear)
 
 
 def client() -> Any:
-    """The redis-py client of this process, single node or cluster. Connects on first use."""
+    """Return the redis-py client of this process, single node or cluster."""
     return _client.get()
 
 
 def connect(url: str, *, cluster: bool) -> Any:
-    """A client for ``url``. It repeats what it sent once, and only if the connection was lost."""
+    """Return a client for ``url``. It sends a command again once, only after a lost connection."""
     timeout_s = settings().redis_timeout_s
     options: dict[str, Any] = {
         "decode_responses": True,
         "protocol": 2,
-        "driver_info": None,  # two round trips a connection, to say what is on it
+        "driver_info": None,  # saves two CLIENT SETINFO round trips per connection
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
@@ -178,7 +173,7 @@ def _on_connect(connection: Any) -> None:
 
 
 def _read_node_info(connection: Any) -> None:
-    """Read the run_id and the clock of the node behind a new connection. One round trip."""
+    """Read the run_id and the clock of a newly connected node. One round trip."""
     connection.send_packed_command(
         connection.pack_commands([("TIME",), ("INFO", "server")]), check_health=False
     )
@@ -196,23 +191,21 @@ def _name_of(connection: Any) -> str:
 
 
 def find_node(key: str) -> Node:
-    """The node that has ``key``. No round trip once this process is connected to it.
-
-    Raises RedisDown.
-    """
+    """Return the node that stores ``key``. No round trip if this process is connected to it.
+    Raises RedisDown."""
     name = _name_node_of(key)
     if name not in _nodes:
         execute("EXISTS", key)  # connects
         name = _name_node_of(key)
     if name not in _nodes:
-        raise RedisDown(f"Redis is away: no connection to {name or 'it'}")
+        raise RedisDown(f"Redis is unavailable: no connection to {name or 'it'}")
     return _nodes[name]
 
 
 def observe_clock(key: str, now_us: int) -> None:
-    """Take the TIME in a reply that was just received as a measurement of the node's clock.
+    """Use the TIME in a reply that was just received as a measurement of the node's clock.
 
-    A reply takes time, so a measurement is never too high: the highest of five minutes counts.
+    The reply's way makes a measurement too low, never too high: the highest of 5 minutes is kept.
     """
     name = _name_node_of(key)
     node, now_s = _nodes.get(name), clock.monotonic_s()
@@ -230,10 +223,8 @@ def _name_node_of(key: str) -> str:
 
 
 def execute(*command: Argument) -> Any:
-    """One command; one without a key asks all nodes of a cluster that it concerns.
-
-    Raises RedisDown.
-    """
+    """Run one command; without a key, on all nodes of a cluster that it concerns.
+    One round trip. Raises RedisDown."""
     hot_key_report = sampler.sample((command,))
     of_nodes = settings().redis_cluster and key_of_command(command) is None
     if not of_nodes and (hot_key_report or settings().redis_cluster):
@@ -242,8 +233,7 @@ def execute(*command: Argument) -> Any:
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
-    """One run of ``script``, one round trip once Redis knows it. Raises RedisDown."""
-
+    """Run ``script``. One round trip, two if Redis has not cached it. Raises RedisDown."""
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
     hot_key_report = sampler.sample((command,))
     if hot_key_report or settings().redis_cluster:
@@ -265,20 +255,20 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArgum
 def run_on_node(
     script: Script, keys: Sequence[str], args_for: Callable[[Node], Sequence[Argument]]
 ) -> Any:
-    """One run of ``script`` with arguments that depend on the node that runs it.
+    """Run ``script`` with arguments that depend on the node that runs it.
 
-    ``args_for`` is called for each copy that is sent: a command that is sent again to another node
-    has that node's arguments. The last call was for the node that answered, unless the connection
-    to a single Redis was lost meanwhile. Raises RedisDown.
+    ``args_for`` is called for each copy that is sent, also for one sent again to another node. The
+    last call was for the node that replied, unless the connection to a single Redis was lost
+    meanwhile. Raises RedisDown.
     """
     return run(script, keys, (lambda name: args_for(_nodes.get(name) or find_node(keys[0])),))
 
 
 def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
-    """Many runs, then ``commands``, in one round trip (of a cluster: one a node); answers in order.
+    """Run scripts, then ``commands``; return the replies in order.
 
-    All or nothing as far as the caller can tell: raises RedisDown when any of them failed by it.
-    Every script is safe to repeat, so the caller may repeat all of it.
+    One round trip, in a cluster one to each node. Raises RedisDown if one of them failed by an
+    outage; others may have run, but every script is safe to repeat, so the caller may repeat all.
     """
     sources = {call.script.sha: call.script.source for call in calls}
     sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
@@ -289,10 +279,10 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
 
 
 def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
-    """Claim each of ``keys`` for ``ttl_s``: the caller's token, None where another has the key.
+    """Claim each key for ``ttl_s``; return the caller's token, None for a key claimed by another.
 
-    Who has a key is read from it: the reply of SET says no to a command that was sent again
-    because its first reply was lost. One round trip. Raises RedisDown.
+    The owner is read with GET: the reply of SET NX is a refusal if the command was sent twice
+    because the first reply was lost. One round trip. Raises RedisDown.
     """
     token = secrets.token_hex(8)
     ttl_ms = int(ttl_s * 1000)
@@ -304,24 +294,19 @@ def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
 
 
 def try_lock(key: str, ttl_s: float) -> Lock | None:
-    """The lock under ``key``, None when somebody else has it. It ends by itself after ``ttl_s``.
-
-    One round trip. Raises RedisDown.
-    """
+    """Lock ``key`` for ``ttl_s``; return None if another caller has the lock.
+    One round trip. Raises RedisDown."""
     [token] = claim_all([key], ttl_s)
     return Lock(key, token) if token else None
 
 
 def unlock(lock: Lock) -> bool:
-    """Give the lock back; False when it had ended, and may be another's by now.
-
-    One round trip. Raises RedisDown.
-    """
+    """Release the lock; return False if it had expired. One round trip. Raises RedisDown."""
     return bool(run(_RELEASE_LOCK, (lock.key,), (lock.token,)))
 
 
 def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
-    """The fewest commands that delete ``keys``: one, but a cluster takes a tag at a time."""
+    """Return the commands that delete ``keys``: one, in a cluster one per hash tag."""
     by_tag: dict[str, list[str]] = {}
     for key in keys:
         by_tag.setdefault(tag_of(key) if settings().redis_cluster else "", []).append(key)
@@ -329,18 +314,13 @@ def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
 
 
 def pipeline(commands: Sequence[Command]) -> list[Any]:
-    """Many commands in one round trip (of a cluster: one a node); answers in order.
-
-    Raises RedisDown.
-    """
+    """Run commands; return the replies in order. One round trip, in a cluster one to each node.
+    Raises RedisDown."""
     return run_all((), commands)
 
 
 def nodes() -> dict[str, Any]:
-    """Name -> a client of each node that has keys of its own: of a cluster, the primaries.
-
-    Raises RedisDown.
-    """
+    """Return name -> client of each primary node. Raises RedisDown."""
     if not settings().redis_cluster:
         return {"redis": client()}
 
@@ -351,10 +331,8 @@ def nodes() -> dict[str, Any]:
 
 
 def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
-    """Many commands to one of the ``nodes`` in one round trip; what it refuses is an answer too.
-
-    Raises RedisDown.
-    """
+    """Run commands on one of the ``nodes``; return the replies in order, errors included.
+    One round trip. Raises RedisDown."""
 
     def send() -> list[Any]:
         pipe = node.pipeline(transaction=False)
@@ -371,15 +349,13 @@ def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
 
 
 def read_topology_epoch() -> int:
-    """A number that changes whenever a node takes slots over or a single Redis restarts.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return a number that changes when a node takes over slots or a single Redis restarts.
+    One round trip. Raises RedisDown."""
     if settings().redis_cluster:
         [info] = pipeline([("CLUSTER", "INFO")])
         found = re.search(r"cluster_current_epoch:(\d+)", info)
         return int(found[1]) if found else 0
-    execute("PING")  # a new connection learns the run_id
+    execute("PING")  # a new connection reads the run_id
     return int(find_node("").run_id[:15] or "0", 16)
 
 
@@ -388,58 +364,56 @@ def _pipeline(
     sources: Mapping[str, str],
     hot_key_report: Sequence[Command] = (),
 ) -> list[Any]:
-    """The answers to ``commands``. ``hot_key_report`` goes along; what comes of it is nobody's concern.
-
-    A script that a node doesn't know goes there as text, once; the next trip has it by its name.
-    """
-    answers = _send([*commands, *hot_key_report])[: len(commands)]
-    unknown = [i for i, answer in enumerate(answers) if isinstance(answer, NoScriptError)]
+    """Send ``commands`` with ``hot_key_report``, whose replies are ignored; return the replies.
+    A script that a node has not cached is sent there once as EVAL, in a second round trip."""
+    replies = _send([*commands, *hot_key_report])[: len(commands)]
+    unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
-        again, taught = [], set()
+        again, loaded = [], set()
         for command in (commands[index] for index in unknown):
-            lesson = (command[1], _name_node(command))
-            new = lesson not in taught
+            script_on_node = (command[1], _name_node(command))
+            new = script_on_node not in loaded
             again.append(("EVAL", sources[str(command[1])], *command[2:]) if new else command)
-            taught.add(lesson)
-        for index, answer in zip(unknown, _send(again), strict=True):
-            answers[index] = answer
-    for answer in answers:
-        for part in answer if isinstance(answer, list) else (answer,):
-            if isinstance(part, Exception):  # a script that serves several targets answers for each
+            loaded.add(script_on_node)
+        for index, reply in zip(unknown, _send(again), strict=True):
+            replies[index] = reply
+    for reply in replies:
+        for part in reply if isinstance(reply, list) else (reply,):
+            if isinstance(part, Exception):  # a script for several targets returns one per target
                 raise part
-    return answers
+    return replies
 
 
 def _send(commands: Sequence[Command]) -> list[Any]:
-    """Answers, errors among them, in order. One round trip, of a cluster one to each node."""
+    """Send commands; return the replies in order, errors included."""
     if settings().redis_cluster:
         return cluster.send(client(), commands)
     pool = client().connection_pool
     connection = pool.get_connection()
     try:
-        answers: list[Any] = connection.retry.call_with_retry(
+        replies: list[Any] = connection.retry.call_with_retry(
             lambda: _exchange(connection, commands), lambda _: connection.disconnect()
         )
-        return answers
+        return replies
     finally:
         pool.release(connection)
 
 
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
-    """The answers, in order. Redis works on the first commands while the others are packed."""
+    """Send commands in packs, so that Redis runs the first while others are packed."""
     parts = range(0, len(commands), _COMMANDS_PER_PACK)
     packed = (
         connection.pack_commands([bind(c, "") for c in commands[i : i + _COMMANDS_PER_PACK]])
         for i in parts
     )
     connection.send_packed_command(chain.from_iterable(packed))
-    answers, parse = [], client().parse_response
+    replies, parse = [], client().parse_response
     for command in commands:
         try:
-            answers.append(parse(connection, command[0]))
+            replies.append(parse(connection, command[0]))
         except ResponseError as error:
-            answers.append(error)
-    return answers
+            replies.append(error)
+    return replies
 
 
 def _name_node(command: Command) -> str:

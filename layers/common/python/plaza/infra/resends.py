@@ -1,7 +1,7 @@
-"""How often this process sent a command to Redis again because a connection was lost.
+"""The number of commands that this process sent to Redis again after a lost connection.
 
-The first copy may have been executed, or may still be: a caller that relies on its command having
-run once compares the count before and after.
+The first copy may have run, or may still run: a caller whose command must run once compares the
+count before and after.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _counter = _Counter()
 
 
 def count_resends() -> int:
-    """Return how many commands were sent again so far."""
+    """Return how many commands were sent again since the process started."""
     return _counter.resends
 
 
 def note_resend() -> None:
-    """Count one more."""
+    """Count one command that is sent again."""
     _counter.resends += 1
 
 
 class CountingRetry(Retry):
-    """The retry policy of redis-py, which counts what it sends again."""
+    """The retry policy of redis-py, counting the commands that it sends again."""
 
     def call_with_retry(
         self,
@@ -41,7 +41,7 @@ class CountingRetry(Retry):
         is_retryable: Callable[[Exception], bool] | None = None,
         with_failure_count: bool = False,
     ) -> T:
-        """Call ``do`` as the policy says. Raises what the last attempt raised."""
+        """Call ``do`` by the policy; return its result. Raises what the last attempt raised."""
         attempts = 0
 
         def attempt() -> T:

@@ -1,12 +1,12 @@
-"""When a message that its consumer could not do comes again, and when it is given up. No I/O.
+"""When a failed message is retried and when it is dead-lettered. No I/O.
 
-Two things go wrong, and each has a count of its own. A message that fails by itself spends an
-attempt. A message that waits for Redis, MySQL, SQS or a locked row spends time and no attempt.
+A message that fails by its own error spends one of its attempts. A message that waits for Redis,
+MySQL, SQS or a locked row spends time and no attempt.
 
-SQS counts receives only, which tells neither. So a message that spent an attempt, or waited for as
-many receives as there are back-offs, is sent anew with attributes that say so, and its receives
-begin at zero. A message that SQS itself moves to the DLQ, after ``max_receives``, is one over which
-consumers died.
+SQS counts receives only. So a message that spent an attempt, or was received more often than there
+are back-offs, is sent again as a new message with attributes for its attempts and its wait; its
+receives begin at zero. Hence only a message whose consumers crashed reaches ``max_receives``, and
+SQS moves it to the DLQ.
 """
 
 from __future__ import annotations
@@ -17,16 +17,13 @@ from typing import Any, NamedTuple
 
 from plaza.infra.errors import Busy, Unavailable
 
-FIRST_SENT = (
-    "first_sent_ms"  # attribute: when the message was first sent, whatever became of it since
-)
-WAITING_SINCE = "waiting_since_ms"  # attribute: when it was first received, in all its lives
-ATTEMPTS = "attempts"  # attribute: how many it has spent
+# Attributes, the same for all copies of a message: first sent, first received, attempts spent.
+FIRST_SENT, WAITING_SINCE, ATTEMPTS = "first_sent_ms", "waiting_since_ms", "attempts"
 MAX_BUSY_DELAY_S = 5
 
 
 class RetryPolicy(NamedTuple):
-    """How long, and how often, the messages of a queue are tried."""
+    """How long and how often the messages of a queue are retried."""
 
     max_wait_s: int = 12 * 3_600
     max_attempts: int = 5
@@ -34,12 +31,12 @@ class RetryPolicy(NamedTuple):
 
     @property
     def max_receives(self) -> int:
-        """The queue's ``maxReceiveCount``: twice as many as a message that waits needs."""
+        """The queue's ``maxReceiveCount``: twice the receives of a message that waits."""
         return 2 * (len(self.back_off_s) + 1)
 
 
 class Action(Enum):
-    """What becomes of a message that could not be done."""
+    """What happens to a failed message."""
 
     HIDE = auto()
     SEND_AGAIN = auto()
@@ -47,17 +44,18 @@ class Action(Enum):
 
 
 class Delivery(NamedTuple):
-    """What SQS and its attributes say of one message."""
+    """The receives, times and attempts of one message; ``is_resent`` if it waited so long that it
+    was sent again."""
 
     receives: int
     sent_ms: int
     waiting_since_ms: int
     attempts: int
-    is_resent: bool  # it waited so long that it was sent anew
+    is_resent: bool
 
 
 class RetryDecision(NamedTuple):
-    """The action, after how many seconds the message comes again, and the attempts it has spent."""
+    """The action, the seconds until the next delivery, and the attempts spent."""
 
     action: Action
     delay_s: int
@@ -65,13 +63,13 @@ class RetryDecision(NamedTuple):
 
 
 def read_sent_ms(record: dict[str, Any], now_ms: int) -> int:
-    """Read when a message was first sent; ``now_ms`` where nothing says so."""
+    """Return when a message was first sent, ``now_ms`` if the record has no time."""
     return _read_number(record, FIRST_SENT, int(record["attributes"].get("SentTimestamp", now_ms)))
 
 
 def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
-    """Read the delivery of ``record``, as Lambda hands it over."""
-    # Not since it was sent: a backlog is no outage.
+    """Return the delivery data of a record of Lambda."""
+    # It waits since its first receive: time in a backlog is no outage.
     received_ms = int(record["attributes"].get("ApproximateFirstReceiveTimestamp", now_ms))
     return Delivery(
         int(record["attributes"]["ApproximateReceiveCount"]),
@@ -83,7 +81,7 @@ def read_delivery(record: dict[str, Any], now_ms: int) -> Delivery:
 
 
 def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: int) -> RetryDecision:
-    """Decide what becomes of a message that failed by ``error``."""
+    """Return what happens to a message that failed by ``error``."""
     if not isinstance(error, Unavailable):
         attempts = delivery.attempts + 1
         if attempts >= policy.max_attempts:
@@ -95,7 +93,7 @@ def decide(delivery: Delivery, error: Exception, policy: RetryPolicy, now_ms: in
         return RetryDecision(Action.DEAD_LETTER, 0, attempts)
     is_last = delivery.receives > len(policy.back_off_s)
     if isinstance(error, Busy):
-        delay_s = random.randint(1, MAX_BUSY_DELAY_S)  # who met at a row does not meet there again
+        delay_s = random.randint(1, MAX_BUSY_DELAY_S)  # spreads consumers that locked one row
     elif is_last or delivery.is_resent:
         delay_s = policy.back_off_s[-1]
     else:

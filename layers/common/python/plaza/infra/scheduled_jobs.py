@@ -1,4 +1,4 @@
-"""Several jobs in one scheduled run, none of which keeps the others from running."""
+"""Several jobs in one scheduled run; a failed job does not stop the others."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ from collections.abc import Callable, Mapping
 from plaza.infra.observability import error_fields, record
 
 
-def run_jobs(jobs: Mapping[str, Callable[[], int]], turn: int) -> dict[str, int]:
-    """Run all ``jobs``, a different one first each ``turn``; return what each returned.
-
-    A run that ends early, because its time is over, ends in another job the next time. Raises the
-    first error of a job, after all have run.
-    """
+def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
+    """Run all ``jobs``; return name -> result. Raises the first error after all have run.
+    Each ``run``, a number, begins with another job, so that timeouts cut off different jobs."""
     names = list(jobs)
-    first = turn % len(names)
+    first = run % len(names)
     results: dict[str, int] = {}
     errors: list[Exception] = []
     for name in names[first:] + names[:first]:

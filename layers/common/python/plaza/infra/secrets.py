@@ -1,4 +1,4 @@
-"""Secrets of AWS Secrets Manager, each read once per process."""
+"""Secrets of AWS Secrets Manager, each read once a process."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _cache: LocalCache[str, str] = LocalCache(max_entries=10)
 
 
 class SecretsDown(Unavailable):
-    """Secrets Manager can't be reached, or doesn't give the secret."""
+    """Secrets Manager is unreachable or refuses the secret."""
 
 
 def read(secret_id: str) -> str:
-    """The text of a secret. Raises SecretsDown."""
+    """Return the text of a secret. One call a process. Raises SecretsDown."""
     return _cache.get_or_load(secret_id, lambda: _fetch(secret_id))
 
 
 def forget(secret_id: str) -> None:
-    """It was rotated: the next read asks again."""
+    """Drop a rotated secret from the cache, so that the next read fetches it."""
     _cache.drop(secret_id)
 
 
@@ -36,4 +36,4 @@ def _fetch(secret_id: str) -> str:
         client: Any = botocore.session.get_session().create_client("secretsmanager", config=config)
         return str(client.get_secret_value(SecretId=secret_id)["SecretString"])
     except (BotoCoreError, ClientError) as error:
-        raise SecretsDown("A secret can't be read") from error
+        raise SecretsDown("Secrets Manager is unavailable") from error

@@ -1,7 +1,6 @@
 """The settings of a deployment, read once from the environment.
 
-Only what has one right answer everywhere has a default here; what a deploy must
-say (where Redis and MySQL are) has none, so that a bad deploy fails at cold start.
+The addresses of Redis and MySQL have no default, so that a bad deploy fails at cold start.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ SMS_NUMBER_TYPES = (
     "voip",
     "personal_number",
 )
-"""Number types that texts may be sent to; the first two unless a deployment names others.
+"""Types of phone numbers that may get text messages; by default the first two.
 
-Types whose owner earns money with each text (premium rate, shared cost) are never among them.
+Types whose owner earns money with each message (premium rate, shared cost) are never allowed.
 """
 
 _COUNTRY = re.compile(r"[A-Z]{2}")
 
 
 class BadSettings(Exception):
-    """The environment lacks a setting or holds one that makes no sense; names it."""
+    """A setting is missing or invalid; the text names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlAddress:
-    """Where MySQL is, and as whom to call. Without a user, ``mysql_secret_id`` names it."""
+    """The address and user of MySQL. Without a user, the secret ``mysql_secret_id`` has it."""
 
     host: str
     port: int
@@ -47,12 +46,12 @@ class MysqlAddress:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Typed and complete. ``queues`` maps a queue's name (``reactions``) to its URL.
+    """All settings, typed. ``queues`` maps the name of a queue (``reactions``) to its URL.
 
-    Only the function that signs people in has the settings of texts; that one and the one whose
-    cursors are signed have ``auth_secret_id``; only the one that maintains the vote log has
-    ``archive_bucket``. ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types``
-    names of phonenumbers' types in lower case.
+    Only the sign-in function has the settings of text messages; it and the function with signed
+    cursors have ``auth_secret_id``; only the vote log's function has ``archive_bucket``.
+    ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
+    phonenumbers in lower case.
     """
 
     environment: str
@@ -92,7 +91,7 @@ class Settings:
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
-    """Settings from ``env`` (``PLAZA_*``). Raises BadSettings."""
+    """Return the settings in ``env`` (``PLAZA_*``). Raises BadSettings."""
     return Settings(
         environment=_required(env, "PLAZA_ENVIRONMENT", choices=("local", "prod")),
         redis_url=_required(env, "PLAZA_REDIS_URL"),
@@ -103,11 +102,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
         mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
-        queues={
-            name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
-            for name, url in env.items()
-            if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
-        },
+        queues=_queues(env),
         recent_cap=_whole(env, "PLAZA_RECENT_CAP", 1000),
         outbox_limit=_whole(env, "PLAZA_OUTBOX_LIMIT", 1_000_000),
         fan_out_limit=_whole(env, "PLAZA_FAN_OUT_LIMIT", 10_000),
@@ -137,7 +132,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
 
 @lru_cache(maxsize=1)
 def settings() -> Settings:
-    """The settings of this process. Raises BadSettings on the first call."""
+    """Return the settings of this process. Raises BadSettings on the first call."""
     return read_settings(os.environ)
 
 
@@ -171,22 +166,42 @@ def _whole(env: Mapping[str, str], name: str, default: int) -> int:
     return int(value)
 
 
+def _queues(env: Mapping[str, str]) -> dict[str, str]:
+    """Read the URLs of queues: PLAZA_QUEUE_<NAME>_URL each, or all by the URL of the first one.
+
+    The URLs of PLAZA_QUEUES differ in their ends. One by one they do not fit into the 4 KB that a
+    function's environment may have.
+    """
+    queues = {
+        name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower(): url
+        for name, url in env.items()
+        if name.startswith("PLAZA_QUEUE_") and name.endswith("_URL")
+    }
+    if names := [name for name in env.get("PLAZA_QUEUES", "").split(",") if name]:
+        first_url = _required(env, "PLAZA_QUEUES_URL")
+        if not first_url.endswith(names[0]):
+            raise BadSettings(f"PLAZA_QUEUES_URL does not end with {names[0]}")
+        base_url = first_url.removesuffix(names[0])
+        queues |= {name: base_url + name for name in names}
+    return queues
+
+
 def _sms_sender(env: Mapping[str, str]) -> str | None:
-    """``sns``, or ``echo``: on one machine only, since whoever reads Redis can sign in then."""
+    """Return ``sns``, or ``echo``, which puts codes into Redis and is for local use only."""
     if not env.get("PLAZA_SMS_SENDER"):
         return None
     sender = _required(env, "PLAZA_SMS_SENDER", choices=("sns", "echo"))
     if sender == "echo" and env.get("PLAZA_ENVIRONMENT") != "local":
-        raise BadSettings("PLAZA_SMS_SENDER is 'echo', which only PLAZA_ENVIRONMENT=local may be")
+        raise BadSettings("PLAZA_SMS_SENDER is 'echo', which requires PLAZA_ENVIRONMENT=local")
     return sender
 
 
 def _sms_countries(env: Mapping[str, str]) -> frozenset[str]:
-    """``US,DE`` or ``*``. Without a setting it is empty, and no text is sent anywhere."""
+    """Return the countries in ``US,DE`` or ``*``; by default none, and no message is sent."""
     countries = _names(env, "PLAZA_SMS_COUNTRIES")
     for country in countries - {"*"}:
         if not _COUNTRY.fullmatch(country):
-            raise BadSettings(f"PLAZA_SMS_COUNTRIES has {country!r}, which is no ISO 3166 code")
+            raise BadSettings(f"PLAZA_SMS_COUNTRIES has {country!r}, not an ISO 3166 code")
     return countries
 
 

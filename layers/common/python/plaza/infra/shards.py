@@ -1,15 +1,15 @@
-"""The logical shards of Redis: everything about one target shares a hash tag."""
+"""The logical shards of Redis: all keys of one target share a hash tag."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from zlib import crc32
 
-SHARDS = 128  # a batch of 1,000 events is a script call a shard, not one a target
+SHARDS = 128  # a batch of 1,000 events needs one script call per shard, not one per target
 
 
 def tag_of(key: str) -> str:
-    """The hash tag of a key, the part before its closing brace: keys that share it share a node."""
+    """Return the hash tag of a key, up to its closing brace: it decides the node of the key."""
     return key.partition("}")[0]
 
 
@@ -18,11 +18,11 @@ def group_by_tag(
 ) -> list[list[int]]:
     """Return the indexes of ``keys`` in groups of one hash tag and at most ``max_size``.
 
-    A key has size 1 unless ``sizes`` says otherwise; one that is larger stands alone. Indexes of a
-    tag stay in order, within groups and between them.
+    A key has size 1 without ``sizes``; a key above ``max_size`` gets a group of its own. Indexes of
+    one tag stay in order, within groups and between them.
     """
     groups: list[list[int]] = []
-    last: dict[str, tuple[list[int], int]] = {}  # tag -> its newest group, and the size of it
+    last: dict[str, tuple[list[int], int]] = {}  # tag -> its newest group and the group's size
     for index, key in enumerate(keys):
         size = 1 if sizes is None else sizes[index]
         group, taken = last.get(tag_of(key), ([], max_size))
@@ -35,5 +35,5 @@ def group_by_tag(
 
 
 def shard_of(target: str) -> int:
-    """The shard of ``target``, which is written ``<type>:<id>``."""
+    """Return the shard of ``target`` (``<type>:<id>``)."""
     return crc32(target.encode()) % SHARDS

@@ -1,4 +1,4 @@
-"""Signatures of what clients send back to us: HMAC-SHA256 under the secret of the deployment."""
+"""Signatures of texts that clients send back: HMAC-SHA256 with the secret of the deployment."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import hmac
 from plaza.infra import secrets
 from plaza.infra.settings import BadSettings, settings
 
-_BYTES = 16  # of a signature: 128 bits, since it has to fit into a URL
+_BYTES = 16  # of a signature: short enough for a URL
 
 
 def sign(purpose: str, text: str) -> str:
-    """Returns the signature of ``text``, 22 letters; of another ``purpose`` it is another one.
-
-    Raises SecretsDown.
-    """
+    """Return the signature of ``text``, 22 characters, valid for one ``purpose`` only.
+    Raises SecretsDown, BadSettings."""
     secret_id = settings().auth_secret_id
     if secret_id is None:
         raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")
@@ -24,5 +22,5 @@ def sign(purpose: str, text: str) -> str:
 
 
 def is_signed(purpose: str, text: str, signature: str) -> bool:
-    """Returns whether ``signature`` is that of ``text``. Raises SecretsDown."""
+    """Return whether ``signature`` is that of ``text``. Raises as ``sign``."""
     return hmac.compare_digest(sign(purpose, text), signature)

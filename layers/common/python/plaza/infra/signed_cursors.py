@@ -1,6 +1,6 @@
-"""Cursors that are good for one query only: what a client changed in one is refused.
+"""Signed cursors: valid for one query only, and refused if a client changed them.
 
-Apart from the other cursors: a signature takes the secret of the deployment.
+They need the secret of the deployment; ordinary cursors (infra.http) do not.
 """
 
 from __future__ import annotations
@@ -15,18 +15,16 @@ from plaza.infra.signatures import is_signed, sign
 
 
 def pack_signed_cursor(query: str, *parts: int | str) -> str:
-    """Returns a cursor over ``parts`` that is good for ``query`` only. Raises SecretsDown."""
+    """Encode ``parts`` as a cursor that is valid for ``query`` only. Raises SecretsDown."""
     return pack_cursor(*parts, sign("cursor", _signed_text(query, parts)))
 
 
 def unpack_signed_cursor(cursor: str, query: str, shape: tuple[type, ...]) -> list[Any]:
-    """Returns the parts of ``cursor``, which was given for ``query``.
-
-    Raises BadInput for one that was not; SecretsDown.
-    """
+    """Decode a cursor of ``query`` whose parts have the types of ``shape``.
+    Raises BadInput for any other cursor; SecretsDown."""
     *parts, signature = unpack_cursor(cursor, (*shape, str))
     if not is_signed("cursor", _signed_text(query, parts), signature):
-        raise BadInput("cursor", "is not one that we gave for this query")
+        raise BadInput("cursor", "was not returned by this API for this query")
     return parts
 
 

@@ -1,7 +1,7 @@
-"""Messages that the queue did not take, kept in MySQL until it does: ``spilled_message``.
+"""Messages that SQS refused, stored in the table ``spilled_message`` until SQS accepts them.
 
-A 200 promises two copies. When SQS refuses a message, the second copy is a row here; the sweeper
-sends it again and deletes it. A message that is sent twice is handled once by its consumer.
+A 200 guarantees two copies of an event. If SQS refuses a message, the second copy is a row here,
+which the sweeper sends and deletes. A message that is sent twice is handled once by its consumer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MAX_S = 10
 
 
 def spill(queue: str, body: str) -> None:
-    """Keep one message of the present request for ``queue``. One statement. Raises MysqlDown."""
+    """Store one message of the current request for ``queue``. One statement. Raises MysqlDown."""
     mysql.write(
         "INSERT INTO spilled_message (queue, body, request_id) VALUES (%s, %s, %s)",
         (queue, body, current_request_id()),
@@ -28,10 +28,11 @@ def spill(queue: str, body: str) -> None:
 def send_spilled(
     queue: str, send_all: Callable[[Sequence[Outgoing]], int], max_s: float = _MAX_S
 ) -> int:
-    """Send what was kept for ``queue``, oldest first; returns how many messages it took.
+    """Send the stored messages of ``queue``, oldest first, and delete them; return how many.
 
-    ``send_all`` sends messages and returns how many of them the queue took. Two statements for each
-    500 messages. Stops after ``max_s``. Raises MysqlDown, QueueDown.
+    ``send_all`` sends messages and returns how many SQS accepted; a page of 500 that is not
+    accepted as a whole stays. Two statements a page. Stops after ``max_s``. Raises MysqlDown,
+    QueueDown.
     """
     sent, deadline = 0, Deadline.in_s(max_s)
     while not deadline.has_passed:

@@ -1,7 +1,7 @@
-"""Parts of SQL that all stores need: lists of ids, rows, times; and statements in files.
+"""Parts of SQL that all stores need: lists of ids, columns, times; and statements in files.
 
-What is rendered into a statement here is a number or a name of ours, never a text of a client: for
-a thousand rows the driver's own escaping costs more than the database.
+Only numbers and names from the code are rendered into a statement here, never text of a client: for
+1,000 rows the driver's escaping costs more than the database.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
 
 def render_ids(ids: Iterable[int]) -> str:
-    """``1,2,3``, for an IN of ids; nothing for none, which is no SQL."""
+    """Render ids as ``1,2,3`` for an IN; '' without ids, which is not valid SQL."""
     return ",".join(str(int(i)) for i in ids)
 
 
 def render_ids_by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
-    """The ids of the targets of each type, as ``render_ids`` renders them."""
+    """Return type -> the ids of its targets, rendered by ``render_ids``."""
     ids: dict[str, list[int]] = {}
     for target_type, target_id in targets:
         ids.setdefault(target_type, []).append(target_id)
@@ -33,36 +33,33 @@ def render_ids_by_type(targets: Iterable[tuple[str, int]]) -> dict[str, str]:
 
 
 def placeholders(count: int) -> str:
-    """``%s, %s, %s``, for so many values that the driver escapes."""
+    """Return ``%s, %s, %s`` for ``count`` values that the driver escapes."""
     return ", ".join(["%s"] * count)
 
 
 def concat_columns(*columns: str) -> str:
-    """SQL that gives ``columns``, numbers or words that are never NULL, as one text to split.
-
-    For a thousand rows: the driver takes several microseconds for each column.
-    """
+    """Return SQL for one text of all ``columns``, which are numbers or words and never NULL.
+    For many rows: the driver takes several microseconds per column."""
     return f"CONCAT_WS(' ', {', '.join(columns)})"
 
 
 def render_request_id(request_id: str | None) -> str:
-    """``request_id`` for a statement that is rendered; NULL for none, and for one that isn't sound,
-    whoever let it through."""
-    sound = request_id is not None and REQUEST_ID.fullmatch(request_id)
-    return f"'{request_id}'" if sound else "NULL"
+    """Render a request id as an SQL literal; NULL for none and for a malformed one."""
+    is_valid = request_id is not None and REQUEST_ID.fullmatch(request_id)
+    return f"'{request_id}'" if is_valid else "NULL"
 
 
 def to_us(at: datetime) -> int:
-    """Microseconds since 1970 of a DATETIME(6), which is UTC and says nothing of it."""
+    """Convert a DATETIME(6), a naive time in UTC, to microseconds since 1970."""
     return (at.replace(tzinfo=UTC) - _EPOCH) // _US
 
 
 def from_us(at_us: int) -> datetime:
-    """The time that is so many microseconds after 1970; the driver writes it as UTC."""
+    """Convert microseconds since 1970 to a time in UTC."""
     return _EPOCH + at_us * _US
 
 
 @cache
 def load_sql(path: Path) -> str:
-    """The statement in the file ``path``, without its comments."""
+    """Return the statement in the file ``path``, without its comments."""
     return _COMMENT.sub("", path.read_text()).strip()

@@ -1,11 +1,10 @@
 """The client of SQS: sends, receives, releases, moves, hides and counts messages by queue name.
 
-Contexts use a ``Queue`` (infra.queues). This is below it, for the consumer runtime, dead letters
-and operators. A call takes two seconds at most; it is repeated once unless SQS was silent.
-Messages are sent by ``infra.sqs_sender``; all else, and sending without it, is botocore's.
+Contexts use a ``Queue`` (infra.queues), which uses this module, as the consumer runtime, dead
+letters and operations do. A call takes up to 2 s and is repeated once, except after a timeout.
+``infra.sqs_sender`` sends messages where it can; botocore makes all other calls.
 
-A message that is sent while a request is answered carries the id of that request, as an attribute
-and not in its body.
+A message that is sent while a request is served has the request's id as an attribute.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-REQUEST = "request_id"  # attribute of a message that was sent while a request was answered
+REQUEST = "request_id"  # attribute: the request that sent the message
 CONNECT_TIMEOUT_S = 1.0
 READ_TIMEOUT_S = 2.0
-MAX_CALL_BYTES = 262_144  # of one call, attributes included; SQS took no more for many years
+MAX_CALL_BYTES = 262_144  # of one call, with attributes; the older, lower limit of SQS
 _MAX_MESSAGES = 10  # of one call
 _MAX_ATTRIBUTES_BYTES = 1_024  # of one message
 _DEPTHS = (
@@ -40,14 +39,12 @@ _DEPTHS = (
 
 
 class QueueDown(DependencyDown):
-    """SQS can't be reached, or didn't take the message."""
+    """SQS is unreachable or refused the message."""
 
 
 class SqsError(Exception):
-    """SQS refused a request, or could not be reached.
-
-    ``code`` names the cause. ``is_passing``: the same request may succeed in a moment.
-    """
+    """SQS refused a request or is unreachable.
+    ``code`` names the cause. ``is_passing``: a retry in a moment may succeed."""
 
     def __init__(self, code: str, *, is_passing: bool = False) -> None:
         super().__init__(code)
@@ -56,7 +53,7 @@ class SqsError(Exception):
 
 
 class Depth(NamedTuple):
-    """About how many messages of a queue wait, were received and not deleted, and are delayed."""
+    """The approximate numbers of waiting, received and delayed messages of a queue."""
 
     backlog: int
     in_flight: int
@@ -64,7 +61,7 @@ class Depth(NamedTuple):
 
 
 class Outgoing(NamedTuple):
-    """A message that is to be sent."""
+    """A message to send."""
 
     body: str
     attributes: Mapping[str, str]
@@ -72,12 +69,12 @@ class Outgoing(NamedTuple):
 
 
 def for_request(body: str, request_id: str | None, delay_s: int = 0) -> Outgoing:
-    """Return a message that names the request that it is for, if there is one."""
+    """Return a message with the id of its request, if there is one."""
     return Outgoing(body, {} if request_id is None else {REQUEST: request_id}, delay_s)
 
 
 class Received(NamedTuple):
-    """A message that was received outside of a consumer. ``receives`` counts this one too."""
+    """A message that was received outside of a consumer. ``receives`` includes this one."""
 
     id: str
     receipt: str
@@ -99,19 +96,19 @@ SQS = Dependency(
 
 
 def client() -> Any:
-    """Return botocore's SQS client of this process: one try of two seconds; ``SQS`` repeats."""
+    """Return botocore's SQS client of this process: one try of 2 s, ``SQS`` repeats."""
     return _client.get()
 
 
 def _make_client() -> Any:
-    import botocore.session  # slow to import, and a function that only sends does without
+    import botocore.session  # slow to import, and unused by a function that only sends
     from botocore.config import Config
 
     config = Config(
         connect_timeout=CONNECT_TIMEOUT_S,
         read_timeout=READ_TIMEOUT_S,
         retries={"total_max_attempts": 1},
-        parameter_validation=False,  # a tenth of a call's CPU, and the types are ours
+        parameter_validation=False,  # a tenth of a call's CPU; all parameters come from this module
     )
     return botocore.session.get_session().create_client("sqs", config=config)
 
@@ -132,40 +129,40 @@ _sender: Lazy[Sender | None] = Lazy(_make_sender, close=_close_sender)
 
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
-    """Send one message to the queue named ``queue``. Raises QueueDown."""
+    """Send one message to the queue named ``queue``. One call. Raises QueueDown."""
     forward(queue, for_request(body, current_request_id(), delay_s))
 
 
 def send_all(
     queue: str, messages: Sequence[str | Outgoing], deadline: Deadline | None = None
 ) -> int:
-    """Send many messages; return how many SQS took. A body alone is for the present request.
+    """Send messages; return how many SQS accepted. A plain body gets the current request's id.
 
-    Up to ten messages and 256 KiB a call. What SQS refuses for the moment is sent once more; what
-    it refuses then is left out, and counted by ``messages_refused``. No call begins after the
-    deadline. Raises QueueDown when SQS can't be reached: some may have been sent.
+    Up to ten messages and 256 KiB a call. Messages that SQS refuses for a passing cause are sent
+    once more; the metric ``messages_refused`` counts those that stay refused. No call begins after
+    the deadline. Raises QueueDown if SQS is unreachable; some may have been sent.
     """
     request_id = current_request_id()
     outgoing = [m if isinstance(m, Outgoing) else for_request(m, request_id) for m in messages]
-    taken = 0
+    accepted = 0
     for part in split(outgoing, lambda message: count_bytes(message.body)):
         if deadline is not None and deadline.has_passed:
             break
         refused = send_batch(queue, part)
-        passing = [place for place, entry in refused.items() if not entry.get("SenderFault")]
+        passing = [index for index, entry in refused.items() if not entry.get("SenderFault")]
         if passing:
             lasting = [entry for entry in refused.values() if entry.get("SenderFault")]
-            again = send_batch(queue, [part[place] for place in passing])
+            again = send_batch(queue, [part[index] for index in passing])
             refused = dict(enumerate([*lasting, *again.values()]))
         if refused:
             codes = sorted({str(entry.get("Code", "")) for entry in refused.values()})
             record("messages_refused", {"messages_refused": len(refused)}, queue=queue, codes=codes)
-        taken += len(part) - len(refused)
-    return taken
+        accepted += len(part) - len(refused)
+    return accepted
 
 
 def forward(queue: str, message: Outgoing) -> None:
-    """Send one message with its own attributes. Raises QueueDown."""
+    """Send one message with its own attributes. One call. Raises QueueDown."""
     _send(
         "send_message",
         {
@@ -178,30 +175,28 @@ def forward(queue: str, message: Outgoing) -> None:
 
 
 def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
-    """Send up to ten messages in one call. Raises QueueDown.
-
-    Returns the places of those that SQS refused, with what it says of each.
-    """
+    """Send up to ten messages; return index -> SQS's error of those that it refused.
+    One call. Raises QueueDown."""
     entries = [
         {
-            "Id": str(place),
+            "Id": str(index),
             "MessageBody": message.body,
             "DelaySeconds": message.delay_s,
             **_render_attributes(message.attributes),
         }
-        for place, message in enumerate(messages)
+        for index, message in enumerate(messages)
     ]
-    answer = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
-    taken = {int(entry["Id"]) for entry in answer.get("Successful", [])}
-    causes = {int(entry["Id"]): entry for entry in answer.get("Failed", [])}
-    return {place: causes.get(place, {}) for place in range(len(messages)) if place not in taken}
+    reply = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
+    accepted = {int(entry["Id"]) for entry in reply.get("Successful", [])}
+    causes = {int(entry["Id"]): entry for entry in reply.get("Failed", [])}
+    return {i: causes.get(i, {}) for i in range(len(messages)) if i not in accepted}
 
 
 _ACTIONS = {"send_message": "SendMessage", "send_message_batch": "SendMessageBatch"}
 
 
 def _send(operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation that sends. Raises QueueDown."""
+    """Call an operation of the sender, or of botocore without a sender. Raises QueueDown."""
     sender = _sender.get()
     if sender is None:
         return _call(operation, **parameters)
@@ -222,14 +217,14 @@ def _call(operation: str, **parameters: Any) -> Any:
 
 
 def _name_cause(error: Exception) -> str:
-    """Return the code of SQS, or the type of an error of the client."""
+    """Return SQS's error code, or the type of a client error."""
     response = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code") or type(error).__name__)
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether the connection was closed, or SQS refused for the moment. An SQS that is silent has
-    cost a timeout: the caller does not wait for a second one."""
+    """Return whether a retry may succeed: the connection was closed, or SQS throttled or failed.
+    A timeout is not repeated: the caller would wait for two."""
     from botocore.exceptions import ConnectionClosedError
 
     response = getattr(error, "response", None) or {}
@@ -239,10 +234,8 @@ def _is_passing(error: Exception) -> bool:
 
 
 def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
-    """Split ``items`` into parts that one call takes. One that no call takes stands alone.
-
-    ``count_bytes`` is of the body.
-    """
+    """Yield ``items`` in parts for one call each. An item too large for any call is alone.
+    ``count_bytes`` returns the size of an item's body."""
     part: list[T] = []
     part_bytes = 0
     for item in items:
@@ -257,24 +250,25 @@ def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[
 
 
 def count_bytes(body: str) -> int:
-    """Count the bytes of a body."""
+    """Return the size of a body in bytes."""
     return len(body.encode())
 
 
 def measure(queue: str) -> Depth:
-    """Measure how deep a queue is. Raises QueueDown."""
-    answer = _call(
+    """Return the depth of a queue. One call. Raises QueueDown."""
+    reply = _call(
         "get_queue_attributes", QueueUrl=settings().queues[queue], AttributeNames=list(_DEPTHS)
     )
-    return Depth(*(int(answer["Attributes"].get(name, 0)) for name in _DEPTHS))
+    return Depth(*(int(reply["Attributes"].get(name, 0)) for name in _DEPTHS))
 
 
 def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
-    """Receive up to ten messages, and hide them for ``hide_s``. Raises QueueDown.
+    """Receive up to ten messages and hide them for ``hide_s``. One call. Raises QueueDown.
 
-    None after ``wait_s`` (SQS then asked all its servers): nothing is visible.
+    An empty list after ``wait_s`` means that no message is visible: with a wait SQS reads all of
+    its servers.
     """
-    answer = _call(
+    reply = _call(
         "receive_message",
         QueueUrl=settings().queues[queue],
         MaxNumberOfMessages=_MAX_MESSAGES,
@@ -296,22 +290,23 @@ def receive(queue: str, hide_s: int, wait_s: int = 1) -> list[Received]:
                 if "StringValue" in value
             },
         )
-        for message in answer.get("Messages", [])
+        for message in reply.get("Messages", [])
     ]
 
 
 def release(queue: str, received: Iterable[Received]) -> None:
-    """Make received messages visible. Raises QueueDown; they show by themselves then."""
+    """Make received messages visible. One call for ten.
+    Raises QueueDown; then they become visible after their timeout."""
     hide(queue, [(message.receipt, 0) for message in received])
 
 
 def hide(queue: str, receipts: Iterable[tuple[str, int]]) -> None:
-    """Hide received messages for so many seconds each, from now. Raises QueueDown."""
+    """Hide messages, (receipt, seconds from now) each. One call for ten. Raises QueueDown."""
     rest = iter(receipts)
     while part := list(islice(rest, _MAX_MESSAGES)):
         entries = [
-            {"Id": str(place), "ReceiptHandle": receipt, "VisibilityTimeout": hide_s}
-            for place, (receipt, hide_s) in enumerate(part)
+            {"Id": str(index), "ReceiptHandle": receipt, "VisibilityTimeout": hide_s}
+            for index, (receipt, hide_s) in enumerate(part)
         ]
         _call("change_message_visibility_batch", QueueUrl=settings().queues[queue], Entries=entries)
 
@@ -321,8 +316,8 @@ def move(
 ) -> list[Received]:
     """Move up to ten received messages to ``target``; return those that were sent.
 
-    Each is sent, then deleted: a process that dies in between leaves one too many, never one too
-    few. The attributes ``without`` stay behind. Raises QueueDown.
+    They are sent, then deleted: a crash in between duplicates messages and loses none. The
+    attributes ``without`` are removed. Two calls. Raises QueueDown.
     """
     refused = send_batch(
         target,
@@ -335,19 +330,18 @@ def move(
             for message in received
         ],
     )
-    sent = [message for place, message in enumerate(received) if place not in refused]
+    sent = [message for index, message in enumerate(received) if index not in refused]
     if sent:
         entries = [
-            {"Id": str(place), "ReceiptHandle": message.receipt}
-            for place, message in enumerate(sent)
+            {"Id": str(index), "ReceiptHandle": message.receipt}
+            for index, message in enumerate(sent)
         ]
         _call("delete_message_batch", QueueUrl=settings().queues[source], Entries=entries)
     return sent
 
 
 def read_request_id(record: Mapping[str, Any]) -> str | None:
-    """Read the id of the request that sent a message, as Lambda gives it to its consumer; None
-    where there is no sound one."""
+    """Return the id of the request that sent a record of Lambda, None without a valid one."""
     value = record.get("messageAttributes", {}).get(REQUEST, {}).get("stringValue")
     return value if isinstance(value, str) and REQUEST_ID.fullmatch(value) else None
 

@@ -1,11 +1,11 @@
-"""A sender for SQS: one kept connection, one signed request, and of the reply what is needed.
+"""A sender for SQS over one persistent connection, without botocore.
 
-SQS' JSON protocol 1.0 over HTTP/1.1, signed with Signature Version 4. A request is the same, byte
-for byte, as botocore's (but for headers that are not signed), for about a tenth of the CPU; and a
-function that only sends does not import botocore, which takes as long as all else that it imports.
+It implements the JSON protocol 1.0 of SQS over HTTP/1.1, signed with Signature Version 4. Requests
+equal those of botocore byte for byte, except headers that are not signed, for about a tenth of the
+CPU; and a function that only sends saves the import of botocore, half of its import time.
 
-The credentials are those that Lambda puts into the environment. Where they are elsewhere, and may
-have to be refreshed, there is no sender, and ``infra.sqs`` uses botocore.
+It uses the credentials in the environment of a Lambda function. With credentials from elsewhere,
+which may have to be refreshed, there is no sender and ``infra.sqs`` uses botocore.
 
 Source: docs.aws.amazon.com, "Create a signed AWS API request", "Amazon SQS API: AWS JSON protocol".
 """
@@ -33,7 +33,7 @@ _CONTENT_TYPE = "application/x-amz-json-1.0"
 
 
 class Credentials(NamedTuple):
-    """Credentials of AWS. ``token`` is '' for those of a user."""
+    """Credentials of AWS; ``token`` is '' for those of an IAM user."""
 
     access_key: str
     secret_key: str
@@ -41,7 +41,7 @@ class Credentials(NamedTuple):
 
 
 class Sender:
-    """A connection to the SQS of one region. Not for several threads."""
+    """A connection to SQS in one region. Not safe for several threads."""
 
     def __init__(self, url: str, region: str, credentials: Credentials) -> None:
         parts = urlsplit(url)
@@ -54,10 +54,10 @@ class Sender:
         self._connection: socket.socket | None = None
 
     def post(self, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Call one action of SQS; return its reply. One round trip, two on a new connection.
+        """Call one action of SQS; return its reply. One round trip, more on a new connection.
 
-        Raises SqsError, passing when the connection was closed, or when SQS throttles or fails
-        (HTTP 5xx). A reply that does not come within two seconds is not passing.
+        Raises SqsError, passing if the connection was closed or SQS throttles or fails (HTTP 5xx),
+        not passing after a timeout of 2 s.
         """
         body = json.dumps(parameters).encode()
         try:
@@ -79,13 +79,13 @@ class Sender:
         raise SqsError(code, is_passing=status >= 500 or "Throttl" in code)
 
     def close(self) -> None:
-        """Close the connection; the next call opens another one."""
+        """Close the connection; the next call opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _connect(self) -> socket.socket:
-        """Return the connection, a new one when SQS closed the last one meanwhile."""
+        """Return the connection, a new one if SQS closed the last one."""
         if self._connection is not None:
             readable, _, _ = select.select([self._connection], [], [], 0)
             if not readable:
@@ -104,7 +104,7 @@ class Sender:
         return opened
 
     def _render(self, action: str, body: bytes, now_s: float) -> bytes:
-        """Render a request that is signed for the moment ``now_s``."""
+        """Return a request that is signed for the time ``now_s``."""
         time = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
         signed = {
             "content-type": _CONTENT_TYPE,
@@ -133,7 +133,7 @@ class Sender:
         ).encode() + body
 
     def _key_of(self, day: str) -> bytes:
-        """Return the signing key of a day; it is computed once a day."""
+        """Return the signing key of a day, computed once a day."""
         if self._signing_key[0] != day:
             key = f"AWS4{self._credentials.secret_key}".encode()
             for part in (day, self._region, "sqs", "aws4_request"):
@@ -143,10 +143,8 @@ class Sender:
 
 
 def make_sender(queue_url: str) -> Sender | None:
-    """Make the sender for a queue, of what the environment of a Lambda function says.
-
-    None when the credentials or the region are elsewhere, or when the credentials expire.
-    """
+    """Return a sender with the credentials and region in the environment of a Lambda function.
+    None if the environment lacks them, or if its credentials expire."""
     env = os.environ
     region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
     access_key, secret_key = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")
@@ -159,11 +157,11 @@ def make_sender(queue_url: str) -> Sender | None:
 
 
 def _receive(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Receive one reply: status, headers, body. Raises OSError; ValueError when it is not HTTP."""
+    """Receive one reply: status, headers, body. Raises OSError; ValueError if it is not HTTP."""
     received = b""
     while (end := received.find(b"\r\n\r\n")) < 0:
         if len(received) > _MAX_HEAD_BYTES:
-            raise ValueError("a reply without an end of its head")
+            raise ValueError("the head of the reply is too long")
         received += _receive_some(connection)
     first, *lines = received[:end].decode("latin-1").split("\r\n")
     headers = {}
@@ -180,7 +178,7 @@ def _receive(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
 
 
 def _receive_chunks(connection: socket.socket, rest: bytes) -> bytes:
-    """Receive a body in chunks, of which ``rest`` has come already."""
+    """Receive a chunked body that begins with ``rest``."""
     body = b""
     while True:
         while (end := rest.find(b"\r\n")) < 0:
@@ -202,7 +200,7 @@ def _receive_some(connection: socket.socket) -> bytes:
 
 
 def _find_code(headers: Mapping[str, str], reply: bytes) -> str:
-    """Find the code of an error, as botocore finds it."""
+    """Return the code of an error reply, by the rules of botocore."""
     if query_error := headers.get("x-amzn-query-error"):
         return query_error.partition(";")[0]
     try:

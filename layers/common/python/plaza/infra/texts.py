@@ -1,14 +1,14 @@
-"""What people write: what must be in a text, what must not, and how the contract says so.
+"""Rules for texts that users write: checks, and what the API contract has of them.
 
-A check raises ValueError, which a ``RequestModel`` makes a 400; the pattern beside it is what clients
-see, and says the same. A pattern is not used to check: it would take quadratic time.
+A check raises ValueError, for which a ``RequestModel`` returns a 400. The contract has ``VISIBLE``
+and a sentence: one pattern for the whole rule would be long and take quadratic time.
 """
 
 from __future__ import annotations
 
 import re
 
-# Not U+200C and U+200D: they join and part letters, and make one emoji of several.
+# Without U+200C and U+200D, which join letters and emoji.
 _CONTROL = r"\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 _BREAKS = r"\t\n"
 _SPACE = r" \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -18,24 +18,32 @@ _INVISIBLE = (
     r"\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-_NOTHING_TO_SEE = f"{_CONTROL}{_BREAKS}{_SPACE}{_INVISIBLE}"
+_NOT_VISIBLE = f"{_CONTROL}{_BREAKS}{_SPACE}{_INVISIBLE}"
 
-LINE = f"^[^{_CONTROL}{_BREAKS}]*[^{_NOTHING_TO_SEE}][^{_CONTROL}{_BREAKS}]*$"
-TEXT = f"^[^{_CONTROL}]*[^{_NOTHING_TO_SEE}][^{_CONTROL}]*$"
+# For the contract: a short pattern that every valid text matches, and sentences.
+VISIBLE = r"\S"
+LINE_RULE = (
+    "One line of text with at least one visible character. Control characters, line breaks and "
+    "tabs are refused."
+)
+TEXT_RULE = (
+    "Text with at least one visible character. Line breaks and tabs are allowed, other control "
+    "characters are refused."
+)
 HTTPS_URL = r"^https://[A-Za-z0-9.-]{1,253}(:[0-9]{1,5})?([/?#][!-~]*)?$"
 
 _not_in_line = re.compile(f"[{_CONTROL}{_BREAKS}]")
 _not_in_text = re.compile(f"[{_CONTROL}]")
-_visible = re.compile(f"[^{_NOTHING_TO_SEE}]")
+_visible = re.compile(f"[^{_NOT_VISIBLE}]")
 
 
 def check_line(text: str) -> str:
-    """``text``, which is one line with something to see in it. Raises ValueError."""
+    """Return ``text``. Raises ValueError unless it is one line with a visible character."""
     return _check(text, _not_in_line)
 
 
 def check_text(text: str) -> str:
-    """``text``, in which lines may end, with something to see in it. Raises ValueError."""
+    """Return ``text``. Raises ValueError unless it is plain text with a visible character."""
     return _check(text, _not_in_text)
 
 
@@ -43,5 +51,5 @@ def _check(text: str, forbidden: re.Pattern[str]) -> str:
     if found := forbidden.search(text):
         raise ValueError(f"U+{ord(found[0]):04X} at {found.start()} is a control character")
     if not _visible.search(text):
-        raise ValueError("there is nothing to see in it")
+        raise ValueError("has no visible character")
     return text

@@ -1,7 +1,7 @@
-"""The token bucket: the arithmetic of every rate limit, and a bucket in the memory of a process.
+"""Token buckets: the arithmetic of all rate limits, and a bucket in memory.
 
-Buckets that processes share are in Redis (infra/limits.py, and in the state of targets and
-vouchers); their scripts have the same arithmetic, bucket.inc.lua.
+Shared buckets are in Redis (infra/limits.py, and the state of targets and vouchers); their scripts
+include the same arithmetic, bucket.inc.lua.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from plaza.infra.clock import monotonic_s
 
 
 def take_token(full_us: int, now_us: int, per_s: float, burst: int) -> tuple[int, int]:
-    """Take a token from a bucket that is full again at ``full_us``; in the past, it is full.
+    """Take a token from a bucket that is full at the time ``full_us``.
 
-    Returns the new ``full_us``, to be kept if there was a token, and how many microseconds too
-    early it is for that: 0 or less when there was one.
+    Returns (``full_us`` with one token less, the wait in microseconds): the wait is 0 or less if
+    there is a token, and only then the caller stores the new ``full_us``.
     """
     us_per_token = math.ceil(1_000_000 / per_s)
     full_us = max(now_us, full_us) + us_per_token
@@ -24,7 +24,7 @@ def take_token(full_us: int, now_us: int, per_s: float, burst: int) -> tuple[int
 
 
 class TokenBucket:
-    """``rate_per_s`` on the long run, ``burst`` at once."""
+    """A bucket in memory: ``rate_per_s`` tokens a second, up to ``burst``."""
 
     def __init__(
         self, rate_per_s: float, burst: int, clock: Callable[[], float] = monotonic_s
@@ -35,7 +35,7 @@ class TokenBucket:
         self._full_us = 0
 
     def take(self) -> bool:
-        """Take a token; return whether there was one."""
+        """Take a token; return False if there is none."""
         now_us = int(self._clock() * 1e6)
         full_us, early_us = take_token(self._full_us, now_us, self._rate_per_s, self._burst)
         if early_us > 0:

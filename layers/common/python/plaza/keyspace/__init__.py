@@ -1,3 +1,3 @@
-"""The keys of Redis, all contexts' together: which are big, and which are asked for most."""
+"""Big and hot keys in Redis, of all contexts."""
 
 __all__ = ["key_scan"]

@@ -37,8 +37,8 @@ class QueueNotFound(NotFound):
 class DlqHasConsumer(Conflict):
     """A consumer processes the DLQ, so its messages are neither shown nor redriven."""
 
-    slug = "has-a-consumer"
-    title = "The dead-letter queue has a consumer"
+    slug = "queue-has-consumer"
+    title = "Dead-letter queue has a consumer"
 
 
 class QueueState(NamedTuple):

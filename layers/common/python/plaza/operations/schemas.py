@@ -1,54 +1,90 @@
-"""Models of the operations API."""
+"""Schemas of the API: queues and dead letters, for admins."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 from plaza.operations.model import DeadLetter, QueueState, RedriveResult
 
 
 class QueueResponse(ResponseModel):
-    """A queue and about how many messages wait (``backlog``), are received and not yet deleted
-    (``in_flight``), are delayed or are dead letters. ``oldest_age_s``: age of the oldest message in
-    seconds, null if unknown."""
+    """The state of a queue. SQS reports approximate counts."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "name": "reactions",
+                    "backlog": 12,
+                    "in_flight": 10,
+                    "delayed": 0,
+                    "oldest_age_s": 1.5,
+                    "dead_letters": 2,
+                }
+            ]
+        }
+    )
 
     name: str
-    backlog: int
-    in_flight: int
-    delayed: int
-    oldest_age_s: float | None
-    dead_letters: int
+    backlog: Annotated[int, Field(description="Messages that wait for a consumer.")]
+    in_flight: Annotated[int, Field(description="Messages received and not yet deleted.")]
+    delayed: Annotated[int, Field(description="Messages that are delivered only after a delay.")]
+    oldest_age_s: Annotated[
+        float | None,
+        Field(description="Age of the oldest message in seconds; null if it is not known."),
+    ]
+    dead_letters: Annotated[int, Field(description="Messages in the dead-letter queue.")]
 
     @classmethod
     def of(cls, state: QueueState) -> QueueResponse:
-        return cls(
-            name=state.name,
-            backlog=state.backlog,
-            in_flight=state.in_flight,
-            delayed=state.delayed,
-            oldest_age_s=state.oldest_age_s,
-            dead_letters=state.dead_letters,
-        )
+        """Returns ``state`` as the API sends it."""
+        return cls(**state._asdict())
 
 
 class DeadLetterResponse(ResponseModel):
-    """A message of a dead-letter queue. ``body``: its content, decoded if it is JSON, with phone
-    numbers, tokens and codes redacted. ``cause``: why it was dead-lettered, null if not recorded.
-    """
+    """A message in a dead-letter queue."""
 
-    id: str
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "059f36b4-87a3-44ab-83d2-661975830a7d",
+                    "sent_at": "2026-11-22T12:00:00.518000Z",
+                    "receives": 6,
+                    "cause": None,
+                    "request_id": "JKJaXmPLvHcESHA=",
+                    "body": {"kind": "like", "target_type": "post", "target_id": 9000001},
+                }
+            ]
+        }
+    )
+
+    id: Annotated[str, Field(description="The message id of SQS.")]
     sent_at: datetime
-    receives: int
-    cause: str | None
-    request_id: str | None
-    body: Any
+    receives: Annotated[int, Field(description="How many times a consumer received it.")]
+    cause: Annotated[
+        str | None, Field(description="Why the message is invalid; null if it is not known.")
+    ]
+    request_id: Annotated[
+        str | None, Field(description="`X-Request-Id` of the request that sent it, if known.")
+    ]
+    body: Annotated[
+        Any,
+        Field(
+            description=(
+                "The message, decoded if it is JSON. Values that may be phone numbers, tokens or "
+                "codes are redacted."
+            )
+        ),
+    ]
 
     @classmethod
     def of(cls, letter: DeadLetter) -> DeadLetterResponse:
+        """Returns ``letter`` as the API sends it."""
         return cls(
             id=letter.id,
             sent_at=datetime.fromtimestamp(letter.sent_ms / 1000, UTC),
@@ -60,33 +96,51 @@ class DeadLetterResponse(ResponseModel):
 
 
 class RedriveRequest(RequestModel):
-    """The messages to redrive: those with ``ids``, up to ``limit`` of them, or all."""
+    """Which dead letters to redrive. An empty object means all of them."""
 
-    ids: (
+    model_config = ConfigDict(json_schema_extra={"examples": [{"limit": 500}]})
+
+    ids: Annotated[
         Annotated[
             list[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,100}$")]],
             Field(min_length=1, max_length=100),
         ]
-        | None
-    ) = None
-    limit: Annotated[int, Field(ge=1, le=100_000), ACCEPT_INTEGRAL_FLOAT] | None = None
+        | None,
+        Field(description="Message ids; null for any message."),
+    ] = None
+    limit: Annotated[
+        Annotated[int, Field(ge=1, le=100_000), ACCEPT_INTEGRAL_FLOAT] | None,
+        Field(description="Maximum number of messages to redrive; null for no limit."),
+    ] = None
 
 
 class RedriveResponse(ResponseModel):
-    """``moved``: messages redriven. ``remaining``: about how many are still dead-lettered; call
-    again to redrive them. ``missing``: those of ``ids`` that were not found. ``backlog_too_long``:
-    nothing was redriven because the queue has more than 10,000 messages."""
+    """The result of a redrive."""
 
-    moved: int
-    remaining: int
-    missing: list[str]
-    backlog_too_long: bool
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"moved": 500, "remaining": 120, "missing": [], "delayed": False}]
+        }
+    )
+
+    moved: Annotated[int, Field(description="Messages moved back to the queue.")]
+    remaining: Annotated[
+        int, Field(description="Approximate number of dead letters left. Repeat the request.")
+    ]
+    missing: Annotated[
+        list[str], Field(description="Requested `ids` that were not found by this request.")
+    ]
+    delayed: Annotated[
+        bool,
+        Field(description="True if the backlog is too long: no more messages are moved for now."),
+    ]
 
     @classmethod
     def of(cls, redriven: RedriveResult) -> RedriveResponse:
+        """Returns ``redriven`` as the API sends it."""
         return cls(
             moved=redriven.moved,
             remaining=redriven.remaining,
             missing=list(redriven.missing),
-            backlog_too_long=redriven.backlog_too_long,
+            delayed=redriven.backlog_too_long,
         )

@@ -1,8 +1,8 @@
 """Likes, collects and follows: decided in Redis, recorded in MySQL, counted once.
 
-Other contexts use: ``react`` and ``queries`` for reactions themselves, ``rankings`` for posts by
-likes, ``reaction_log`` for the end of the reaction log, ``inspection`` for what Redis and MySQL hold of a
-target, ``queues`` for messages, ``model`` for the other types.
+Other contexts use ``react`` and ``queries`` for reactions, ``rankings`` for posts by likes,
+``reaction_log`` for the end of the log, ``inspection`` to compare Redis with MySQL, ``queues`` for
+messages, ``model`` for the other types.
 """
 
 from plaza.reactions.model import COLLECT, FOLLOW, KINDS, LIKE, Kind, Outcome, Target

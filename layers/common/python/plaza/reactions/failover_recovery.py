@@ -1,12 +1,12 @@
-"""After a failover of a cluster, what was saved shortly before is settled again.
+"""Repeated acknowledgement, after a failover of a Redis cluster, of events that were saved before.
 
-A master that dies, or that was cut off from its replicas, takes with it what it had not replicated:
-changes, and the settles of those changes. A change that was saved and settled there is on no queue
-and in no outbox any more, and the new master has never heard of it.
+A master that dies or is cut off from its replicas loses the writes that it had not replicated:
+outbox entries and their acknowledgements. An event that was saved and acknowledged there is on no
+queue and in no outbox any more, and the new master does not have it.
 
-The log in MySQL knows what was saved. Each run notes how far it is; the run that finds another
-epoch of the cluster goes through all that was logged since the run before the last, a minute before
-the failover at least.
+The log in MySQL has all saved events. Each run stores the head of the log. The run that finds
+another epoch of the cluster acknowledges again all that was logged since the run before the last
+one, which is at least one minute before the failover.
 """
 
 from __future__ import annotations
@@ -22,43 +22,40 @@ _PAGE = 1000
 
 
 def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
-    """Ask for settles when a master changed since the last run; how many events they are of.
-
-    What is left after ``max_s`` is asked for by the next run. Raises RedisDown, MysqlDown,
-    QueueDown.
-    """
+    """Queue acknowledgements when a master changed since the last run; return how many events.
+    The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
     epoch = redis.read_topology_epoch()
     progress, head = mysql_failover_progress.read_progress()
-    asked = 0
+    queued = 0
     if progress.epoch is not None and progress.before is not None and progress.epoch != epoch:
-        # Another failover may have taken what was settled again after the one before.
+        # Another failover may have lost what was acknowledged again after the previous one.
         begin = progress.recovered_seq if progress.recovering_epoch == epoch else progress.before
-        asked, recovered_seq = _acknowledge_again(begin or 0, head, Deadline.in_s(max_s))
+        queued, recovered_seq = _acknowledge_again(begin or 0, head, Deadline.in_s(max_s))
         record(
             "failover_detected",
-            {"acknowledged_again": asked},
+            {"acknowledged_again": queued},
             epoch=epoch,
             left=head > recovered_seq,
         )
         if recovered_seq < head:
             mysql_failover_progress.record_progress(epoch, recovered_seq)
-            return asked
+            return queued
     mysql_failover_progress.record_check(
         epoch, head if progress.last is None else progress.last, head
     )
-    return asked
+    return queued
 
 
 def _acknowledge_again(after: int, head: int, deadline: Deadline) -> tuple[int, int]:
-    """(how many events' settles were asked for, up to which seq)."""
-    asked, recovered_seq = 0, after
+    """Return (how many events were queued, the seq of the last one)."""
+    queued, recovered_seq = 0, after
     while recovered_seq < head:
         page = mysql_failover_progress.read_log_page(recovered_seq, _PAGE)
-        if not page:  # its partition was dropped meanwhile
-            return asked, head
+        if not page:  # the partition was dropped meanwhile
+            return queued, head
         keys = sorted({key for _, key in page})
         ACKNOWLEDGEMENTS.send(Unacknowledged(keys=keys))
-        asked, recovered_seq = asked + len(page), page[-1][0]
+        queued, recovered_seq = queued + len(page), page[-1][0]
         if deadline.has_passed:
             break
-    return asked, recovered_seq
+    return queued, recovered_seq

@@ -1,6 +1,6 @@
-"""Totals of hot targets, from this process's memory for a second, for those who are nobody.
+"""Totals of hot targets, cached in this process for 1 s for anonymous callers.
 
-Whoever has a session is always told by Redis: it has to be asked for what they did themselves.
+A caller with a session reads Redis in any case, for the caller's own state.
 """
 
 from __future__ import annotations
@@ -12,5 +12,5 @@ hot_totals: HotCache[tuple[str, Target], int] = HotCache(max_entries=1_000)
 
 
 def drop_total(kind: Kind, target: Target) -> None:
-    """It has changed, as far as this process knows."""
+    """Drop the cached total after a change by this process."""
     hot_totals.drop((kind.name, target))

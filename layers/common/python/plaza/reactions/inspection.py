@@ -1,4 +1,4 @@
-"""What Redis and MySQL hold of a target, for those who compare and correct it."""
+"""The state of targets in Redis and MySQL, for the audit and the reconciliation."""
 
 from plaza.reactions.mysql_reactions import EPOCH_NOW, read_actors, read_counters, read_epoch
 from plaza.reactions.redis_hydration import evict_all

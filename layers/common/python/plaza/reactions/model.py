@@ -1,4 +1,4 @@
-"""What a reaction is: kinds, targets, events, and how events become counts. No I/O."""
+"""Types of reactions: kinds, targets, events; and how events change counts. No I/O."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from plaza.infra import messages
 from plaza.infra.errors import Gone, NotFound, TooManyRequests, Unavailable
 from plaza.infra.messages import ID, InvalidMessage, integer, nullable, one_of, read
 
-PROTOCOL = 2  # of messages and of what Redis holds of a target
+PROTOCOL = 2  # of messages and of targets in Redis
 MAX_ID = messages.MAX_ID
 MAX_VERSION_US = messages.MAX_VERSION
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 Window = Literal["day", "week", "all"]
 MAX_RANKING_LISTED = 1_000
-MAX_RANKED = 1_500  # more than are shown: those who fall can be followed by who was next
-TOMBSTONE_VERSION = 2**53  # newer than everything: what is deleted stays away
+MAX_RANKED = 1_500  # more than are listed: posts that fall out are replaced by the next ones
+TOMBSTONE_VERSION = 2**53  # above every version, so a late write does not restore deleted content
 
 
 class TargetMissing(NotFound):
-    """There is no such post, comment, review or user."""
+    """The post, comment, review or user does not exist."""
 
 
 class TargetDeleted(Gone):
@@ -30,11 +30,11 @@ class TargetDeleted(Gone):
 
 
 class ReactionListsBusy(Unavailable):
-    """More pages of lists are asked for than MySQL may be asked for."""
+    """The budget for reading lists from MySQL is empty; try again."""
 
 
 class OutboxFull(Unavailable):
-    """The outbox of a target has as many entries as it may hold; try again when it has drained."""
+    """The outbox of the target has reached its limit; try again when its entries are saved."""
 
 
 class ReactionUndecided(Unavailable):
@@ -42,15 +42,15 @@ class ReactionUndecided(Unavailable):
 
 
 class TooManyChanges(TooManyRequests):
-    """An actor turned one reaction on and off too often in a minute."""
+    """The actor turned one reaction on and off too often within a minute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of reaction: what it may be given to and which counters it moves.
+    """A kind of reaction: the types of its targets and the columns of its counters.
 
-    ``total`` is its column in content_counter and ``version`` the column of that total's version;
-    ``received`` is its owner's and ``given`` the actor's in user_counter, None if not counted.
+    ``total`` and its ``version`` are columns of content_counter. ``received`` is the owner's column
+    in user_counter, ``given`` the actor's, None if it is not counted.
     """
 
     name: str
@@ -76,7 +76,7 @@ FOLLOW = Kind(
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 
-# Readers of what messages name.
+# Validators for fields of messages.
 KIND = one_of(KINDS)
 TARGET_TYPE = one_of({target for kind in KINDS.values() for target in kind.targets})
 _STATE = integer(0, 1)
@@ -84,13 +84,13 @@ _VERSION = nullable(integer(1, MAX_VERSION_US))
 
 
 def require_kind(kind: str, target_type: str) -> None:
-    """Raises InvalidMessage when a target of this type takes no reaction of this kind."""
+    """Raise InvalidMessage when targets of this type take no reactions of this kind."""
     if target_type not in KINDS[kind].targets:
         raise InvalidMessage(f"a {target_type} takes no {kind}")
 
 
 class Target(NamedTuple):
-    """What is reacted to. Sorts as its primary key does."""
+    """A target; sorts as its primary key."""
 
     type: str
     id: int
@@ -109,12 +109,11 @@ class ReactionKey(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """The target of the reaction."""
         return Target(self.target_type, self.target_id)
 
 
 class ReactionRow(NamedTuple):
-    """The state of a reaction as MySQL has it."""
+    """The state of a reaction in MySQL."""
 
     on: bool
     version_us: int
@@ -125,12 +124,12 @@ _NEVER = ReactionRow(False, 0)
 
 @dataclass(frozen=True, slots=True)
 class ReactionEvent:
-    """An actor's reaction to a target is on or off: an absolute state, never a change.
+    """The absolute state of one reaction, on or off; never a change.
 
-    ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, however late
-    or often the others arrive. It is None for a provisional event, which was accepted while Redis
-    was unavailable: its version comes from ``sent_ms``, when the queue took it, see ``effective_version_us``.
-    ``request_id`` and ``sent_ms`` are attributes of the message, not of its body.
+    ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
+    order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
+    ``request_id`` and ``sent_ms``, when the queue took the event, are attributes of the message,
+    not of its body.
     """
 
     key: ReactionKey
@@ -141,8 +140,8 @@ class ReactionEvent:
 
     @property
     def effective_version_us(self) -> int:
-        """The version: that of the gate, or of a provisional event the last microsecond of the
-        millisecond in which the queue took it. Raises InvalidMessage without either."""
+        """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``.
+        Raises InvalidMessage without either."""
         if self.version_us is not None:
             return self.version_us
         if self.sent_ms is None:
@@ -150,7 +149,6 @@ class ReactionEvent:
         return self.sent_ms * 1000 + 999
 
     def to_json(self) -> str:
-        """The body of the message."""
         return messages.encode(
             {
                 "protocol": PROTOCOL,
@@ -165,11 +163,8 @@ class ReactionEvent:
 
     @classmethod
     def from_json(cls, body: str) -> ReactionEvent:
-        """The event in ``body``.
-
-        Raises InvalidMessage for a body that Plaza never wrote, UnknownProtocol for one of a version
-        that this one does not know: it may be delivered again to one that does.
-        """
+        """Parse the body of a message. Raises InvalidMessage; UnknownProtocol for a body of another
+        version of Plaza, which may receive the message later."""
         fields = messages.read_object(body)
         messages.require_protocol(fields, PROTOCOL)
         key = ReactionKey(
@@ -183,11 +178,11 @@ class ReactionEvent:
 
 
 class Commit(NamedTuple):
-    """What one transaction did to one target and kind, or what it found there.
+    """What one transaction did to one target and kind, or read of it.
 
-    ``db_version`` is the version of the counter after it, with the epoch; ``total`` the counter. ``is_new``:
-    the transaction raised the version to ``db_version``; else it changed nothing, and ``rows`` are as of
-    ``db_version``. ``rows`` are (actor, version_us, on), one an actor.
+    ``db_version``: version of the counter after it, with the epoch; ``total``: the counter.
+    ``is_new``: the transaction raised the version to ``db_version``; else it changed nothing, and
+    ``rows`` are as of ``db_version``. ``rows``: (actor, version_us, on), one for each actor.
     """
 
     kind: Kind
@@ -199,7 +194,7 @@ class Commit(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """A row of the log: an event, and what it changed in the count of its target and kind."""
+    """A row of the log: an event and its change of the total, -1, 0 or 1."""
 
     event: ReactionEvent
     version_us: int
@@ -207,11 +202,11 @@ class LogEntry(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A target and kind as MySQL had it at one instant.
+    """The state of a target and kind in MySQL at one instant.
 
-    ``db_version`` is the version of its counter, ``total`` the counter. ``newest`` holds (actor, version_us),
-    newest first; ``is_complete`` when those are all that are on. ``rows`` are (actor, version_us, on)
-    of the actors that were asked for, 0 and off for one without a row.
+    ``db_version``: version of the counter ``total``. ``last_version_us``: the newest version of any
+    row. ``newest``: (actor, version_us) of actors that are on, newest first; ``is_complete``: of
+    all. ``rows``: (actor, version_us, on) of the requested actors, 0 and off without a row.
     """
 
     total: int
@@ -223,21 +218,21 @@ class Snapshot(NamedTuple):
 
 
 class Reactor(NamedTuple):
-    """Somebody who reacted to a target, and when."""
+    """An actor of a target, and the version of the reaction."""
 
     actor_id: int
     version_us: int
 
 
 class ReactedTarget(NamedTuple):
-    """Something that an actor reacted to, and when."""
+    """A target of an actor, and the version of the reaction."""
 
     target: Target
     version_us: int
 
 
 class Fingerprint(NamedTuple):
-    """Of some actors: how many, the sum of their ids and of their versions, each mod 10^9."""
+    """The number of some actors, and the sums of their ids and their versions, each mod 10^9."""
 
     actors: int
     ids: int
@@ -245,11 +240,11 @@ class Fingerprint(NamedTuple):
 
 
 class CachedTarget(NamedTuple):
-    """What Redis holds of a target and kind, as far as it can be compared with MySQL.
+    """The state of a target and kind in Redis that can be compared with MySQL.
 
-    ``base`` is the counter at version ``db_version``. ``outbox_count`` and ``entries`` are how many the outbox
-    has, by its meta and by itself. The fingerprint is of all actors in recent with a version above
-    ``floor_us``; None: of none. ``blocked``: a commit is missing.
+    ``base``: the counter at version ``db_version``. ``outbox_count``: entries according to meta;
+    ``entries``: in the outbox itself. ``newest``: fingerprint of the actors in recent with a
+    version above ``floor_us`` (None: no floor). ``blocked``: a commit is missing.
     """
 
     base: int
@@ -265,13 +260,13 @@ class CachedTarget(NamedTuple):
 
 
 class Unreadable(NamedTuple):
-    """What Redis holds of a target is not what Plaza writes; ``detail`` shows it."""
+    """The data of a target in Redis is invalid; ``detail`` shows it."""
 
     detail: str
 
 
 class PostRank(NamedTuple):
-    """A post and its likes, in all or within the window."""
+    """A post and its likes, of all time or within the window."""
 
     likes: int
     post_id: int
@@ -287,7 +282,7 @@ class PostLikes(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a reaction came to. ``total`` and ``changed`` are None for a provisional one."""
+    """The result of a reaction. ``total`` and ``changed`` are None for a provisional one."""
 
     on: bool
     total: int | None
@@ -295,12 +290,12 @@ class Outcome:
 
     @property
     def exact(self) -> bool:
-        """False for a provisional reaction: accepted, decided later."""
+        """Return False for a provisional reaction: accepted, decided later."""
         return self.total is not None
 
 
 class Count(NamedTuple):
-    """How many reacted, and whether the asking actor did (False for nobody)."""
+    """The total of a target, and whether the caller reacted (False for an anonymous caller)."""
 
     total: int
     viewer_state: bool
@@ -309,10 +304,8 @@ class Count(NamedTuple):
 def replay(
     before: Mapping[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
 ) -> list[LogEntry]:
-    """The log rows of ``events``, in the order of (key, version), each version of a key once.
-
-    An event that is not newer than the row before it changes nothing.
-    """
+    """Return the log rows of ``events``, sorted by (key, version), each version of a key once. An
+    event that is not newer than the row of its key has a change of 0."""
     entries = []
     rows = dict(before)
     ordered = sorted(
@@ -335,7 +328,7 @@ def replay(
 def latest_rows(
     before: Mapping[ReactionKey, ReactionRow], entries: Iterable[LogEntry]
 ) -> dict[ReactionKey, ReactionRow]:
-    """The rows that ``entries`` bring to a newer version, in the order of the keys."""
+    """Return the rows that ``entries`` give a newer version, in the order of the keys."""
     rows: dict[ReactionKey, ReactionRow] = {}
     for event, version_us, _ in entries:
         key = event.key
@@ -345,7 +338,7 @@ def latest_rows(
 
 
 def sum_changes(entries: Iterable[LogEntry]) -> dict[ReactionKey, int]:
-    """How much the entries of each key change the count, in all: 1, -1, or left out for 0."""
+    """Return the sum of changes of each key, 1 or -1; keys with 0 are left out."""
     changes: dict[ReactionKey, int] = {}
     for event, _, change in entries:
         if change:
@@ -354,9 +347,9 @@ def sum_changes(entries: Iterable[LogEntry]) -> dict[ReactionKey, int]:
 
 
 def sum_by_counter(changes: Mapping[ReactionKey, int]) -> dict[tuple[str, int, str], int]:
-    """How much each (type, id, kind) total moves by ``changes``; 0 where they cancel out."""
-    moves: dict[tuple[str, int, str], int] = {}
-    for key, by in changes.items():
-        counted = key[:3]
-        moves[counted] = moves.get(counted, 0) + by
-    return moves
+    """Return the delta of each total (type, id, kind), 0 where ``changes`` cancel out."""
+    deltas: dict[tuple[str, int, str], int] = {}
+    for key, change in changes.items():
+        counter = key[:3]
+        deltas[counter] = deltas.get(counter, 0) + change
+    return deltas

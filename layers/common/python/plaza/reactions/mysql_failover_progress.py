@@ -1,6 +1,7 @@
-"""What is known about the last look at Redis, in MySQL: its epoch, and how far the log was.
+"""Progress of the failover recovery in MySQL: the epoch of Redis and the log's head at each check.
 
-How far it was are rows of ``watermark``: no event after the lowest of them is archived away.
+The heads are rows of ``watermark``: events after the lowest watermark are not archived. Each
+function raises MysqlDown.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ _BEFORE, _LAST = "redis_before", "redis_last"
 
 
 class FailoverProgress(NamedTuple):
-    """The last look at Redis: its ``epoch`` then, and the log's heads at the look before that
-    one (``before``) and at that one (``last``). None: nobody has looked yet.
+    """The last check of Redis: its ``epoch``, the log's head at that check (``last``) and at the
+    check before it (``before``); None before the first check.
 
-    ``recovering_epoch`` is the epoch whose failover is being followed, up to seq ``recovered_seq`` of the log.
+    ``recovering_epoch``: epoch whose failover is being recovered; ``recovered_seq``: up to where.
     """
 
     epoch: int | None
@@ -30,7 +31,7 @@ class FailoverProgress(NamedTuple):
 
 
 def read_progress() -> tuple[FailoverProgress, int]:
-    """The last look, and the head of the log now. Raises MysqlDown."""
+    """Return the progress and the present head of the log."""
     [(*progress, head)] = mysql.fetch_all(
         """
         SELECT epochs.epoch, epochs.recovering_epoch, epochs.recovered_seq,
@@ -46,10 +47,7 @@ def read_progress() -> tuple[FailoverProgress, int]:
 
 
 def record_check(epoch: int, before: int, last: int) -> None:
-    """A look is over, and nothing left to follow. All of it is kept, or nothing.
-
-    Raises MysqlDown.
-    """
+    """Store a finished check and end a recovery, in one transaction."""
 
     def save(cursor: Cursor) -> None:
         cursor.execute(
@@ -64,7 +62,8 @@ def record_check(epoch: int, before: int, last: int) -> None:
             """
             INSERT INTO redis_epoch (id, epoch)
             VALUES (1, %s)
-            ON DUPLICATE KEY UPDATE epoch = VALUES(epoch), recovering_epoch = NULL, recovered_seq = NULL
+            ON DUPLICATE KEY UPDATE
+                epoch = VALUES(epoch), recovering_epoch = NULL, recovered_seq = NULL
             """,
             (epoch,),
         )
@@ -73,7 +72,7 @@ def record_check(epoch: int, before: int, last: int) -> None:
 
 
 def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
-    """What follows a failover has come so far, and isn't done. Raises MysqlDown."""
+    """Store how far an unfinished recovery is."""
     mysql.write(
         "UPDATE redis_epoch SET recovering_epoch = %s, recovered_seq = %s",
         (recovering_epoch, recovered_seq),
@@ -81,7 +80,7 @@ def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
 
 
 def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
-    """(seq, whose reaction) of the next ``count`` events after ``after``. Raises MysqlDown."""
+    """Return (seq, key) of at most ``count`` events after seq ``after``."""
     found = mysql.fetch_all(
         """
         SELECT seq, target_type, target_id, kind, actor_id

@@ -1,11 +1,11 @@
-"""Reactions in MySQL: the record, the log, and the reads that Redis can't answer.
+"""Reactions in MySQL: the rows, the log, and the reads that Redis cannot serve. Unless stated
+otherwise, a function runs one statement; without a cursor it raises MysqlDown.
 
-Keys and versions are rendered into the statements as numbers and as names of ours (an event has no
-others, see ``ReactionEvent.from_json``): for a thousand rows the driver's own escaping costs more
-than the database.
+Keys and versions are rendered into the statements as numbers and validated names (see
+``ReactionEvent.from_json``): for a thousand rows the driver's escaping costs more than the query.
 
-The version of a counter, ``db_version``, is that of its row plus the epoch of MySQL, which is raised when
-MySQL is restored to an earlier moment: so versions never repeat.
+``db_version`` is the version of a counter's row plus the epoch of MySQL. The epoch is raised when
+MySQL is restored to an earlier moment, so that versions never repeat.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from plaza.reactions.model import (
 EPOCH = 2**40  # versions of a counter in one epoch
 EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
 _ROWS_AT_ONCE = 1000
-LOCK_TIMEOUT_S = 2  # while somebody waits for the log gate alone, consumers wait behind them
+LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log gate
 _DAY_US = 86_400_000_000
 _KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
     target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
@@ -43,51 +43,46 @@ _PACKED_ROW = sql.concat_columns(
 
 
 def pass_log_gate(cursor: Cursor) -> int:
-    """Hold the log gate shared until the commit; returns the version that an epoch begins with.
+    """Lock the log gate, shared, until the commit; return the first version of the epoch.
 
-    One statement. Before anything is appended: a reader that holds the gate alone then knows that
-    all that was appended before is committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
+    Call it before an append: when a reader gets the exclusive lock, all earlier appends are
+    committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
     """
     if not cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
-        raise LookupError("log_gate has no row: nothing would wait for this transaction")
+        raise LookupError("log_gate has no row: readers could not wait for this transaction")
     [(epoch,)] = cursor.fetchall()
     return int(epoch) * EPOCH
 
 
 def read_epoch(cursor: Cursor) -> int:
-    """The version that the present epoch begins with. One statement."""
+    """Return the first version of the present epoch."""
     cursor.execute(f"SELECT {EPOCH_NOW}")
     [(epoch,)] = cursor.fetchall()
     return int(epoch)
 
 
 def wait_for_log_writers() -> None:
-    """Returns when everything that was in the log, or on its way, is committed or given up.
-
-    Those who begin to append later get a higher seq. Raises MysqlDown when somebody takes longer
-    than a consumer should: 2 s, three times.
-    """
+    """Wait until all transactions that append to the log are committed or rolled back; later ones
+    get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three times."""
 
     def wait(cursor: Cursor) -> None:
         cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
         if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
-            raise LookupError("log_gate has no row: writers could not be waited for")
+            raise LookupError("log_gate has no row: writers cannot be waited for")
 
     mysql.run_in_transaction(wait)
 
 
 def read_log_head() -> int:
-    """The highest seq in the log, 0 when it is empty. Raises MysqlDown."""
+    """Return the highest seq in the log, 0 when it is empty."""
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
 def append_log(
     cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
 ) -> None:
-    """Log ``entries`` (in key order), each event once however often it comes. One statement.
-
-    ``versions``: of each key, the version of the commit of this transaction that has its row.
-    """
+    """Append ``entries`` (in key order) to the log, each event once. ``versions``: db_version of
+    the commit that has the row of each key."""
     rows = ",".join(
         "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
         % (
@@ -111,10 +106,10 @@ def append_log(
 
 
 def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
-    """The rows of ``keys`` that exist. One statement; one primary key look-up each.
+    """Return the rows of ``keys`` that exist. One statement; one primary key look-up for each.
 
-    A join with a table made of one parameter: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong
-    index (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
+    A join with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
+    (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
     """
     cursor.execute(
         f"""
@@ -127,18 +122,15 @@ def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey
     )
     found = {}
     for (packed,) in cursor.fetchall():
-        of, target_id, kind, actor_id, state, version = packed.split()
-        found[ReactionKey(of, int(target_id), kind, int(actor_id))] = ReactionRow(
-            state == "1", int(version)
-        )
+        target_type, target_id, kind, actor_id, state, version = packed.split()
+        key = ReactionKey(target_type, int(target_id), kind, int(actor_id))
+        found[key] = ReactionRow(state == "1", int(version))
     return found
 
 
 def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None:
-    """Bring rows to their new state, unless they are newer. One statement.
-
-    The state comes before the version: MySQL assigns from left to right.
-    """
+    """Store ``rows`` where they are newer than the existing ones. MySQL assigns from left to right,
+    so the state is assigned before the version."""
     values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
         f"""
@@ -154,10 +146,10 @@ def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None
 def read_snapshots(
     wanted: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
 ) -> list[Snapshot]:
-    """A snapshot of each of ``wanted``, with its ``depth`` newest actors and some actors' rows.
+    """Return a snapshot of each (kind, target, actors): its newest actors, and rows of ``actors``.
 
-    One statement when no rows are asked for; else five, and one for each 1,000 rows. All of it is
-    of one instant. Raises MysqlDown.
+    All are of one instant, with ``depth`` newest actors. One statement without actors; else five,
+    and one for each 1,000 actors.
     """
     select = " UNION ALL ".join(
         arm
@@ -166,25 +158,25 @@ def read_snapshots(
     )
     rows: list[list[tuple[int, int, bool]]] = [[] for _ in wanted]
     if not any(actor_ids for _, _, actor_ids in wanted):
-        return _read_snapshots(mysql.fetch_all(select) if wanted else (), rows, depth)
+        return _parse_snapshots(mysql.fetch_all(select) if wanted else (), rows, depth)
 
-    def look(cursor: Cursor) -> list[Snapshot]:
+    def read(cursor: Cursor) -> list[Snapshot]:
         cursor.execute(select)
         found = cursor.fetchall()
-        asked = [
+        keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
             for index, (kind, target, actor_ids) in enumerate(wanted)
             for actor_id in actor_ids
         ]
-        for start in range(0, len(asked), _ROWS_AT_ONCE):
-            part = asked[start : start + _ROWS_AT_ONCE]
-            held = read_rows(cursor, [key for _, key in part])
+        for start in range(0, len(keys), _ROWS_AT_ONCE):
+            part = keys[start : start + _ROWS_AT_ONCE]
+            existing = read_rows(cursor, [key for _, key in part])
             for index, key in part:
-                on, version_us = held.get(key, (False, 0))
+                on, version_us = existing.get(key, (False, 0))
                 rows[index].append((key.actor_id, version_us, on))
-        return _read_snapshots(found, rows, depth)
+        return _parse_snapshots(found, rows, depth)
 
-    return mysql.run_in_snapshot(look)
+    return mysql.run_in_snapshot(read)
 
 
 def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list[str]:
@@ -219,19 +211,19 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
     ]
 
 
-def _read_snapshots(
+def _parse_snapshots(
     found: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
 ) -> list[Snapshot]:
     count = len(rows)
-    total, n, last_version_us = [0] * count, [0] * count, [0] * count
+    total, db_version, last_version_us = [0] * count, [0] * count, [0] * count
     newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for index, what, value, version in found:
-        match what:
+    for index, arm, value, version in found:
+        match arm:
             case "epoch":
-                n[index] += version
+                db_version[index] += version
             case "counter":
                 total[index] = value
-                n[index] += version
+                db_version[index] += version
             case "off":
                 last_version_us[index] = max(last_version_us[index], version or 0)
             case "on":
@@ -240,7 +232,7 @@ def _read_snapshots(
     return [
         Snapshot(
             total[i],
-            n[i],
+            db_version[i],
             last_version_us[i],
             sorted(newest[i], key=lambda pair: (-pair[1], -pair[0])),
             len(newest[i]) < depth,
@@ -251,7 +243,7 @@ def _read_snapshots(
 
 
 def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """(total, n) of each of ``wanted``. One statement. Raises MysqlDown."""
+    """Return (total, db_version) of each of ``wanted``."""
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
         f"""
         (
@@ -273,10 +265,7 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
 
 
 def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
-    """(whether the actor's row is on, n of the counter), at one instant. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return (whether the actor's row is on, db_version), at one instant."""
     rows = mysql.fetch_all(
         f"""
         SELECT COALESCE((
@@ -300,7 +289,7 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
 
 
 def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
-    """Whether the actor's row of each of ``wanted`` is on. One statement. Raises MysqlDown."""
+    """Return whether the actor reacted to each of ``wanted``."""
     if not wanted:
         return []
     ids: dict[tuple[str, str], list[int]] = {}
@@ -327,7 +316,7 @@ def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> 
 def read_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> list[Reactor]:
-    """A page of who is on, in the order of (version, actor), or backwards. Raises MysqlDown."""
+    """Return a page of actors that are on, by (version, actor); ``latest``: in reverse order."""
     where, args = "", [*target, kind.name]
     sign, order = ("<", "DESC") if latest else (">", "ASC")
     if after is not None:
@@ -349,10 +338,7 @@ def read_reactors(
 
 
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
-    """(n of the counter, the earliest who are on), at one instant. One statement.
-
-    Raises MysqlDown.
-    """
+    """Return (db_version, the earliest actors that are on), at one instant."""
     of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
     found = mysql.fetch_all(
         f"""
@@ -373,23 +359,23 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
         )
         """
     )
-    [n] = [version for actor_id, version in found if actor_id == 0]
+    [db_version] = [version for actor_id, version in found if actor_id == 0]
     earliest = [Reactor(actor_id, version) for actor_id, version in found if actor_id > 0]
-    return n, sorted(earliest, key=lambda reactor: (reactor.version_us, reactor.actor_id))
+    return db_version, sorted(earliest, key=lambda r: (r.version_us, r.actor_id))
 
 
 def read_reacted(
     kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
 ) -> list[ReactedTarget]:
-    """A page of what an actor reacted to, newest first by (version, type, id). Raises MysqlDown."""
+    """Return a page of an actor's targets, descending by (version, type, id)."""
     where, args = "", [actor_id, kind.name]
     if after is not None:
         where = (
             " AND (version < %s OR (version = %s AND (target_type < %s"
             " OR (target_type = %s AND target_id < %s))))"
         )
-        of_type, of_id = after.target
-        args += [after.version_us, after.version_us, of_type, of_type, of_id]
+        target_type, target_id = after.target
+        args += [after.version_us, after.version_us, target_type, target_type, target_id]
     rows = mysql.fetch_all(
         f"""
         SELECT target_type, target_id, version
@@ -402,11 +388,11 @@ def read_reacted(
         """,
         args,
     )
-    return [ReactedTarget(Target(of_type, of_id), version) for of_type, of_id, version in rows]
+    return [ReactedTarget(Target(*target), version) for *target, version in rows]
 
 
 def read_actors(kind: Kind, target: Target, after_id: int, limit: int) -> list[int]:
-    """A page of the actors that are on, by their id. Raises MysqlDown."""
+    """Return a page of the actors that are on, by id."""
     rows = mysql.fetch_all(
         f"""
         SELECT actor_id

@@ -1,4 +1,4 @@
-"""Saving: events from the queue into MySQL, then each commit into Redis."""
+"""The consumer of reactions: save events in MySQL, then apply each commit to Redis."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ _NEVER = ReactionRow(False, 0)
 
 @dataclass(frozen=True, slots=True)
 class PersistedBatch:
-    """What MySQL has after a transaction: commits of targets, and totals of users.
-
-    ``changed_us`` are the versions of the rows that it changed.
-    """
+    """The result of a transaction: its commits, totals of users, versions of changed rows."""
 
     commits: Sequence[Commit]
     users: Mapping[int, UserCounter]
@@ -65,11 +62,10 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events in one transaction, then acknowledge them in Redis.
 
-    Nine statements at most; two more when a target has no counter yet.
-
-    Safe to repeat. Commits that Redis does not take go onto a queue of their own: the batch is not
-    saved again. Raises MysqlDown; QueueDown when Redis is unavailable too or a follow is in the
-    batch, and then the batch comes again.
+    Nine statements at most; two more when a target has no counter. Safe to repeat. Commits that
+    Redis does not accept are queued separately, so that the batch is not saved again. Raises
+    MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the
+    batch again.
     """
     saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
     record(
@@ -94,7 +90,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
 
 
 def _record_lag(changed_us: Sequence[int]) -> None:
-    """How long ago what a batch changed was accepted; Redis has just been told that it is saved."""
+    """Record the time from the gate to the acknowledgement of changed rows."""
     if changed_us:
         now_us = clock.now_us()
         lags_s = [
@@ -108,15 +104,15 @@ def _record_lag(changed_us: Sequence[int]) -> None:
 
 
 def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
-    """Send whose follows may have changed, also when this batch changed none: the consumer that
-    saved them may have been killed before. Raises QueueDown; the batch comes again then."""
+    """Send all follows of the batch, changed or not: a consumer that saved them before may have
+    been killed before it sent them. Raises QueueDown."""
     pairs = sorted({(e.key.actor_id, e.key.target_id) for e in events if e.key.kind == FOLLOW.name})
     for start in range(0, len(pairs), MAX_PAIRS):
         FOLLOWS.send(pairs[start : start + MAX_PAIRS])
 
 
 def acknowledge(saved: PersistedBatch) -> None:
-    """Bring Redis to what MySQL has. Four round trips when all is in order. Raises RedisDown."""
+    """Apply what MySQL has saved to Redis. Four round trips, more after a gap. Raises RedisDown."""
     applied = redis_commits.apply_all(saved.commits)
     counters.project_users(saved.users)
     redis_rankings.project_likes(
@@ -127,16 +123,16 @@ def acknowledge(saved: PersistedBatch) -> None:
         ]
     )
     limited = [c for c in saved.commits if c.kind.given]
-    # Last: until a follow is in the actor's total, its claim stands for it.
+    # Last: a claim counts for its follow until the projected total includes it.
     counters.release(
         (actor, str(c.target), version) for c in limited for actor, version, _ in c.rows
     )
     lost, cold = [], []
-    for commit, (code, outbox_count, rebuild, s) in zip(saved.commits, applied, strict=True):
+    for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, applied, strict=True):
         if rebuild:
             request_rebuild(commit.kind, commit.target)
         if code == "GAP":
-            lost.append((commit.kind, commit.target, s))
+            lost.append((commit.kind, commit.target, version))
         elif code == "COLD" and outbox_count:
             cold.append((commit.kind, commit.target))
     resync(lost, cold)
@@ -145,14 +141,16 @@ def acknowledge(saved: PersistedBatch) -> None:
 def resync(
     lost: Sequence[tuple[Kind, Target, int]], cold: Iterable[tuple[Kind, Target]] = ()
 ) -> None:
-    """Drop targets that miss a commit if they are still at a version; hydrate them and cold ones.
-
-    What MySQL cannot answer now is loaded by the next reader or sweep. Raises RedisDown.
-    """
+    """Drop the ``lost`` targets that are still at their db_version; hydrate them and ``cold`` ones.
+    Without MySQL the next reader or sweep hydrates them. Raises RedisDown."""
     todo = list(cold)
     if lost:
         codes = redis_hydration.evict_all(lost)
-        dropped = [of[:2] for of, code in zip(lost, codes, strict=True) if code == "EVICTED"]
+        dropped = [
+            (kind, target)
+            for (kind, target, _), code in zip(lost, codes, strict=True)
+            if code == "EVICTED"
+        ]
         record("targets_resynced", {"resynced": len(dropped)})
         todo += dropped
     try:
@@ -166,10 +164,8 @@ def resync(
 
 @ACKNOWLEDGEMENTS.consumer
 def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
-    """Apply commits that Redis did not take, and what MySQL has of some keys by now.
-
-    Raises MysqlDown, RedisDown.
-    """
+    """Apply commits that Redis did not accept, and the present rows of keys. Safe to repeat. Raises
+    MysqlDown, RedisDown."""
     for message in messages:
         rows_of = [
             ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
@@ -188,19 +184,19 @@ def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> Persisted
     keys = {event.key for event in events}
     owners = lookup.read_owners(cursor, _targets(keys))
     # From here to the commit no other transaction saves reactions to these targets.
-    held = counters.lock_content(cursor, _targets(keys))
+    locked = counters.lock_content(cursor, _targets(keys))
     before = mysql_reactions.read_rows(cursor, keys)
     entries = replay(before, events)
     rows = latest_rows(before, entries)
-    turns = sum_changes(entries)
-    # Also where changes cancel out: rows have changed, and what was read before is old.
-    moves = dict.fromkeys((key[:3] for key in rows), 0) | sum_by_counter(turns)
-    of_keys = {key: before.get(key, _NEVER) for key in keys} | rows
-    commits, versions = _commits(epoch, held, turns, moves, of_keys)
+    changes = sum_changes(entries)
+    # A target whose changes cancel out gets a new version too: its rows have changed.
+    deltas = dict.fromkeys((key[:3] for key in rows), 0) | sum_by_counter(changes)
+    all_rows = {key: before.get(key, _NEVER) for key in keys} | rows
+    commits, versions = _commits(epoch, locked, changes, deltas, all_rows)
     mysql_reactions.append_log(cursor, entries, versions)
     if rows:
         mysql_reactions.upsert_rows(cursor, rows)
-    _move_counters(cursor, owners, turns, moves, commits)
+    _update_counters(cursor, owners, changes, deltas, commits)
     changed_us = [row.version_us for row in rows.values()]
     return PersistedBatch(commits, _read_users(cursor, owners, keys), changed_us)
 
@@ -208,9 +204,9 @@ def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> Persisted
 def _read_current(cursor: Cursor, keys: Collection[ReactionKey]) -> PersistedBatch:
     epoch = mysql_reactions.pass_log_gate(cursor)
     owners = lookup.read_owners(cursor, _targets(keys))
-    held = counters.lock_content(cursor, _targets(keys))
+    locked = counters.lock_content(cursor, _targets(keys))
     rows = mysql_reactions.read_rows(cursor, keys)
-    commits, _ = _commits(epoch, held, {}, {}, rows)
+    commits, _ = _commits(epoch, locked, {}, {}, rows)
     return PersistedBatch(commits, _read_users(cursor, owners, keys))
 
 
@@ -221,8 +217,8 @@ def _read_users_of(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[int, U
 def _read_users(
     cursor: Cursor, owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]
 ) -> dict[int, UserCounter]:
-    """The totals of all users that ``keys`` concern, changed or not: the consumer that saved them
-    may have been killed before Redis was told."""
+    """Return the totals of all owners and actors of ``keys``, changed or not: a consumer that saved
+    them before may have been killed before it updated Redis."""
     actors = {key.actor_id for key in keys if KINDS[key.kind].given}
     return counters.read_users_in(cursor, sorted({*owners.values(), *actors}))
 
@@ -231,64 +227,61 @@ def _targets(keys: Collection[ReactionKey]) -> list[Target]:
     return [Target(*target) for target in sorted({key[:2] for key in keys})]
 
 
-def _move_counters(
+def _update_counters(
     cursor: Cursor,
     owners: Mapping[tuple[str, int], int],
-    turns: Mapping[ReactionKey, int],
-    moves: Mapping[tuple[str, int, str], int],
+    changes: Mapping[ReactionKey, int],
+    deltas: Mapping[tuple[str, int, str], int],
     commits: Iterable[Commit],
 ) -> None:
-    """Add up what turned, in the counters of targets, of their owners and of the actors."""
+    """Add up changes in the counters of targets, of their owners and of the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
     of_users: dict[tuple[int], dict[str, int]] = {}
 
-    def move_user(user_id: int, column: str, by: int) -> None:
+    def add_to_user(user_id: int, column: str, delta: int) -> None:
         totals = of_users.setdefault((user_id,), {})
-        totals[column] = totals.get(column, 0) + by
+        totals[column] = totals.get(column, 0) + delta
 
-    for (of, target_id, kind_name), by in moves.items():
-        kind, target = KINDS[kind_name], (of, target_id)
-        of_content.setdefault(target, {})[kind.total] = by
-        if by and target in owners:
-            move_user(owners[target], kind.received, by)
-    for key, by in turns.items():
+    for (target_type, target_id, kind_name), delta in deltas.items():
+        kind, target = KINDS[kind_name], (target_type, target_id)
+        of_content.setdefault(target, {})[kind.total] = delta
+        if delta and target in owners:
+            add_to_user(owners[target], kind.received, delta)
+    for key, change in changes.items():
         if given := KINDS[key.kind].given:
-            move_user(key.actor_id, given, by)
+            add_to_user(key.actor_id, given, change)
     raised: dict[tuple[tuple[str, int], str], int] = {}
     for commit in commits:
-        counted = commit.target, commit.kind.total
-        raised[counted] = raised.get(counted, 0) + commit.is_new
+        counter = commit.target, commit.kind.total
+        raised[counter] = raised.get(counter, 0) + commit.is_new
     counters.add_to_content(cursor, of_content, raised)
     counters.add_to_users(cursor, of_users)
 
 
 def _commits(
     epoch: int,
-    held: Mapping[tuple[str, int], ContentCounter],
-    turns: Mapping[ReactionKey, int],
-    moves: Mapping[tuple[str, int, str], int],
+    locked: Mapping[tuple[str, int], ContentCounter],
+    changes: Mapping[ReactionKey, int],
+    deltas: Mapping[tuple[str, int, str], int],
     rows: Mapping[ReactionKey, ReactionRow],
 ) -> tuple[list[Commit], dict[ReactionKey, int]]:
-    """What becomes of ``rows``: per target and kind one commit for each 250, in the order of ``n``.
-
-    Also the ``n`` of each key. A script applies a commit in one run, so its rows are bounded; the
-    transaction is one.
-    """
+    """Return the commits of one transaction, and the db_version of each key. A commit has 250 rows
+    at most, because one run of a script applies it."""
     by_target: dict[tuple[str, int, str], list[ReactionKey]] = {}
     for key in rows:
         by_target.setdefault(key[:3], []).append(key)
     commits, versions = [], {}
-    for moved, keys in sorted(by_target.items()):
-        target, kind, is_new = Target(*moved[:2]), KINDS[moved[2]], moved in moves
-        counter = held[target]
-        total, n = counter.totals[kind.total], epoch + counter.versions[kind.total]
+    for counted, keys in sorted(by_target.items()):
+        target, kind, is_new = Target(*counted[:2]), KINDS[counted[2]], counted in deltas
+        counter = locked[target]
+        total, db_version = counter.totals[kind.total], epoch + counter.versions[kind.total]
         for start in range(0, len(keys), MAX_ROWS):
-            n += is_new
+            db_version += is_new
             of_part = []
             for key in keys[start : start + MAX_ROWS]:
                 on, version_us = rows[key]
-                total += turns.get(key, 0)
-                versions[key] = n
+                total += changes.get(key, 0)
+                versions[key] = db_version
                 of_part.append((key.actor_id, version_us, on))
-            commits.append(Commit(kind, target, n, total, is_new, of_part))
+            commits.append(Commit(kind, target, db_version, total, is_new, of_part))
     return commits, versions

@@ -1,4 +1,4 @@
-"""Reading reactions: totals and mine, who reacted, what I reacted to."""
+"""Queries: totals, the caller's own states, the actors of a target, the targets of an actor."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from plaza.reactions.redis_queries import CachedCount
 from plaza.reactions.redis_user_lists import LIST_LENGTH
 from plaza.targets import Existence, lookup
 
-# What one process may ask MySQL for in Redis' place: a thousand processes must not take it along.
+# Per process: a thousand processes must not overload MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
-# Lists are public, so what one process may read of them from MySQL is limited.
+# Per process: lists are public.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
-EARLIEST_LENGTH = 101  # the longest page, and one more, which tells that there is another page
+EARLIEST_LENGTH = 101  # the longest page, and one more as a sign of a next page
 _EARLIEST_LOCK_S = 5
 _EARLIEST_WAIT_S = 0.5
 _EARLIEST_POLL_S = 0.02
@@ -39,24 +39,23 @@ _EARLIEST_POLL_S = 0.02
 def read_counts(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[list[Count], bool]:
-    """The count of each of ``wanted``, and whether they are exact (MySQL's lag by a second or so).
+    """Return the count of each of ``wanted``, and whether they are exact.
 
-    MySQL answers while Redis is unavailable, and for a target that another caller loads for long.
-
-    Totals of hot targets are up to a second old where nobody in particular asks. Round trips: one
-    to Redis when all is warm, two more when some is cold; to MySQL none when all is warm and
-    known. Raises MysqlDown, RedisDown.
+    MySQL, about a second behind, stands in while Redis is unavailable and for a target that another
+    caller loads for too long. Anonymous callers (``actor_id`` None) get totals of hot targets that
+    are up to 1 s old. One round trip when all targets are loaded, two more when one is not; no
+    statement when Redis has all targets and the actor's states. Raises MysqlDown, RedisDown.
     """
     if actor_id is not None:
         return _read_counts(wanted, actor_id)
-    held = {w: total for w in wanted if (total := hot_totals.get((w[0].name, w[1]))) is not None}
-    asked = [w for w in wanted if w not in held]
-    counts, exact = _read_counts(asked, None) if asked else ([], True)
-    for (kind, target), found in zip(asked, counts, strict=True):
-        held[kind, target] = found.total
+    totals = {w: total for w in wanted if (total := hot_totals.get((w[0].name, w[1]))) is not None}
+    missing = [w for w in wanted if w not in totals]
+    counts, exact = _read_counts(missing, None) if missing else ([], True)
+    for (kind, target), found in zip(missing, counts, strict=True):
+        totals[kind, target] = found.total
         if exact:
             hot_totals.put((kind.name, target), found.total)
-    return [Count(held[w], False) for w in wanted], exact
+    return [Count(totals[w], False) for w in wanted], exact
 
 
 def _read_counts(
@@ -68,51 +67,55 @@ def _read_counts(
         if not _fallback_budget.take():
             raise
     totals = [total for total, _ in mysql_reactions.read_counters(wanted)]
-    mine = [False] * len(wanted)
+    states = [False] * len(wanted)
     if actor_id is not None:
-        mine = mysql_reactions.read_viewer_states(wanted, actor_id)
-    return [Count(*pair) for pair in zip(totals, mine, strict=True)], False
+        states = mysql_reactions.read_viewer_states(wanted, actor_id)
+    return [Count(*pair) for pair in zip(totals, states, strict=True)], False
 
 
 def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool | None]:
-    """Whether the actor reacted to each of ``wanted``; None where only MySQL knows and it is away.
+    """Return whether the actor reacted to each of ``wanted``.
 
-    Round trips as of ``read_counts``, one more while MySQL is away. Raises RedisDown, and MysqlDown when
-    Redis is away too.
+    None when MySQL is needed and unavailable. Costs as of ``read_counts``, and one round trip more
+    while MySQL is unavailable. Raises RedisDown; MysqlDown when Redis is unavailable too.
     """
     try:
         counts, _ = read_counts(wanted, actor_id)
     except MysqlDown:
-        return [seen and seen.viewer_state for seen in redis_queries.read_all(wanted, actor_id)]
+        return [
+            cached and cached.viewer_state for cached in redis_queries.read_all(wanted, actor_id)
+        ]
     return [found.viewer_state for found in counts]
 
 
 def _read_counts_in_redis(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[list[Count], bool]:
-    seen, exact = redis_queries.read_all(wanted, actor_id), True
-    if cold := [w for w, s in zip(wanted, seen, strict=True) if s is None]:
+    cached, exact = redis_queries.read_all(wanted, actor_id), True
+    if cold := [w for w, c in zip(wanted, cached, strict=True) if c is None]:
         loaded, exact = _read_cold(cold, actor_id)
-        seen = [loaded.get(w) if s is None else s for w, s in zip(wanted, seen, strict=True)]
-    for (kind, target), s in zip(wanted, seen, strict=True):
-        if s and s.rebuild:
+        cached = [loaded.get(w) if c is None else c for w, c in zip(wanted, cached, strict=True)]
+    for (kind, target), c in zip(wanted, cached, strict=True):
+        if c and c.rebuild:
             request_rebuild(kind, target)
-    missing = [w for w, s in zip(wanted, seen, strict=True) if s is None]
+    missing = [w for w, c in zip(wanted, cached, strict=True) if c is None]
     totals = {
         w: total
         for w, (total, _) in zip(missing, mysql_reactions.read_counters(missing), strict=True)
     }
-    unknown = [w for w, s in zip(wanted, seen, strict=True) if s is None or s.viewer_state is None]
-    mine: dict[tuple[Kind, Target], bool] = {}
+    unknown = [
+        w for w, c in zip(wanted, cached, strict=True) if c is None or c.viewer_state is None
+    ]
+    states: dict[tuple[Kind, Target], bool] = {}
     if actor_id is not None and unknown:
-        answers = mysql_reactions.read_viewer_states(unknown, actor_id)
-        mine = dict(zip(unknown, answers, strict=True))
+        found = mysql_reactions.read_viewer_states(unknown, actor_id)
+        states = dict(zip(unknown, found, strict=True))
     counts = [
         Count(
-            totals[w] if s is None else s.total,
-            mine.get(w, False) if s is None or s.viewer_state is None else s.viewer_state,
+            totals[w] if c is None else c.total,
+            states.get(w, False) if c is None or c.viewer_state is None else c.viewer_state,
         )
-        for w, s in zip(wanted, seen, strict=True)
+        for w, c in zip(wanted, cached, strict=True)
     ]
     return counts, exact
 
@@ -120,39 +123,39 @@ def _read_counts_in_redis(
 def _read_cold(
     cold: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[dict[tuple[Kind, Target], CachedCount], bool]:
-    """What is known of cold targets once those that exist are loaded; not of deleted ones.
+    """Hydrate cold targets; return the counts of those that are not deleted, and exactness.
 
-    False when MySQL stands in for one that has been loading for too long: its outbox is left out.
-    Raises ReactionUndecided for such a target while MySQL's budget is spent.
+    Not exact when MySQL, which lacks the outbox, stands in for a target that another caller loads
+    for too long. Raises ReactionUndecided when the fallback budget for that is empty.
     """
     found = lookup.find_all({target for _, target in cold})
-    none = {w: CachedCount(0, False, False) for w in cold if found[w[1]] is Existence.MISSING}
-    there = [w for w in cold if found[w[1]] is Existence.LIVE]
-    left = hydrate(there) if there else []
+    missing = {w: CachedCount(0, False, False) for w in cold if found[w[1]] is Existence.MISSING}
+    live = [w for w in cold if found[w[1]] is Existence.LIVE]
+    left = hydrate(live) if live else []
     if left and not _fallback_budget.take():
-        raise ReactionUndecided(f"{left[0][1]} is being loaded")
-    seen = redis_queries.read_all(there, actor_id) if there else []
-    loaded = {w: s for w, s in zip(there, seen, strict=True) if s is not None}
-    return none | loaded, None not in seen
+        raise ReactionUndecided(f"{left[0][1]} is being loaded; try again.")
+    cached = redis_queries.read_all(live, actor_id) if live else []
+    loaded = {w: c for w, c in zip(live, cached, strict=True) if c is not None}
+    return missing | loaded, None not in cached
 
 
 def list_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> tuple[list[Reactor], Reactor | None]:
-    """Saved reactions to a target, earliest or latest first, and where the next page begins.
+    """Return saved reactions to a target, earliest or latest first, and the next page's ``after``.
 
-    (None: the end.) What is accepted and not saved yet is not listed. The newest are in Redis, the
-    first page of the earliest once it was read, all in MySQL. Raises TargetMissing, TargetDeleted,
+    The latter is None at the end. Outbox entries are not listed. Redis serves the newest actors and
+    the cached first page of the earliest, MySQL the others. Raises TargetMissing, TargetDeleted,
     ReactionListsBusy, MysqlDown.
     """
     require_existing(target)
     try:
-        is_whole, newest = _newest_reactors(kind, target, after, latest, limit)
-        if not is_whole and not latest and after is None and limit < EARLIEST_LENGTH:
+        is_complete, newest = _newest_reactors(kind, target, after, latest, limit)
+        if not is_complete and not latest and after is None and limit < EARLIEST_LENGTH:
             return _paginate(_load_earliest(kind, target, limit), limit)
     except RedisDown:
-        is_whole, newest = False, []
-    if is_whole or (latest and len(newest) > limit):
+        is_complete, newest = False, []
+    if is_complete or (latest and len(newest) > limit):
         return _paginate(newest, limit)
     _spend_list_budget()
     if not latest:
@@ -166,11 +169,8 @@ def list_reactors(
 
 
 def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
-    """Returns the earliest actors, which one of all readers reads from MySQL for Redis to keep.
-
-    The others wait for it, 0.5 s at most. One statement at most. Raises ReactionListsBusy, RedisDown,
-    MysqlDown.
-    """
+    """Return the earliest actors. One reader reads them from MySQL and caches them in Redis; others
+    wait for 0.5 s at most. Raises ReactionListsBusy, RedisDown, MysqlDown."""
     deadline = Deadline.in_s(_EARLIEST_WAIT_S)
     lock_key = f"{redis_keys.keys_of(kind.name, target).earliest}:lock"
     while (lock := redis.try_lock(lock_key, _EARLIEST_LOCK_S)) is None:
@@ -182,26 +182,25 @@ def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
             return _in_order(page[1], latest=False)
     try:
         _spend_list_budget()
-        n, earliest = mysql_reactions.read_earliest(kind, target, EARLIEST_LENGTH)
+        db_version, earliest = mysql_reactions.read_earliest(kind, target, EARLIEST_LENGTH)
         if len(earliest) == EARLIEST_LENGTH:
-            redis_queries.cache_earliest(kind, target, n, earliest)
+            redis_queries.cache_earliest(kind, target, db_version, earliest)
         return earliest
     finally:
         if lock is not None:
-            with suppress(RedisDown):  # then it ends by itself
+            with suppress(RedisDown):  # the lock expires
                 redis.unlock(lock)
 
 
 def _spend_list_budget() -> None:
-    """Take one page from the budget. Raises ReactionListsBusy when it is empty."""
     if not _list_budget.take():
-        raise ReactionListsBusy("Too many lists are being read", retry_after_s=1)
+        raise ReactionListsBusy("Too many lists are being read; try again.", retry_after_s=1)
 
 
 def _newest_reactors(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
 ) -> tuple[bool, list[Reactor]]:
-    # One more for the next page, and one for ``after`` itself, which comes along.
+    # One more as a sign of a next page, and one for ``after``, which the page includes.
     page = redis_queries.read_page(kind, target, after, latest, limit + 2)
     if page is None:
         hydrate([(kind, target)])
@@ -213,8 +212,8 @@ def _newest_reactors(
 
 
 def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
-    here, there = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
-    return here < there if latest else here > there
+    position, last = (reactor.version_us, reactor.actor_id), (after.version_us, after.actor_id)
+    return position < last if latest else position > last
 
 
 def _in_order(found: list[Reactor], latest: bool) -> list[Reactor]:
@@ -228,11 +227,8 @@ def _paginate(page: list[Reactor], limit: int) -> tuple[list[Reactor], Reactor |
 def list_reacted(
     kind: Kind, actor_id: int, after: ReactedTarget | None, limit: int
 ) -> tuple[list[ReactedTarget], ReactedTarget | None]:
-    """What a user reacted to, newest first, and where the next page begins (None: the end).
-
-    The list in Redis is whole above its floor and says nothing below; MySQL has the rest, floor
-    included. Raises ReactionListsBusy, MysqlDown.
-    """
+    """Return an actor's targets, newest first, and the next page's ``after``, None at the end. The
+    list in Redis is complete above its floor. Raises ReactionListsBusy, MysqlDown."""
     floor_us, newest = _newest_reacted(kind, actor_id)
     page = [
         r
@@ -248,7 +244,7 @@ def list_reacted(
 
 
 def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]]:
-    """(floor_us, newest); a floor above everything when Redis can't say."""
+    """Return (floor_us, newest); a floor above all versions while Redis is unavailable."""
     try:
         found = redis_user_lists.read_list(kind, actor_id)
         if found is not None:

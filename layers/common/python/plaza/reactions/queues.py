@@ -25,9 +25,9 @@ from plaza.reactions.model import (
     require_kind,
 )
 
-MAX_PAIRS = 1_000  # of a message
-MAX_BUILD = 64  # characters of the name of a build
-_MAX_KEYS = 1_000  # of a message
+MAX_PAIRS = 1_000  # in a message
+MAX_BUILD = 64  # characters in the name of a build
+_MAX_KEYS = 1_000  # in a message
 _DB_VERSION = integer(0, MAX_VERSION_US)
 _TOTAL = integer(-MAX_ID, MAX_ID)
 _ROWS = list_of(tuple_of(ID, _DB_VERSION, boolean), 0, _MAX_KEYS)
@@ -38,29 +38,28 @@ _KEYS = list_of(tuple_of(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
 _PAIRS = list_of(tuple_of(ID, ID), 1, MAX_PAIRS)
 
 Pair = tuple[int, int]
-"""(actor, user) whose follow may have changed."""
+"""(actor, followed user) of a follow that may have changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unacknowledged:
-    """A message of ACKNOWLEDGEMENTS: commits that Redis did not take, or keys to be read again."""
+    """A message of ACKNOWLEDGEMENTS: commits that Redis did not accept, or keys to read again."""
 
     commits: Sequence[Commit] = ()
     keys: Sequence[ReactionKey] = ()
 
     def to_json(self) -> str:
-        """The body of the message."""
         fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
         fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
         return messages.encode(fields)
 
     @classmethod
     def from_json(cls, body: str) -> Unacknowledged:
-        """The message in ``body``. Raises InvalidMessage, UnknownProtocol."""
+        """Parse the body of a message. Raises InvalidMessage, UnknownProtocol."""
         fields = messages.read_object(body)
         messages.require_protocol(fields, PROTOCOL)
-        commits = [_commit(*one) for one in read(fields, "commits", _COMMITS)]
-        keys = [ReactionKey(*one) for one in read(fields, "keys", _KEYS)]
+        commits = [_commit(*values) for values in read(fields, "commits", _COMMITS)]
+        keys = [ReactionKey(*values) for values in read(fields, "keys", _KEYS)]
         for key in keys:
             require_kind(key.kind, key.target_type)
         count = sum(len(commit.rows) for commit in commits) + len(keys)
@@ -73,18 +72,18 @@ def _commit(
     kind: str,
     target_type: str,
     target_id: int,
-    n: int,
+    db_version: int,
     total: int,
     is_new: bool,
     rows: list[tuple[int, int, bool]],
 ) -> Commit:
     require_kind(kind, target_type)
-    return Commit(KINDS[kind], Target(target_type, target_id), n, total, is_new, rows)
+    return Commit(KINDS[kind], Target(target_type, target_id), db_version, total, is_new, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class BloomBuildStep:
-    """Where a build stands: the name it has in Redis ('' not begun) and the last actor it added."""
+    """The progress of a build: its name in Redis, '' before its start, and the last added actor."""
 
     kind: Kind
     target: Target
@@ -92,7 +91,6 @@ class BloomBuildStep:
     after_id: int = 0
 
     def to_json(self) -> str:
-        """The step as it stands on the queue."""
         fields: dict[str, Any] = {
             "kind": self.kind.name,
             "target_type": self.target.type,
@@ -104,35 +102,35 @@ class BloomBuildStep:
 
     @classmethod
     def from_json(cls, body: str) -> BloomBuildStep:
-        """The step in ``body``. Raises InvalidMessage."""
+        """Parse the body of a message. Raises InvalidMessage."""
         fields = messages.read_object(body)
         kind, target_type = read(fields, "kind", KIND), read(fields, "target_type", TARGET_TYPE)
         require_kind(kind, target_type)
         target = Target(target_type, read(fields, "target_id", ID))
         build = read(fields, "build", text(0, MAX_BUILD), default="")
         after_id = read(fields, "after_id", integer(0, MAX_ID), default=0)
-        if after_id and not build:  # its filter would lack the actors up to there
-            raise InvalidMessage("after_id is of a build without a name")
+        if after_id and not build:  # a new filter would lack the actors up to after_id
+            raise InvalidMessage("after_id without a build")
         return cls(KINDS[kind], target, build, after_id)
 
 
 def write_pairs(pairs: Sequence[Pair]) -> str:
-    """The body of a message of FOLLOWS."""
+    """Return the body of a message of FOLLOWS."""
     return messages.encode(pairs)
 
 
 def read_pairs(body: str) -> Sequence[Pair]:
-    """What ``write_pairs`` wrote. Raises InvalidMessage."""
+    """Parse what ``write_pairs`` returned. Raises InvalidMessage."""
     return [(actor_id, user_id) for actor_id, user_id in messages.read_body(body, _PAIRS)]
 
 
 REACTIONS = Queue(
     "reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=1_000, window_s=1
 )
-"""Events; versions order them, not the queue."""
+"""Events, in any order: versions order them."""
 
 ACKNOWLEDGEMENTS = Queue("acknowledgements", Unacknowledged.to_json, Unacknowledged.from_json)
-"""Commits that Redis did not take, and keys to be read again."""
+"""Commits that Redis did not accept, and keys to read again."""
 
 REBUILDS = Queue(
     "rebuilds",
@@ -142,7 +140,7 @@ REBUILDS = Queue(
     visibility_s=361,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the gate requests the build again
 )
-"""Targets whose Bloom filter is to be built."""
+"""Targets whose Bloom filter has to be built."""
 
 FOLLOWS = Queue("follows", write_pairs, read_pairs)
 """Follows that may have changed; the feed consumes it."""

@@ -1,4 +1,4 @@
-"""Rankings of posts by likes in Redis, for those who page through them and put them right."""
+"""Rankings of posts by likes in Redis, for their readers and their reconciliation."""
 
 from plaza.reactions.redis_rankings import (
     mark_ranking_complete,

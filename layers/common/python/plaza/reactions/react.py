@@ -1,4 +1,4 @@
-"""Reacting: through the gate, into the outbox, onto the queue."""
+"""A reaction: decided by the gate, recorded in the outbox, sent to the queue."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from plaza.reactions.queues import REACTIONS, REBUILDS, BloomBuildStep
 from plaza.reactions.redis_gate import GateDecision
 from plaza.targets import Existence, lookup, markers
 
-HYDRATE_WAIT_S = 0.5  # how long a caller waits for another that loads the target
+HYDRATE_WAIT_S = 0.5  # maximum wait for another caller that loads the target
 _HYDRATE_POLL_S = 0.02
 _MAX_ATTEMPTS = 5
 _MAX_ROWS_LOADED = 10_000
@@ -40,11 +40,12 @@ _MIN_ROWS_LOADED = 50
 
 
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
-    """Turn the actor's reaction on or off. One round trip and one message when all is warm.
+    """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
-    The outcome is exact when two places hold it: Redis, and the queue or MySQL. It is provisional
-    while Redis is unavailable, and when neither the queue nor MySQL took it. Raises TargetMissing,
-    TargetDeleted, TooManyChanges; OutboxFull, ReactionUndecided, MysqlDown, QueueDown mean: try again.
+    The outcome is exact when two places have it: Redis, and the queue or MySQL. It is provisional
+    while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
+    TargetMissing, TargetDeleted, TooManyChanges; and, to try again, OutboxFull, ReactionUndecided,
+    MysqlDown, QueueDown.
     """
     key = ReactionKey(*target, kind.name, actor_id)
     try:
@@ -59,10 +60,8 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
 
 
 def publish(event: ReactionEvent) -> bool:
-    """Send an event that is in the outbox to the queue, or to MySQL when the queue is unavailable.
-
-    False when neither took it: the sweeper sends it from the outbox.
-    """
+    """Send an event to the queue, or spill it to MySQL while SQS is unavailable. False when neither
+    accepted it: the sweeper sends it from the outbox."""
     try:
         REACTIONS.send(event)
         return True
@@ -77,7 +76,7 @@ def publish(event: ReactionEvent) -> bool:
 
 
 def request_rebuild(kind: Kind, target: Target) -> None:
-    """Request a build of a target's Bloom filter. Without the queue it is requested again later."""
+    """Queue a build of a target's Bloom filter. A failure is recorded; the gate requests again."""
     try:
         REBUILDS.send(BloomBuildStep(kind, target))
     except QueueDown as error:
@@ -87,10 +86,10 @@ def request_rebuild(kind: Kind, target: Target) -> None:
 def hydrate(
     wanted: Sequence[tuple[Kind, Target]], wait_s: float | None = None
 ) -> list[tuple[Kind, Target]]:
-    """Load targets from MySQL into Redis; returns those that are not loaded after ``wait_s``.
+    """Load targets from MySQL into Redis; return those that are not loaded after ``wait_s``.
 
-    One caller loads a target, the others wait for it, by default 0.5 s. Two round trips, and what
-    ``mysql_reactions.read_snapshots`` costs. Raises RedisDown, MysqlDown.
+    One caller loads a target, the others wait, by default for 0.5 s. Two round trips, more with
+    outboxes, and the statements of ``mysql_reactions.read_snapshots``. Raises RedisDown, MysqlDown.
     """
     deadline = Deadline.in_s(HYDRATE_WAIT_S if wait_s is None else wait_s)
     todo = list(wanted)
@@ -109,7 +108,7 @@ def hydrate(
                 _depth(len(taken)),
             )
             codes = redis_hydration.hydrate_all(
-                [(*of, snapshot) for of, snapshot in zip(taken, snapshots, strict=True)]
+                [(*leased, snapshot) for leased, snapshot in zip(taken, snapshots, strict=True)]
             )
             left += [
                 (kind, target)
@@ -134,26 +133,26 @@ def hydrate(
 
 
 def _apply_ahead(commits: Sequence[Commit]) -> None:
-    """Apply what arrived while targets were loaded; ``commits`` are without rows."""
+    """Apply commits that arrived while targets were loaded; ``commits`` have no rows."""
     for commit, applied in zip(commits, redis_commits.apply_all(commits), strict=True):
         if applied.rebuild:
             request_rebuild(commit.kind, commit.target)
 
 
 def _depth(targets_loaded: int) -> int:
-    """How many of the newest actors are loaded of each target."""
+    """Return how many of the newest actors of each target are loaded."""
     share = max(_MIN_ROWS_LOADED, _MAX_ROWS_LOADED // targets_loaded)
     return min(settings().recent_cap, share)
 
 
 def tombstone(deleted: Sequence[Target]) -> None:
-    """Let the gates of deleted targets refuse from now on. Two round trips. Raises RedisDown."""
+    """Mark deleted targets, so that their gates refuse. Two round trips. Raises RedisDown."""
     markers.mark_deleted(deleted)
     redis_hydration.tombstone_all(deleted)
 
 
 def require_existing(target: Target) -> None:
-    """Raises TargetMissing or TargetDeleted, and MysqlDown when only MySQL would know."""
+    """Raise TargetMissing or TargetDeleted; TooManyLookups or MysqlDown without a marker."""
     _require_live(target, lookup.find(*target))
 
 
@@ -168,7 +167,7 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
                     markers.cache_live(*target)
                 return decision
             case "COLD":
-                # A loaded target stays, so this process's memory of it is not enough.
+                # A loaded target stays in Redis, so a cached existence is not enough.
                 _require_live(target, lookup.find(*target, use_cache=False))
                 hydrate([(kind, target)])
             case "UNKNOWN":
@@ -178,14 +177,16 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
             case "DELETED":
                 _require_live(target, Existence.DELETED)
             case "FULL":
-                raise OutboxFull(f"{target} has too many unsaved changes", retry_after_s=5)
+                detail = f"{_describe(target)} has too many unsaved reactions; try again."
+                raise OutboxFull(detail, retry_after_s=5)
             case "LIMITED":
-                raise TooManyChanges(f"Too many changes of your {kind.name} of {target}", 60)
-    raise ReactionUndecided(f"{target} changed during every attempt")
+                detail = f"Your {kind.name} of {target.type} {target.id} changed too often."
+                raise TooManyChanges(detail, 60)
+    raise ReactionUndecided(f"{_describe(target)} changed during every attempt; try again.")
 
 
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
-    """Redis is unavailable: queue the event without a version; MySQL decides by when it came."""
+    """Queue the event without a version: its order is that of its arrival on the queue."""
     target = event.key.target
     if not markers.is_cached_live(*target):
         _require_live(target, lookup.find_in_mysql(*target))
@@ -194,8 +195,12 @@ def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
     return Outcome(event.on, None, None)
 
 
-def _require_live(target: Target, there: Existence) -> None:
-    if there is Existence.MISSING:
-        raise TargetMissing(f"There is no {target.type} {target.id}")
-    if there is Existence.DELETED:
-        raise TargetDeleted(f"The {target.type} {target.id} was deleted")
+def _require_live(target: Target, existence: Existence) -> None:
+    if existence is Existence.MISSING:
+        raise TargetMissing(f"{_describe(target)} does not exist.")
+    if existence is Existence.DELETED:
+        raise TargetDeleted(f"{_describe(target)} was deleted.")
+
+
+def _describe(target: Target) -> str:
+    return f"{target.type.capitalize()} {target.id}"

@@ -1,4 +1,4 @@
-"""The end of the reaction log, for those who read it as it grows."""
+"""The end of the reaction log, for its incremental readers."""
 
 from plaza.reactions.mysql_reactions import read_log_head, wait_for_log_writers
 

@@ -1,4 +1,4 @@
-"""Rebuilding: the Bloom filter of a big target, from MySQL, in bounded steps."""
+"""The consumer that builds the Bloom filters of large targets from MySQL, in bounded steps."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ PAGES_PER_STEP = 200
 
 @REBUILDS.consumer
 def rebuild(steps: Sequence[BloomBuildStep]) -> None:
-    """Take each build one step further: 50,000 actors, then the rest through the queue again.
-
-    Safe to repeat. Raises RedisDown, MysqlDown, QueueDown.
-    """
+    """Add up to 50,000 actors to each build, then queue its next step. Safe to repeat. Raises
+    RedisDown, MysqlDown, QueueDown."""
     for step in steps:
         _run_step(step)
 
 
 def _run_step(step: BloomBuildStep) -> None:
-    done = builds.advance(
+    progress = builds.advance(
         _bloom_builder(step.kind, step.target), step.build, step.after_id, PAGE, PAGES_PER_STEP
     )
-    if done.code == FILLED:
-        REBUILDS.send(BloomBuildStep(step.kind, step.target, done.build, done.after_id))
+    if progress.code == FILLED:
+        REBUILDS.send(BloomBuildStep(step.kind, step.target, progress.build, progress.after_id))
 
 
 def _bloom_builder(kind: Kind, target: Target) -> Builder[int]:

@@ -1,4 +1,5 @@
-"""The Bloom filter of a target, built in pages (``infra.builds``)."""
+"""The Bloom filter of a target, built in pages (``infra.builds``). Each function costs one round
+trip and raises RedisDown."""
 
 from __future__ import annotations
 
@@ -16,14 +17,14 @@ FILL_BLOOM = load_script(_LUA / "fill_bloom.lua")
 
 
 def begin_bloom(kind: Kind, target: Target, build: str, actors: int) -> str:
-    """Start to build the filter for ``actors``; see begin_bloom.lua. Raises RedisDown."""
+    """Start a filter sized for ``actors``; return the code of begin_bloom.lua."""
     keys = keys_of(kind.name, target)
     args = (run_id_of(keys), build, actors)
     return str(redis.run(BEGIN_BLOOM, (keys.meta, keys.filling), args))
 
 
 def fill_bloom(kind: Kind, target: Target, build: str, actor_ids: Sequence[int], last: bool) -> str:
-    """Add a page to the filter; see fill_bloom.lua. Raises RedisDown."""
+    """Add a page of actors; return the code of fill_bloom.lua."""
     keys = keys_of(kind.name, target)
     return str(
         redis.run(FILL_BLOOM, (keys.meta, keys.filling, keys.bloom), (build, int(last), *actor_ids))

@@ -1,4 +1,4 @@
-"""Applying what MySQL committed to its targets in Redis; see apply.lua."""
+"""Application of MySQL's commits to targets in Redis; see apply.lua."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from plaza.reactions.model import Commit
 from plaza.reactions.redis_hydration import FENCE_TTL_S, MAX_ROWS, render_rows
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, list_keys, run_id_of
 
-MAX_AHEAD = 100  # commits that may wait for the one before them
-ROWS_OF_TARGET = 8  # a target of a call takes the time of so many rows
+MAX_AHEAD = 100  # commits of a target that wait for an earlier one
+ROWS_OF_TARGET = 8  # cost of a target in a call, in rows
 _KEYS_OF_APPLY = 10
 
 APPLY = load_script(Path(__file__).with_name("lua") / "apply.lua")
 
 
 class ApplyResult(NamedTuple):
-    """What applying a commit came to; see apply.lua for the codes."""
+    """The reply of apply.lua for one commit; its header has the codes."""
 
     code: str
     outbox_count: int
@@ -33,14 +33,11 @@ class ApplyResult(NamedTuple):
 
 
 def apply_all(commits: Sequence[Commit]) -> list[ApplyResult]:
-    """Apply commits to their targets, and drop the lists of the users who reacted.
-
-    One round trip; one more while a target has more to apply than fits one call. Raises RedisDown,
-    UnknownProtocol.
-    """
+    """Apply commits to their targets, and drop the lists of their actors. One round trip, more when
+    a target has more rows than one call applies. Raises RedisDown, UnknownProtocol."""
     expires_at_ms = clock.now_ms() + idle_ttl_ms()
-    of_users = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
-    lists = (key for of_user in of_users for key in list_keys(*of_user))
+    actors = sorted({(c.kind.name, row[0]) for c in commits for row in c.rows})
+    lists = (key for actor in actors for key in list_keys(*actor))
     applied = _apply(commits, expires_at_ms, redis.delete_commands(lists))
     while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:
         rest = [commits[i]._replace(is_new=False, rows=()) for i in more]
@@ -59,13 +56,13 @@ def _apply(
     answers = redis.run_all(calls, commands)
     applied: dict[int, ApplyResult] = {}
     for group, answer in zip(groups, answers[: len(groups)], strict=True):
-        for i, (code, outbox_count, rebuild, s) in zip(group, answer, strict=True):
-            applied[i] = ApplyResult(code, outbox_count, rebuild == 1, s)
+        for i, (code, outbox_count, rebuild, db_version) in zip(group, answer, strict=True):
+            applied[i] = ApplyResult(code, outbox_count, rebuild == 1, db_version)
     return [applied[i] for i in range(len(commits))]
 
 
 def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
-    """One run of apply.lua for commits of one shard, of 250 rows together at most."""
+    """Return a call of apply.lua for commits of one shard, with 250 rows at most in all."""
     all_keys = [keys_of(commit.kind.name, commit.target) for commit in commits]
     keys: list[str] = [all_keys[0].outboxes]
     args: list[str | int] = []

@@ -1,4 +1,4 @@
-"""The gate in Redis, which decides reactions; see gate.lua."""
+"""Calls of the gate, which decides reactions; see gate.lua."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_ATTEMPTS = 3
 
 
 class GateDecision(NamedTuple):
-    """What the gate decided; see gate.lua for the codes."""
+    """The reply of the gate; the header of gate.lua has the codes."""
 
     code: str
     total: int = 0
@@ -27,7 +27,7 @@ class GateDecision(NamedTuple):
 
 
 def gate_keys(keys: TargetKeys) -> tuple[str, ...]:
-    """The keys of gate.lua, in its order."""
+    """Return the keys of gate.lua, in its order."""
     of_actors = (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling, keys.row_requests)
     return (*of_actors, keys.toggles, keys.outboxes)
 
@@ -40,11 +40,10 @@ def gate(
     nonce: str,
     expected: tuple[bool, int] | None,
 ) -> GateDecision:
-    """Decide one reaction; ``expected`` is (state, n) of the actor's row in MySQL, if it was read.
+    """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read.
 
-    One round trip. When it raises, no copy of the command will be executed any more: it waits for
-    the command's deadline, which the gate checks. Raises RedisDown; ReactionUndecided when the node turned
-    out to have restarted.
+    One round trip. Raises RedisDown after the command's deadline, which the gate checks, so that no
+    copy of the command runs later; ReactionUndecided when the node restarted meanwhile.
     """
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
@@ -74,10 +73,12 @@ def gate(
             raise
         redis.observe_clock(keys.meta, now_us)
         if run_id_of(keys) != run_id:
-            raise ReactionUndecided(f"Redis restarted while {target} was changed")
+            raise ReactionUndecided(
+                f"Redis restarted during the change of {target.type} {target.id}; try again."
+            )
         if code == "UNKNOWN":
             return GateDecision(code, rebuild=rest[0] == 1)
         if code != "LATE":
             total, version_us, rebuild = rest or (0, 0, 0)
             return GateDecision(code, total, version_us, rebuild == 1)
-    raise RedisDown("Redis answers too late", may_have_run=False)
+    raise RedisDown("Redis ran the gate after its deadline", may_have_run=False)

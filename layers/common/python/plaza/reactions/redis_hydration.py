@@ -1,4 +1,5 @@
-"""Loading targets into Redis from snapshots of MySQL, and dropping them."""
+"""Hydration of targets in Redis from snapshots of MySQL, and their eviction. Unless stated
+otherwise, a function costs one round trip; it raises RedisDown."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
 
 FENCE_TTL_S = 300
 HYDRATION_LEASE_TTL_MS = 10_000
-MAX_ROWS = 250  # of one call of a script
+MAX_ROWS = 250  # in one call of a script
 
 _LUA = Path(__file__).with_name("lua")
 LEASE_HYDRATION = load_script(_LUA / "lease_hydration.lua")
@@ -26,10 +27,7 @@ TOMBSTONE = load_script(_LUA / "tombstone.lua")
 
 
 class HydrationLease(NamedTuple):
-    """Permission to load a target, taken at a node in one of its runs.
-
-    ``code``: TAKEN, BUSY, PRESENT; ``entries``: how many the outbox has.
-    """
+    """The reply of lease_hydration.lua, and the run of the node that gave it."""
 
     code: str
     token: str
@@ -38,7 +36,7 @@ class HydrationLease(NamedTuple):
 
 
 def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
-    """Ask for permission to load targets, for 10 s. One round trip. Raises RedisDown."""
+    """Try to take leases to load targets, for 10 s."""
     token = secrets.token_hex(8)
     calls, run_ids = [], []
     for kind, target in wanted:
@@ -58,10 +56,8 @@ def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Hydrati
 
 
 def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
-    """The actors in the outbox of each (kind, target, entries), which must not change meanwhile.
-
-    One round trip, and one for each 250 entries of an outbox that has more. Raises RedisDown.
-    """
+    """Return the actors in the outbox of each (kind, target, entries). One round trip; one for each
+    250 entries of a larger outbox."""
     found: list[list[int]] = [[] for _ in wanted]
     small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
     keys = [keys_of(kind.name, target).outbox for kind, target, _ in wanted]
@@ -71,20 +67,18 @@ def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]
             found[i] = [int(actor) for actor in actors]
     for i, (_, _, entries) in enumerate(wanted):
         cursor: str | None = "0" if entries > MAX_ROWS else None
-        seen: set[int] = set()
+        scanned: set[int] = set()
         while cursor is not None:
-            following, of_actors = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
-            seen.update(map(int, of_actors))
-            cursor = None if following in ("0", 0) else following
-            found[i] = sorted(seen)
+            next_cursor, page = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
+            scanned.update(map(int, page))
+            cursor = None if next_cursor in ("0", 0) else next_cursor
+            found[i] = sorted(scanned)
     return found
 
 
 def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
-    """Load targets from snapshots; see hydrate.lua for the codes.
-
-    One round trip; one more for each 250 entries of the largest outbox. Raises RedisDown.
-    """
+    """Load targets from snapshots; return the codes of hydrate.lua. One round trip; one more for
+    each 250 entries of the largest outbox."""
     pages = [
         [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
         for _, _, _, s in found
@@ -134,7 +128,7 @@ def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
 
 
 def render_rows(rows: Iterable[tuple[int, int, bool]]) -> str:
-    """(actor, version, state) of rows as scripts take them."""
+    """Return rows as scripts parse them: "actor version state;..."."""
     return ";".join([f"{actor_id} {version_us} {on:d}" for actor_id, version_us, on in rows])
 
 
@@ -154,12 +148,9 @@ def _rebase_call(
 
 
 def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
-    """Drop targets but for their outbox; with a version only if they are at it still.
-
-    One round trip. Raises RedisDown.
-    """
+    """Delete targets except their outboxes, if they have the given db_version; see evict.lua."""
     calls = []
-    for kind, target, s in targets:
+    for kind, target, db_version in targets:
         keys = keys_of(kind.name, target)
         calls.append(
             Call(
@@ -175,14 +166,14 @@ def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
                     keys.row_requests,
                     keys.loading,
                 ),
-                ("" if s is None else s, FENCE_TTL_S),
+                ("" if db_version is None else db_version, FENCE_TTL_S),
             )
         )
     return redis.run_all(calls)
 
 
 def tombstone_all(deleted: Iterable[Target]) -> None:
-    """Mark deleted targets that are loaded, of all kinds. One round trip. Raises RedisDown."""
+    """Mark loaded targets of all kinds as deleted."""
     redis.run_all(
         [
             Call(TOMBSTONE, (keys_of(kind.name, target).meta,), ())

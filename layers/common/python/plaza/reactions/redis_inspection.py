@@ -1,4 +1,5 @@
-"""What Redis holds of targets, for those who compare it with MySQL."""
+"""The state of targets in Redis, for comparison with MySQL. Each read costs one round trip and
+raises RedisDown."""
 
 from __future__ import annotations
 
@@ -28,22 +29,19 @@ _META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASC
 
 
 def target_of_key(key: str) -> tuple[Kind, Target] | None:
-    """The target whose meta ``key`` is, None for any other key."""
+    """Return the target of a meta key, None for any other key."""
     found = _META_KEY.fullmatch(key)
     if found is None or found[1] not in KINDS:
         return None
     kind, target = KINDS[found[1]], Target(found[2], int(found[3]))
-    ours = target.type in kind.targets and target.id <= MAX_ID
-    return (kind, target) if ours and keys_of(kind.name, target).meta == key else None
+    is_valid = target.type in kind.targets and target.id <= MAX_ID
+    return (kind, target) if is_valid and keys_of(kind.name, target).meta == key else None
 
 
 def inspect_all(
     wanted: Sequence[tuple[Kind, Target]], max_actors: int
 ) -> list[CachedTarget | Unreadable | None]:
-    """What Redis holds of each of ``wanted``, with its ``max_actors`` newest actors; None: not loaded.
-
-    Nothing lives longer for it. One round trip. Raises RedisDown.
-    """
+    """Return the state of each of ``wanted``, None for a target that is not loaded."""
     calls = []
     for kind, target in wanted:
         keys = keys_of(kind.name, target)
@@ -52,16 +50,16 @@ def inspect_all(
                 INSPECT_TARGET, (keys.meta, keys.outbox, keys.recent), (run_id_of(keys), max_actors)
             )
         )
-    return [answer and _read_held(answer) for answer in redis.run_all(calls)]
+    return [reply and _parse_target(reply) for reply in redis.run_all(calls)]
 
 
-def _read_held(answer: Sequence[str | int]) -> CachedTarget | Unreadable:
-    s, base, delta, outbox_count, entries, complete, bloom, floor, blocked, *newest = answer
+def _parse_target(reply: Sequence[str | int]) -> CachedTarget | Unreadable:
+    db_version, base, delta, outbox_count, entries, complete, bloom, floor, blocked, *newest = reply
     try:
         floor_us = int(floor)
-        held = CachedTarget(
+        cached = CachedTarget(
             int(base),
-            int(s),
+            int(db_version),
             int(delta),
             int(outbox_count),
             int(entries),
@@ -73,38 +71,39 @@ def _read_held(answer: Sequence[str | int]) -> CachedTarget | Unreadable:
         )
     except ValueError:
         return Unreadable(
-            f"base {base!s:.20} s {s!s:.20} delta {delta!s:.20} outbox_count {outbox_count!s:.20}"
+            f"base {base!s:.20} db_version {db_version!s:.20}"
+            f" delta {delta!s:.20} outbox_count {outbox_count!s:.20}"
         )
-    return held if 0 <= held.db_version <= MAX_VERSION_US else Unreadable(f"s {s!s:.20}")
+    if 0 <= cached.db_version <= MAX_VERSION_US:
+        return cached
+    return Unreadable(f"db_version {db_version!s:.20}")
 
 
 def find_denied(
     wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[tuple[int, list[int]]]:
-    """Of each page of actors, those that are off by recent and the filter, and the s of the target.
-
-    The outbox does not count. One round trip. Raises RedisDown.
-    """
+    """Return (db_version, the actors that recent and the filter report as off) of each of
+    ``wanted``, (0, []) without a filter. The outbox is ignored."""
     calls = []
     for kind, target, actor_ids in wanted:
         keys = keys_of(kind.name, target)
         of_target = (keys.meta, keys.recent, keys.bloom)
         calls.append(Call(FIND_DENIED, of_target, (run_id_of(keys), *actor_ids)))
     return [
-        (int(answer[0]), [int(actor) for actor in answer[1:]]) if answer else (0, [])
-        for answer in redis.run_all(calls)
+        (int(reply[0]), [int(actor) for actor in reply[1:]]) if reply else (0, [])
+        for reply in redis.run_all(calls)
     ]
 
 
 def read_recent(wanted: Sequence[tuple[Kind, Target]], max_actors: int) -> list[dict[str, int]]:
-    """actor -> version_us of the ``max_actors`` newest of each. One round trip. Raises RedisDown."""
+    """Return actor -> version_us of the ``max_actors`` newest actors of each of ``wanted``."""
     found = []
-    for answer in redis.pipeline(
+    for members in redis.pipeline(
         [
             ("ZRANGE", keys_of(kind.name, target).recent, 0, max_actors - 1, "REV", "WITHSCORES")
             for kind, target in wanted
         ]
     ):
-        pairs = iter(answer)
+        pairs = iter(members)
         found.append({a: int(float(version)) for a, version in zip(pairs, pairs, strict=True)})
     return found

@@ -1,42 +1,43 @@
-"""Keys of reactions in Redis: a replica of MySQL, and the outbox above it.
+"""Keys of reactions in Redis: a replica of MySQL, and an outbox on top of it.
 
-A target and kind in Redis is what MySQL had at version ``db_version`` of its counter; commits are applied
-in the order of that version, as a replica applies a log. The outbox is an overlay of what was
-accepted and is not saved: total = base + delta, and an actor's state is that of their entry, else
-the saved one. See docs/decisions/0001-redis-is-a-replica-of-mysql-with-an-outbox.md.
+A target and kind in Redis has the state that MySQL had at version ``db_version`` of its counter.
+Commits are applied in the order of that version, as a replica applies a log. The outbox has the
+accepted and not yet saved reactions: total = base + delta, and an actor's state is that of its
+entry, else the saved one. See docs/decisions/0001-redis-is-a-replica-of-mysql-with-an-outbox.md.
 
-Everything about one target lives in one of 128 logical shards, and every key of a shard carries
-the hash tag ``{<shard>}``. Per target and kind, under ``{<shard>}:<kind>:<target>:``
+All keys of a target are in one of 128 logical shards and have its hash tag ``{<shard>}``. Per
+target and kind, under ``{<shard>}:<kind>:<target>:``
 
-    meta     hash    protocol; run_id of the node that it was loaded at; db_version; base, the counter at it;
-                     delta, sum over the outbox of want - base; version, the newest version; outbox_count,
-                     entries of the outbox; complete, recent has all actors that are on; floor, else
-                     recent has all with a version above it; bloom, the bits of the filter in use, 0
-                     none; filling, build_id, build_active_at: of the filter being built; build_requested_at,
-                     when a build was last requested; blocked, since when a commit is missing; deleted,
-                     1 when it was deleted; earliest, a later row on with at most this version comes into
-                     the page; sweeps, sweep_cursor
-    outbox   hash    actor -> want:version:base:nonce; accepted, not yet confirmed. The nonce has a
-                     letter before it: c when the request changed the state, u when it did not
+    meta     hash    the fields below
+    outbox   hash    actor -> want:version:base:nonce; accepted, not yet confirmed. A letter before
+                     the nonce: c, the request changed the state; u, it did not
     recent   zset    actor -> version; the newest saved actors, at most cap
-    earliest zset    actor -> version; the first page of the earliest saved actors, good as long as
-                     meta has the field
+    earliest zset    actor -> version; the first page of the earliest saved actors, valid while
+                     meta has the field earliest
     bloom    bitmap  Bloom filter of the saved actors that are not in recent
-    filling  bitmap  the Bloom filter that is being built
-    ahead    hash    db_version -> total|rows; commits that wait for the one before them
-    fence    string  newest db_version heard of while the target was not loaded
-    lease    string  who loads the target
+    filling  bitmap  the Bloom filter under construction
+    ahead    hash    db_version -> total|rows; commits that wait for an earlier one
+    fence    string  newest db_version reported while the target was not loaded
+    lease    string  token of the caller that loads the target
     loading  hash    sums over the outbox while the target is loaded
+    toggles  hash    actor -> full_us of its token bucket for quick changes
     row_requests  hash    actor -> db_version when its row was requested
-    toggles  hash    actor -> full_us of its bucket of quick changes
 
-per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
-oldest version in the outbox, or when it is due again; and per user and kind, in the shard of the
+    Fields of meta: protocol; run_id of the node that loaded it; db_version; base, the counter at
+    db_version; delta, the sum of want - base over the outbox; version, the newest version;
+    outbox_count, the number of entries; complete, 1 when recent has all actors that are on; floor,
+    version above which recent has all actors; bloom, bits of the filter in use, 0 without one;
+    filling, build_id, build_active_at of the filter under construction; build_requested_at, time
+    of the last request of a build; blocked, time since which a commit is missing; deleted, 1 for a
+    deleted target; earliest, last version of the page earliest; sweeps, sweep_cursor.
+
+Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
+oldest version in the outbox, or the time of its next sweep. Per user and kind, in the shard of the
 user, ``{<shard>}:<kind>:user:<id>:``
 
-    newest   zset    target -> version; floor:<run_id of the node that it was filled at> -> the version
-                     above which the list is whole
-    lease    string  who may fill it
+    newest   zset    target -> version; floor:<run_id of the node when it was filled> -> version
+                     above which the list is complete
+    lease    string  token of the caller that may fill the list
 """
 
 from __future__ import annotations
@@ -53,10 +54,8 @@ from plaza.targets.markers import existence_key
 
 
 class TargetKeys(NamedTuple):
-    """The keys of one target and kind; ``member`` is its name in the index of its shard.
-
-    The first ten are those of apply.lua, in its order.
-    """
+    """The keys of one target and kind; ``member`` is its name in the index of outboxes. The first
+    ten are those of apply.lua, in its order."""
 
     meta: str
     outbox: str
@@ -77,7 +76,7 @@ class TargetKeys(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def keys_of(kind: str, target: Target) -> TargetKeys:
-    """The keys of ``target``. Every script gets its keys from here."""
+    """Return the keys of a target and kind; all scripts get their keys from here."""
     shard = shard_of(str(target))
     base = f"{{{shard}}}:{kind}:{target}"
     return TargetKeys(
@@ -100,24 +99,21 @@ def keys_of(kind: str, target: Target) -> TargetKeys:
 
 
 def outboxes_key(shard: int) -> str:
-    """The index of the outboxes of a shard."""
     return f"{{{shard}}}:outboxes"
 
 
 def list_keys(kind: str, actor_id: int) -> tuple[str, str]:
-    """The list of what a user reacted to, and the lease of who fills it."""
+    """Return the keys of the list of a user's newest reactions and of the lease to fill it."""
     base = f"{{{shard_of(f'user:{actor_id}')}}}:{kind}:user:{actor_id}"
     return f"{base}:newest", f"{base}:lease"
 
 
 def idle_ttl_ms() -> int:
-    """How long a target without readers stays: ten days by default.
-
-    More or less, so that what was loaded together does not expire together.
-    """
+    """Return the TTL of a target without readers: ten days by default, plus or minus 10 %, so that
+    targets that were loaded together do not expire together."""
     return int(settings().idle_ttl_s * 1000 * random.uniform(0.9, 1.1))
 
 
 def run_id_of(keys: TargetKeys) -> str:
-    """The run of the node that has a target. Raises RedisDown."""
+    """Return the run_id of the node that has these keys. Raises RedisDown."""
     return redis.find_node(keys.meta).run_id

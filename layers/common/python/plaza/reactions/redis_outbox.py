@@ -1,4 +1,5 @@
-"""Outboxes of reactions: which are due, and what of them is published again; see sweep.lua."""
+"""Sweeps of the outboxes of reactions; see sweep.lua. Each function costs one round trip and raises
+RedisDown."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
 
 class SweptTarget(NamedTuple):
-    """What a sweep of one target found; see sweep.lua for the codes."""
+    """The entries of one target to send again; the header of sweep.lua has the codes."""
 
     kind: Kind
     target: Target
@@ -26,10 +27,7 @@ class SweptTarget(NamedTuple):
 
 
 def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-    """Targets that are due for a sweep since ``before_us``, at most ``limit`` a shard.
-
-    One round trip. Raises RedisDown.
-    """
+    """Return targets due for a sweep before ``before_us``, at most ``limit`` of each shard."""
     found = []
     for member in outbox.find_due(outboxes_key, before_us, limit):
         kind, target_type, target_id = member.split(":")
@@ -40,10 +38,7 @@ def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
 def sweep_all(
     targets: Sequence[tuple[Kind, Target]], grace_us: int, count: int, max_wait_us: int
 ) -> list[SweptTarget]:
-    """What of ``targets`` waited too long, to be published again. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return the entries of ``targets`` that waited longer than ``grace_us``, ``count`` of each."""
     calls = []
     for kind, target in targets:
         keys = keys_of(kind.name, target)
@@ -55,7 +50,8 @@ def sweep_all(
             )
         )
     swept = []
-    for (kind, target), (code, s, *entries) in zip(targets, redis.run_all(calls), strict=True):
+    replies = redis.run_all(calls)
+    for (kind, target), (code, db_version, *entries) in zip(targets, replies, strict=True):
         pairs = iter(entries)
         events = []
         for actor, entry in zip(pairs, pairs, strict=True):
@@ -65,5 +61,5 @@ def sweep_all(
                     ReactionKey(*target, kind.name, int(actor)), want == "1", int(version)
                 )
             )
-        swept.append(SweptTarget(kind, target, code, int(s), events))
+        swept.append(SweptTarget(kind, target, code, int(db_version), events))
     return swept

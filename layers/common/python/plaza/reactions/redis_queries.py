@@ -1,4 +1,5 @@
-"""Totals, states and pages of actors, as Redis has them."""
+"""Reads of totals, states and pages of actors from Redis. Each function costs one round trip, more
+when a node restarts meanwhile, and raises RedisDown."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ CACHE_EARLIEST = load_script(_LUA / "cache_earliest.lua")
 
 
 class CachedCount(NamedTuple):
-    """What Redis knows of a target: its total, and if the calling actor is on (None: ask MySQL)."""
+    """A target's total and the actor's state in Redis (None: it has to be read from MySQL)."""
 
     total: int
     viewer_state: bool | None
@@ -33,10 +34,7 @@ class CachedCount(NamedTuple):
 def read_all(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> list[CachedCount | None]:
-    """What Redis knows of each of ``wanted``; None for what is not loaded. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return the count of each of ``wanted``, None for a target that is not loaded."""
     actor, ttl_ms = "" if actor_id is None else actor_id, idle_ttl_ms()
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
 
@@ -51,19 +49,19 @@ def read_all(
         ]
 
     return [
-        a and CachedCount(a[0], None if a[1] == "" else a[1] == "1", a[2] == 1)
-        for a in _run_reads(all_keys, calls)
+        reply and CachedCount(reply[0], None if reply[1] == "" else reply[1] == "1", reply[2] == 1)
+        for reply in _run_reads(all_keys, calls)
     ]
 
 
 def read_page(
     kind: Kind, target: Target, after: Reactor | None, latest: bool, count: int
 ) -> tuple[bool, list[Reactor]] | None:
-    """(the page is whole by itself, the page from ``after`` on), or None when the target is away.
+    """Return (is_complete, the page from ``after`` on), or None when the target is not loaded.
 
-    It is whole when Redis has everybody, and when it has the earliest and those are asked for. Else
-    it is the part that is in recent. The page holds ``count`` or more if there are so many, those
-    equal to ``after`` included; of the earliest not more than were kept. Raises RedisDown.
+    It is complete when recent has all actors, and when it is the cached first page of the earliest.
+    Otherwise it has only the actors in recent. The page has ``count`` actors or more, including
+    those with the version of ``after``; of the earliest at most the cached ones.
     """
     keys = keys_of(kind.name, target)
     begin = after.version_us if after else ("+inf" if latest else "-inf")
@@ -73,11 +71,11 @@ def read_page(
         args = (run_id_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
-    [answer] = _run_reads([keys], calls)
-    if not answer:
+    [reply] = _run_reads([keys], calls)
+    if not reply:
         return None
-    pairs = iter(answer[1:])
-    return answer[0] > 0, [
+    pairs = iter(reply[1:])
+    return reply[0] > 0, [
         Reactor(int(actor), int(float(version)))
         for actor, version in zip(pairs, pairs, strict=True)
     ]
@@ -86,11 +84,8 @@ def read_page(
 def cache_earliest(
     kind: Kind, target: Target, db_version: int, earliest: Sequence[Reactor]
 ) -> bool:
-    """Keep the first page of the earliest actors, as MySQL had it at version ``db_version`` of the counter.
-
-    There are more actors than those. False when the target is not loaded or was brought to a later
-    version. One round trip. Raises RedisDown.
-    """
+    """Cache the first page of the earliest actors, of which there must be more, as read at
+    ``db_version``. False when the target is not loaded or has a newer version."""
     keys = keys_of(kind.name, target)
     args: list[Argument] = [
         run_id_of(keys),
@@ -104,11 +99,10 @@ def cache_earliest(
 
 
 def _run_reads(all_keys: Sequence[TargetKeys], calls: Callable[[], list[Call]]) -> list[Any]:
-    """The answers of ``calls``; once more when a node turned out to have restarted meanwhile."""
-    answers: list[Any] = []
+    """Return the replies to ``calls``, repeated when a node restarted meanwhile."""
     for _ in range(_MAX_ATTEMPTS):
         before = [run_id_of(keys) for keys in all_keys]
-        answers = redis.run_all(calls())
+        replies = redis.run_all(calls())
         if before == [run_id_of(keys) for keys in all_keys]:
-            return answers
-    raise RedisDown("Redis restarts again and again")
+            return replies
+    raise RedisDown("Redis restarted during every attempt")

@@ -1,13 +1,14 @@
-"""Rankings of posts in Redis: of all time, kept up by consumers; of a window, put in place whole.
+"""Rankings of posts in Redis: of all time, updated by consumers; of a window, replaced as a whole.
+A read or write costs one round trip and raises RedisDown.
 
-    {<shard>}:ranking:<window>       zset    post, in 19 digits -> likes: equals stand by their id
-    {<shard>}:ranking:<window>:built_at  string  of when it is, microseconds; it is whole from then on
+    {<shard>}:ranking:<window>           zset    post, in 19 digits -> likes: ties sort by id
+    {<shard>}:ranking:<window>:built_at  string  build time, microseconds; incomplete without it
 
-and of all time besides:
+and for the ranking of all time:
 
-    {<shard>}:ranking:all:versions hash  post -> the newest version of its counter that was heard
-    {<shard>}:ranking:all:updated_at  zset  post -> when; what was heard long ago is forgotten
-    {<shard>}:ranking:all:part   string  the last part that came of a ranking that is made whole
+    {<shard>}:ranking:all:versions    hash    post -> newest version of its counter
+    {<shard>}:ranking:all:updated_at  zset    post -> time of its last update; old ones are dropped
+    {<shard>}:ranking:all:part        string  name of the last part that a build has stored
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from plaza.infra.redis import Call
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostLikes, PostRank, Window
 
 MAX_VERSIONS = 10_000
-VERSION_TTL_S = 120  # a consumer runs 30 s at most, so nothing is later than that
+VERSION_TTL_S = 120  # longer than the delay of an update: a consumer runs for 30 s at most
 _MAX_POSTS_PER_CALL = 250
-_MAX_VERSIONS_DROPPED = 250  # versions of one call, besides as many as it adds
+_MAX_VERSIONS_DROPPED = 250  # by one call, besides as many as it adds
 
 _LUA = Path(__file__).with_name("lua")
 PROJECT_RANKING = load_script(_LUA / "project_ranking.lua")
@@ -34,33 +35,32 @@ SWAP_RANKING = load_script(_LUA / "swap_ranking.lua")
 
 
 def ranking_key(window: Window) -> str:
-    """Where the ranking is."""
     return key_of("ranking", window)
 
 
 def built_at_key(window: Window) -> str:
-    """Where it stands of when it is."""
+    """Return the key of a ranking's build time, in microseconds."""
     return f"{ranking_key(window)}:built_at"
 
 
 def version_keys() -> tuple[str, str]:
-    """Where it stands what was heard of posts, and when."""
+    """Return the keys of the posts' versions and of the times of their updates."""
     key = ranking_key("all")
     return f"{key}:versions", f"{key}:updated_at"
 
 
 def last_part_key() -> str:
-    """The key that names the last part of a ranking that is being made whole."""
+    """Return the key of the name of the last part that a build has stored."""
     return f"{ranking_key('all')}:part"
 
 
 def project_likes(posts: Sequence[PostLikes]) -> None:
-    """Tell the ranking of all time. One round trip. Raises RedisDown."""
+    """Store the likes of posts in the ranking of all time."""
     redis.run_all([_projection(part) for part in _parts(posts)])
 
 
 def _parts(posts: Sequence[PostLikes]) -> list[Sequence[PostLikes]]:
-    """As many as one run of the script takes: Redis serves others in between."""
+    """Split ``posts`` into calls, between which Redis serves other clients."""
     size = _MAX_POSTS_PER_CALL
     return [posts[start : start + size] for start in range(0, len(posts), size)]
 
@@ -75,21 +75,21 @@ def _projection(
 
 
 def read_ranked_posts() -> list[int]:
-    """All that the ranking of all time holds. Raises RedisDown."""
+    """Return all posts in the ranking of all time."""
     return [int(member) for member in redis.execute("ZRANGE", ranking_key("all"), 0, -1)]
 
 
 def mark_ranking_complete(most_liked: Sequence[PostLikes], at_us: int) -> None:
-    """Tell the ranking of all time its posts, at most ``MAX_RANKED``; from now on it may be read.
+    """Store the posts of the ranking of all time, at most ``MAX_RANKED``, and mark it complete.
 
-    The parts form a chain: a Redis that lost its data, or the newest of it, in between has lost the
-    name of a part too, and is not marked. One round trip. Raises RedisDown.
+    Each part names the one before it: a Redis that lost data in between has lost that name too, and
+    the ranking stays incomplete.
     """
     redis.run_all(full_projection(most_liked, at_us))
 
 
 def full_projection(most_liked: Sequence[PostLikes], at_us: int) -> list[Call]:
-    """Returns the calls that tell the ranking all its posts; the last one marks it whole."""
+    """Return the calls that store all posts; the last one marks the ranking complete."""
     parts: list[Sequence[PostLikes]] = _parts(most_liked) or [()]
     refresh = secrets.token_hex(8)
     return [
@@ -104,7 +104,7 @@ def full_projection(most_liked: Sequence[PostLikes], at_us: int) -> list[Call]:
 
 
 def swap_ranking(window: Window, ranked: Iterable[PostRank], at_us: int) -> bool:
-    """Put ``ranked``, as of ``at_us``, in place; False when a newer one is. Raises RedisDown."""
+    """Replace a ranking by ``ranked``, built at ``at_us``; False when the stored one is newer."""
     pairs = [x for likes, post_id in ranked for x in (likes, _member(post_id))]
     return bool(
         redis.run(SWAP_RANKING, (ranking_key(window), built_at_key(window)), (at_us, *pairs))
@@ -112,19 +112,16 @@ def swap_ranking(window: Window, ranked: Iterable[PostRank], at_us: int) -> bool
 
 
 def read_ranking(window: Window, after: PostRank | None, limit: int) -> list[PostRank] | None:
-    """At most ``limit`` of the first 1,000, those behind ``after``; None when it isn't whole.
-
-    Raises RedisDown.
-    """
+    """Return at most ``limit`` of the first 1,000 posts, after ``after``; None when incomplete."""
     begin = (after.likes, _member(after.post_id)) if after else ("", "")
-    answer = redis.run(
+    reply = redis.run(
         PAGE_RANKING,
         (ranking_key(window), built_at_key(window)),
         (*begin, limit, MAX_RANKING_LISTED),
     )
-    if answer is None:
+    if reply is None:
         return None
-    pairs = iter(answer)
+    pairs = iter(reply)
     return [PostRank(int(float(s)), int(m)) for m, s in zip(pairs, pairs, strict=True)]
 
 

@@ -1,7 +1,7 @@
-"""Lists of the newest reactions of users.
+"""Lists of the newest reactions of users. Each function costs one round trip and raises RedisDown.
 
-A list is filled in one call, under a lease that ends when a reaction of the user is saved: it is no
-build of ``infra.builds``, which goes on for pages while others write.
+A list is filled in one call, under a lease that ends when a reaction of the user is saved. It does
+not use ``infra.builds``, which fill data in pages while consumers write.
 """
 
 from __future__ import annotations
@@ -25,18 +25,15 @@ LEASE_TTL_S = 10
 
 
 class ListLease(NamedTuple):
-    """Leave to fill the list of a user, given by ``node``."""
+    """Permission to fill the list of a user, given by ``node``."""
 
     token: str
     node: Node
 
 
 def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | None:
-    """(floor_us, the newest reactions of a user): whole above the floor, in no order.
-
-    None when it isn't in Redis, or was filled before the node restarted, maybe with older data.
-    One round trip. Raises RedisDown.
-    """
+    """Return (floor_us, the newest reactions of a user, unsorted): complete above the floor. None
+    without a list, or when it was filled before the node restarted and may be older."""
     key, _ = list_keys(kind.name, actor_id)
     pairs = iter(redis.execute("ZRANGE", key, 0, -1, "WITHSCORES"))
     score_of = dict(zip(pairs, pairs, strict=True))
@@ -51,10 +48,7 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
 
 
 def take_lease(kind: Kind, actor_id: int) -> ListLease:
-    """Leave to fill the user's list with what MySQL says from now on.
-
-    One round trip. Raises RedisDown.
-    """
+    """Take the lease to fill the user's list; read MySQL after it."""
     key, token = list_keys(kind.name, actor_id)[1], secrets.token_hex(8)
     redis.execute("SET", key, token, "EX", LEASE_TTL_S)
     return ListLease(token, redis.find_node(key))
@@ -63,10 +57,7 @@ def take_lease(kind: Kind, actor_id: int) -> ListLease:
 def fill_list(
     kind: Kind, actor_id: int, lease: ListLease, newest: Sequence[ReactedTarget], floor_us: int
 ) -> None:
-    """Keep ``newest`` as the user's list unless it changed since the lease.
-
-    One round trip. Raises RedisDown.
-    """
+    """Store ``newest`` as the user's list unless the lease ended."""
     members: list[int | str] = [floor_us, _floor_at(lease.node)]
     for reacted in newest:
         members += [reacted.version_us, str(reacted.target)]

@@ -1,50 +1,75 @@
-"""What clients send and get about reactions."""
+"""Schemas of the API: likes and collects."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
-from plaza.infra.http import RequestModel, ResponseModel
+from plaza.infra.http import BodyId, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
 from plaza.reactions.model import Outcome, ReactedTarget, Reactor
 
-IdText = Annotated[
-    str, Field(pattern=r"^[1-9][0-9]{0,18}$", description="a 63-bit id, as a string")
-]
 TargetType = Literal["post", "comment", "review"]
+Changed = Annotated[
+    bool | None,
+    Field(description="Whether this request changed the state; null while provisional."),
+]
+Exact = Annotated[bool, Field(description="False while provisional (202): accepted, not decided.")]
 
 
 class LikeResponse(ResponseModel):
-    """A like as it is now. ``likes`` and ``changed`` are null when ``exact`` is false: the wish is
-    on its way, and the number will be right when it has arrived."""
+    """The caller's like of a target after the request."""
 
-    liked: bool
-    likes: int | None
-    changed: bool | None
-    exact: bool
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"liked": True, "likes": 42, "changed": True, "exact": True},
+                {"liked": True, "likes": None, "changed": None, "exact": False},
+                {"liked": False, "likes": 41, "changed": True, "exact": True},
+                {"liked": False, "likes": None, "changed": None, "exact": False},
+            ]
+        }
+    )
+
+    liked: Annotated[bool, Field(description="Whether the caller likes the target.")]
+    likes: Annotated[int | None, Field(description="Likes of the target; null while provisional.")]
+    changed: Changed
+    exact: Exact
 
     @classmethod
     def of(cls, outcome: Outcome) -> LikeResponse:
-        """What to answer to ``outcome``."""
+        """Returns ``outcome`` as the API sends it."""
         return cls(
             liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
         )
 
 
 class CollectResponse(ResponseModel):
-    """A collect as it is now; as with ``LikeResponse``."""
+    """The caller's collect of a post after the request."""
 
-    collected: bool
-    collects: int | None
-    changed: bool | None
-    exact: bool
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"collected": True, "collects": 7, "changed": True, "exact": True},
+                {"collected": True, "collects": None, "changed": None, "exact": False},
+                {"collected": False, "collects": 6, "changed": True, "exact": True},
+                {"collected": False, "collects": None, "changed": None, "exact": False},
+            ]
+        }
+    )
+
+    collected: Annotated[bool, Field(description="Whether the caller collects the post.")]
+    collects: Annotated[
+        int | None, Field(description="Collects of the post; null while provisional.")
+    ]
+    changed: Changed
+    exact: Exact
 
     @classmethod
     def of(cls, outcome: Outcome) -> CollectResponse:
-        """What to answer to ``outcome``."""
+        """Returns ``outcome`` as the API sends it."""
         return cls(
             collected=outcome.on,
             collects=outcome.total,
@@ -54,65 +79,133 @@ class CollectResponse(ResponseModel):
 
 
 class Liker(ResponseModel):
-    """Somebody who likes it, and since when."""
+    """A user who likes a target."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"user_id": "31", "at": "2026-11-22T12:00:02.518304Z"}]}
+    )
 
     user_id: str
-    at: datetime
+    at: Annotated[datetime, Field(description="When the user liked it.")]
 
     @classmethod
     def of(cls, reactor: Reactor) -> Liker:
-        """What to answer about ``reactor``."""
+        """Returns ``reactor`` as the API sends it."""
         return cls(user_id=str(reactor.actor_id), at=from_us(reactor.version_us))
 
 
-class ReactedItem(ResponseModel):
-    """Something that I reacted to, and when."""
+class ReactionListItem(ResponseModel):
+    """A target that the caller likes or collects."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"type": "post", "id": "9000001", "at": "2026-11-22T12:00:01.000417Z"}]
+        }
+    )
 
     type: TargetType
     id: str
-    at: datetime
+    at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
 
     @classmethod
-    def of(cls, reacted: ReactedTarget) -> ReactedItem:
-        """What to answer about ``reacted``."""
+    def of(cls, reacted: ReactedTarget) -> ReactionListItem:
+        """Returns ``reacted`` as the API sends it."""
         target_type, target_id = reacted.target
         return cls.model_validate(
             {"type": target_type, "id": str(target_id), "at": from_us(reacted.version_us)}
         )
 
 
-class TargetRef(RequestModel):
-    """What is asked about."""
+class TargetReference(RequestModel):
+    """The type and the id of a target."""
 
     type: TargetType
-    id: IdText
+    id: BodyId
 
 
-class ReactionsRequest(RequestModel):
-    """Up to 100 targets."""
+class ReactionQueryRequest(RequestModel):
+    """The targets to count."""
 
-    targets: Annotated[list[TargetRef], Field(min_length=1, max_length=100)]
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "targets": [
+                        {"type": "post", "id": "9000001"},
+                        {"type": "comment", "id": "9100001"},
+                    ]
+                }
+            ]
+        }
+    )
+
+    targets: Annotated[
+        list[TargetReference], Field(min_length=1, max_length=100, description="Up to 100 targets.")
+    ]
 
 
-class ViewerState(ResponseModel):
-    """What I did to it; ``collected`` is null for what can't be collected."""
+class TargetViewerState(ResponseModel):
+    """What the caller did to a target."""
 
     liked: bool
-    collected: bool | None
+    collected: Annotated[
+        bool | None, Field(description="Null for targets that cannot be collected.")
+    ]
 
 
 class TargetTotals(ResponseModel):
-    """The totals of one target; ``mine`` is null for callers without a session."""
+    """The totals of one target."""
 
     type: TargetType
     id: str
-    likes: int
-    collects: int | None
-    mine: ViewerState | None
+    likes: Annotated[int, Field(description="Number of likes.")]
+    collects: Annotated[
+        int | None,
+        Field(description="Number of collects; null for targets that cannot be collected."),
+    ]
+    mine: Annotated[
+        TargetViewerState | None, Field(description="The caller's state; null without a session.")
+    ]
 
 
-class ReactionsResponse(ResponseModel):
-    """The totals, in the order of the question. ``exact`` is false while Redis is away."""
+class ReactionQueryResponse(ResponseModel):
+    """The totals of the requested targets."""
 
-    items: list[TargetTotals]
-    exact: bool
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "items": [
+                        {
+                            "type": "post",
+                            "id": "9000001",
+                            "likes": 42,
+                            "collects": 7,
+                            "mine": {"liked": True, "collected": False},
+                        },
+                        {
+                            "type": "comment",
+                            "id": "9100001",
+                            "likes": 4,
+                            "collects": None,
+                            "mine": {"liked": True, "collected": None},
+                        },
+                    ],
+                    "exact": True,
+                }
+            ]
+        }
+    )
+
+    items: Annotated[
+        list[TargetTotals], Field(description="One item a target, in the order of the request.")
+    ]
+    exact: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis is unavailable: totals come from MySQL and may be a second or "
+                "two behind."
+            )
+        ),
+    ]

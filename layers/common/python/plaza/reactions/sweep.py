@@ -1,8 +1,8 @@
-"""Sweeping: entries that stayed in an outbox too long are published again (``infra.outbox``).
+"""The sweep: send outbox entries again that were not acknowledged in time (``infra.outbox``).
 
-A target that misses a commit, or is not loaded and has an outbox, is loaded from MySQL. The sweep
-pauses while the queue is behind: a slow consumer must not be fed duplicates. What the queue refused
-and MySQL has is sent first, however far behind it is: it was not sent before.
+A target that misses a commit, or that has an outbox and is not loaded, is hydrated. The sweep
+pauses while the queue has a large backlog, because a slow consumer must not get duplicates. Events
+that were spilled to MySQL are sent first in any case: they were never on the queue.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ EVENTS_PER_TARGET = 500
 
 
 def sweep_outbox(grace_us: int | None = None) -> int:
-    """Publish again what has waited longer than ``grace_us``; how many events the queue took.
+    """Send entries again that waited longer than ``grace_us``; return how many the queue accepted.
 
-    ``grace_us`` None: ``ResendAfter``. At most 50,000 and for 20 s; what is left is due at the next
-    run. Raises RedisDown, QueueDown.
+    ``grace_us`` None: the parameter ``ResendAfter``. At most 50,000 events and 20 s a run; the next
+    run continues. Raises RedisDown, QueueDown.
     """
     spilled = _send_spilled()
     backlog = REACTIONS.count_backlog()
@@ -49,12 +49,12 @@ def sweep_outbox(grace_us: int | None = None) -> int:
     ) -> tuple[int, list[int]]:
         swept = redis_outbox.sweep_all(due, after_us, EVENTS_PER_TARGET, MAX_WAIT_US)
         events = [event for of_target in swept for event in of_target.events]
-        taken = REACTIONS.send_all(events, deadline)
+        accepted = REACTIONS.send_all(events, deadline)
         resync(
             [(s.kind, s.target, s.db_version) for s in swept if s.code == "GAP"],
             [(s.kind, s.target) for s in swept if s.code == "COLD"],
         )
-        return taken, [event.effective_version_us for event in events]
+        return accepted, [event.effective_version_us for event in events]
 
     swept = outbox.sweep(find, send_again, grace_us, MAX_EVENTS, MAX_RUN_S)
     sent = swept.sent + spilled
@@ -64,7 +64,7 @@ def sweep_outbox(grace_us: int | None = None) -> int:
 
 
 def _send_spilled() -> int:
-    """Send what the queue refused before; returns how many messages it took. Raises QueueDown."""
+    """Send spilled messages; return how many the queue accepted. Raises QueueDown."""
     try:
         return send_spilled(REACTIONS.name, lambda messages: sqs.send_all(REACTIONS.name, messages))
     except MysqlDown as error:

@@ -43,7 +43,7 @@ class TypeInUse(Conflict):
     """A type that shops have is not deleted."""
 
     slug = "type-in-use"
-    title = "The type is in use"
+    title = "Shop type in use"
 
 
 class ShopType(NamedTuple):

@@ -1,15 +1,15 @@
-"""What clients send and get about shops."""
+"""Schemas of the API: shops and shop types."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, BodyId, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
-from plaza.infra.texts import HTTPS_URL, LINE, check_line
+from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
@@ -21,45 +21,71 @@ from plaza.shops.model import (
 )
 
 _Line = Annotated[
-    str, Field(min_length=1, json_schema_extra={"pattern": LINE}), AfterValidator(check_line)
+    str,
+    Field(min_length=1, description=LINE_RULE, json_schema_extra={"pattern": VISIBLE}),
+    AfterValidator(check_line),
 ]
-_Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="an https URL")]
-_X = Annotated[float, Field(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="longitude, degrees")]
-_Y = Annotated[float, Field(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="latitude, degrees")]
-
-
+_Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
+_X = Annotated[
+    float, Field(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
+]
+_Y = Annotated[float, Field(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
 _Cents = Annotated[int, Field(ge=0, le=100_000_000), ACCEPT_INTEGRAL_FLOAT]
+
+_SHOP_EXAMPLE: dict[str, Any] = {
+    "name": "Corner Coffee",
+    "type_id": "3",
+    "area": "Mitte",
+    "address": "1 Main Street",
+    "place": {"x": 13.3889, "y": 52.5170},
+    "images": ["https://images.example/shop.jpg"],
+    "avg_price_cents": 850,
+    "open_hours": "Mon-Fri 8-18",
+}
+_STORED_SHOP_EXAMPLE = _SHOP_EXAMPLE | {
+    "id": "9000001",
+    "created_at": "2026-11-01T09:00:00.000000Z",
+    "updated_at": "2026-11-20T09:30:00.000000Z",
+}
 
 
 class PlaceRequest(RequestModel):
-    """Where something is."""
+    """The coordinates of a shop."""
 
     x: _X
     y: _Y
 
 
 class PlaceResponse(ResponseModel):
-    """Where something is: longitude and latitude, degrees."""
+    """The coordinates of a shop."""
 
-    x: float
-    y: float
+    x: Annotated[float, Field(description="Longitude in degrees.")]
+    y: Annotated[float, Field(description="Latitude in degrees.")]
 
 
 class ShopRequest(RequestModel):
-    """A shop, as an admin says it is. Without a place it is near nobody. ``avg_price_cents``: what
-    one person pays."""
+    """All fields of a shop. A field that is not sent is null or empty."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_SHOP_EXAMPLE]})
 
     name: Annotated[_Line, Field(max_length=200)]
-    type_id: Annotated[str, Field(pattern=r"^[1-9][0-9]{0,18}$")] | None = None
+    type_id: Annotated[BodyId | None, Field(description="Id of the shop type.")] = None
     area: Annotated[_Line, Field(max_length=64)] | None = None
     address: Annotated[_Line, Field(max_length=255)] | None = None
-    place: PlaceRequest | None = None
-    images: list[_Image] = Field(default_factory=list, max_length=9)
-    avg_price_cents: _Cents | None = None
+    place: Annotated[
+        PlaceRequest | None,
+        Field(description="Coordinates. A shop without them is in no list of nearby shops."),
+    ] = None
+    images: Annotated[list[_Image], Field(max_length=9, description="URLs of up to 9 images.")] = (
+        Field(default_factory=list)
+    )
+    avg_price_cents: Annotated[
+        _Cents | None, Field(description="Average price for one person in cents.")
+    ] = None
     open_hours: Annotated[_Line, Field(max_length=200)] | None = None
 
     def to_draft(self) -> ShopDraft:
-        """What is said of the shop."""
+        """Returns the draft of the shop."""
         return ShopDraft(
             name=self.name,
             type_id=None if self.type_id is None else int(self.type_id),
@@ -74,59 +100,85 @@ class ShopRequest(RequestModel):
 
 
 class ShopTypeRequest(RequestModel):
-    """A type of shops. The lowest ``sort`` is shown first."""
+    """All fields of a shop type."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"name": "Café", "icon": "https://images.example/cafe.png", "sort": 10}]
+        }
+    )
 
     name: Annotated[_Line, Field(max_length=64)]
-    icon: _Image | None = None
-    sort: Annotated[int, Field(ge=-1_000_000, le=1_000_000), ACCEPT_INTEGRAL_FLOAT] = 0
+    icon: Annotated[_Image | None, Field(description="URL of the icon.")] = None
+    sort: Annotated[
+        int,
+        Field(
+            ge=-1_000_000, le=1_000_000, description="Place in the list: the lowest comes first."
+        ),
+        ACCEPT_INTEGRAL_FLOAT,
+    ] = 0
 
     def to_draft(self) -> ShopTypeDraft:
-        """What is stored of the type."""
+        """Returns the draft of the shop type."""
         return ShopTypeDraft(self.name, self.icon, self.sort)
 
 
 class ShopTypeResponse(ResponseModel):
-    """A type of shops."""
+    """A type of shops, such as cafés."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"id": "3", "name": "Café", "icon": "https://images.example/cafe.png"}]
+        }
+    )
 
     id: str
     name: str
-    icon: str | None
+    icon: Annotated[str | None, Field(description="URL of the icon; null for none.")]
 
     @classmethod
     def of(cls, shop_type: ShopType) -> ShopTypeResponse:
-        """What everybody is told about it."""
+        """Returns the shop type as the API sends it."""
         return cls(id=str(shop_type.id), name=shop_type.name, icon=shop_type.icon)
 
 
 class ShopResponse(ResponseModel):
-    """A shop. A page may be some minutes behind where it wasn't changed through the API."""
+    """A shop."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_STORED_SHOP_EXAMPLE]})
 
     id: str
     name: str
-    type_id: str | None
+    type_id: Annotated[str | None, Field(description="Id of the shop type.")]
     area: str | None
     address: str | None
     place: PlaceResponse | None
-    images: list[str]
-    avg_price_cents: int | None
+    images: Annotated[list[str], Field(description="URLs of the images.")]
+    avg_price_cents: Annotated[
+        int | None, Field(description="Average price for one person in cents.")
+    ]
     open_hours: str | None
-    created_at: datetime
-    updated_at: datetime
+    created_at: Annotated[datetime, Field(description="When it was created.")]
+    updated_at: Annotated[datetime, Field(description="When it was changed last.")]
 
     @classmethod
     def of(cls, shop: Shop) -> ShopResponse:
-        """What everybody is told about it."""
+        """Returns the shop as the API sends it."""
         return cls.model_validate(_fields_of(shop))
 
 
-class NearShopResponse(ShopResponse):
-    """A shop, and how far it is: metres, as the crow flies."""
+class NearbyShopResponse(ShopResponse):
+    """A shop and its distance from the requested place."""
 
-    distance_m: float
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [_STORED_SHOP_EXAMPLE | {"distance_m": 412.7}]}
+    )
+
+    distance_m: Annotated[float, Field(description="Straight distance in metres.")]
 
     @classmethod
-    def at(cls, near: NearShop) -> NearShopResponse:
-        """What everybody is told about it."""
+    def at(cls, near: NearShop) -> NearbyShopResponse:
+        """Returns the shop as the API sends it."""
         return cls.model_validate(_fields_of(near.shop) | {"distance_m": near.distance_m})
 
 

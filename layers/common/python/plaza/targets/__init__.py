@@ -1,8 +1,8 @@
-"""What people react to: posts, comments, reviews and each other. Is it there, and whose is it?
+"""Targets of reactions: posts, comments, reviews and users; their existence and their owners.
 
-Whether something is there is known first by this process's memory, then by a marker in Redis, then
-by MySQL. Other contexts use ``lookup``, ``markers`` for what was made or deleted, ``announce``
-for what will be, ``queues``.
+Existence is looked up in this process's cache, then in a marker in Redis, then in MySQL. Other
+contexts use ``lookup``, ``markers`` after a creation or deletion, ``announce`` before a write,
+and ``queues``.
 """
 
 from plaza.targets.model import Existence

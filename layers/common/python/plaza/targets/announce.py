@@ -1,7 +1,7 @@
-"""Announcing a write before it is made, so that Redis hears of it whoever dies in between.
+"""Announcement of a write: Redis is updated even if the writer's process ends after the commit.
 
-The message comes when the write is done or never will be: its delay is longer than a request may
-take. Its consumer (functions/queue/refresh_projections) reads what MySQL has by then.
+The message is delayed for longer than a request may take; by then the write is committed or never
+will be. Its consumer (functions/queue/refresh_projections) reads the state from MySQL.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ DELAY_S = 15
 
 
 def announce_write(target_type: str, target_id: int) -> bool:
-    """Have it refreshed in a moment; False when the queue is away, which is no reason to refuse."""
+    """Queue a refresh of the target, delayed by 15 s. False, and recorded, without the queue: the
+    write may proceed."""
     try:
         REFRESHES.send(TargetRefresh(target_type, target_id), delay_s=DELAY_S)
     except QueueDown as error:

@@ -1,4 +1,4 @@
-"""What was seen, made or deleted: in this process's memory, and as markers in Redis."""
+"""Markers of live and deleted targets, in this process's cache and in Redis."""
 
 from __future__ import annotations
 
@@ -18,32 +18,33 @@ __all__ = [
     "mark_deleted",
 ]
 
-# A second: what another process deleted counts as live for so long, and no longer.
+# For up to 1 s a target that another process deleted counts as live.
 _live_targets: LocalCache[tuple[str, int], bool] = LocalCache(max_entries=10_000, ttl_s=1)
 
 
 def is_cached_live(target_type: str, target_id: int) -> bool:
-    """True when this process saw it live within a second."""
+    """Return True when this process found the target live within the last second."""
     return (target_type, target_id) in _live_targets
 
 
 def cache_live(target_type: str, target_id: int) -> None:
-    """This process just saw it live."""
+    """Cache in this process that the target is live, for 1 s."""
     _live_targets.put((target_type, target_id), True)
 
 
 def mark_created(target_type: str, target_id: int) -> None:
-    """It was just made: whoever asked too early left a marker that says none. Raises RedisDown."""
+    """Mark a new target as live, as ``mark_all_created`` does."""
     mark_all_created([(target_type, target_id)])
 
 
-def mark_all_created(made: Sequence[tuple[str, int]]) -> None:
-    """They were made. One round trip. Raises RedisDown."""
-    redis_store.overwrite_marks(made, Existence.LIVE)
+def mark_all_created(created: Sequence[tuple[str, int]]) -> None:
+    """Mark new targets as live: earlier look-ups may have marked them as missing. One round trip.
+    Raises RedisDown."""
+    redis_store.overwrite_marks(created, Existence.LIVE)
 
 
 def mark_deleted(deleted: Sequence[tuple[str, int]]) -> None:
-    """They were deleted. One round trip. Raises RedisDown."""
+    """Mark targets as deleted. One round trip. Raises RedisDown."""
     for target in deleted:
         _live_targets.drop(target)
     redis_store.overwrite_marks(deleted, Existence.DELETED)

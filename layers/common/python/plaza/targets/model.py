@@ -1,4 +1,4 @@
-"""What a target is to the rest of Plaza: a type, an id, and whether it is there. No I/O."""
+"""The existence of targets. No I/O."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Existence(Enum):
-    """Whether something can be reacted to. The values are what its marker in Redis says."""
+    """Whether a target can be reacted to; the values are those of the marker in Redis."""
 
     LIVE = "live"
     MISSING = "missing"

@@ -1,4 +1,5 @@
-"""Targets in MySQL: content, and users."""
+"""Targets in MySQL: content and users. Each function runs one statement at most; without a cursor
+it raises MysqlDown."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from plaza.targets.model import Existence
 
 
 def read_existence(target_type: str, target_id: int) -> Existence:
-    """Whether it is there. Raises MysqlDown."""
+    """Return the existence of a target."""
     if target_type == "user":
         found = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
     else:
@@ -30,7 +31,7 @@ def read_existence(target_type: str, target_id: int) -> Existence:
 
 
 def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
-    """Returns whether each of ``targets`` is there. One statement at most. Raises MysqlDown."""
+    """Return the existence of each of ``targets``."""
     wanted = list(targets)
     arms = [
         f"SELECT 'user', id, 0 FROM user WHERE id IN ({numbers})"
@@ -49,7 +50,7 @@ def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, in
 
 
 def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Whose each of ``targets`` is: its author, or the user themselves. One statement at most."""
+    """Return the owner of each of ``targets``: the author, or the user itself."""
     wanted = set(targets)
     owners = {target: target[1] for target in wanted if target[0] == "user"}
     arms = [

@@ -1,4 +1,5 @@
-"""Markers in Redis of what is there, in the shard of the target:
+"""Markers of existence in Redis, in the shard of the target. Unless stated otherwise, a function
+costs one round trip and raises RedisDown.
 
 {<shard>}:<type>:<id>:existence  string  live, missing or deleted
 """
@@ -19,22 +20,18 @@ MARK = load_script(Path(__file__).with_name("lua") / "mark.lua")
 
 
 def existence_key(target_type: str, target_id: int) -> str:
-    """The key of the marker, in the shard of the target."""
     name = f"{target_type}:{target_id}"
     return f"{{{shard_of(name)}}}:{name}:existence"
 
 
 def mark(target_type: str, target_id: int, existence: Existence) -> None:
-    """Leave a marker, unless somebody who knew better (a deletion) left one. Raises RedisDown."""
+    """Set a marker unless there is one, which may be newer."""
     key = existence_key(target_type, target_id)
     redis.execute("SET", key, existence.value, "EX", _TTL_S[existence], "NX")
 
 
 def overwrite_marks(targets: Iterable[tuple[str, int]], existence: Existence) -> None:
-    """Leave the markers of what was just made or deleted; see mark.lua. One round trip.
-
-    Raises RedisDown.
-    """
+    """Set markers after a creation or deletion; see mark.lua."""
     redis.run_all(
         [
             Call(MARK, (existence_key(*target),), (existence.value, _TTL_S[existence]))
@@ -44,7 +41,7 @@ def overwrite_marks(targets: Iterable[tuple[str, int]], existence: Existence) ->
 
 
 def mark_all(found: Mapping[tuple[str, int], Existence]) -> None:
-    """Leave markers as ``mark`` does. One round trip. Raises RedisDown."""
+    """Set markers as ``mark`` does."""
     redis.pipeline(
         [
             ("SET", existence_key(*target), existence.value, "EX", _TTL_S[existence], "NX")
@@ -54,13 +51,13 @@ def mark_all(found: Mapping[tuple[str, int], Existence]) -> None:
 
 
 def read_marks(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
-    """Returns what the markers say, of those that have one. One round trip. Raises RedisDown."""
+    """Return the markers of those of ``targets`` that have one."""
     wanted = list(targets)
     marks = redis.pipeline([("GET", existence_key(*target)) for target in wanted])
     return {target: Existence(mark) for target, mark in zip(wanted, marks, strict=True) if mark}
 
 
 def read_mark(target_type: str, target_id: int) -> Existence | None:
-    """What the marker says, None when there is none. Raises RedisDown."""
-    said = redis.execute("GET", existence_key(target_type, target_id))
-    return Existence(said) if said else None
+    """Return the marker of a target or None."""
+    marker = redis.execute("GET", existence_key(target_type, target_id))
+    return Existence(marker) if marker else None

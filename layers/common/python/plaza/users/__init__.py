@@ -1,6 +1,6 @@
-"""Who people are: their cards, profiles and phones. MySQL is the record, Redis projects it.
+"""Users: cards, profiles, phones and time zones. MySQL is the record, Redis has projections.
 
-Other contexts use ``cards`` for names, pictures and time zones, and ``sign_up``.
+Owns the tables user and user_phone. Other contexts use ``cards`` and ``sign_up``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing

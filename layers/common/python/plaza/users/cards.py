@@ -1,4 +1,4 @@
-"""Cards and time zones: MySQL has them, Redis has projections of them."""
+"""Read and refresh cards and time zones: projections in Redis of rows in MySQL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from plaza.users.zones import Zone
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
-    """The card of each of ``user_ids``; who isn't there is left out. Raises MysqlDown.
+    """Return user id -> card, of the users that exist. Raises MysqlDown.
 
-    One round trip to Redis when it has all; else one more, and one statement.
+    One round trip to Redis if it has all; else one more, and one statement.
     """
     found = projections.read_through(
         list(dict.fromkeys(user_ids)),
@@ -25,9 +25,9 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
 
 
 def read_zone(user_id: int) -> Zone:
-    """The time zone of a user; UTC for who isn't there. Raises MysqlDown.
+    """Return the time zone of a user, UTC if the user does not exist. Raises MysqlDown.
 
-    One round trip to Redis when it has it; else one more, and one statement.
+    One round trip to Redis if it has it; else one more, and one statement.
     """
     found = projections.read_through(
         [user_id], redis_store.read_zones, mysql_users.read_zones, redis_store.store_zones
@@ -36,7 +36,7 @@ def read_zone(user_id: int) -> Zone:
 
 
 def refresh_cards(user_ids: Iterable[int]) -> None:
-    """Tell Redis what MySQL has of these users by now. Raises MysqlDown, RedisDown."""
+    """Update existing projections of these users. Raises MysqlDown, RedisDown."""
     ids = list(user_ids)
     redis_store.store_cards(mysql_users.read_cards(ids), create=False)
     redis_store.store_zones(mysql_users.read_zones(ids), create=False)

@@ -1,4 +1,4 @@
-"""What a user is to others. No I/O."""
+"""Users, cards and profiles. No I/O."""
 
 from __future__ import annotations
 
@@ -14,35 +14,33 @@ if TYPE_CHECKING:
 
 
 class UserMissing(NotFound):
-    """There is no such user."""
+    """The user does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What stands beside everything that a user does: a name and a picture (URL, None: none)."""
+    """The name and the avatar (URL or None) of a user, as lists show them."""
 
     id: int
     nickname: str
     avatar: str | None
 
     def to_json(self) -> str:
-        """As it stands in Redis, under a key that has the id."""
         return json.dumps([self.nickname, self.avatar], separators=(",", ":"))
 
     @classmethod
     def from_json(cls, user_id: int, text: str) -> Card:
-        """What ``to_json`` wrote."""
         return cls(user_id, *json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A user as others see them: the card, and what they came to.
+    """A user's card and totals.
 
-    ``followers`` is what the gate counts, the other totals are MySQL's, a second or so behind.
-    ``following``: does who asks follow them; None when nobody in particular asks. ``exact`` is
-    false while Redis is away, when the followers too are MySQL's. ``zone`` is for themselves
-    alone; None where others look.
+    ``followers`` is the gate's count; the other totals are MySQL's, about a second old. ``exact``
+    is false while Redis is unavailable: ``followers`` is then MySQL's, too. ``following``: whether
+    the caller follows the user, None for an anonymous caller. ``zone`` is set only in a user's own
+    profile.
     """
 
     card: Card
@@ -55,7 +53,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody who signs in."""
+    """A user that signs in."""
 
     id: int
     nickname: str

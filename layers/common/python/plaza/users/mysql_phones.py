@@ -1,4 +1,4 @@
-"""Whose phone it is, in MySQL, apart from the profiles: nothing that shows people reads this."""
+"""Phones in MySQL, in a table of their own that no reader of profiles uses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _BY_PHONE = """
 
 
 def find(phone: str) -> User | None:
-    """The user of ``phone``, None when nobody is. Raises MysqlDown."""
+    """Return the user of ``phone``, or None. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(_BY_PHONE, (phone,))
     return User(*rows[0]) if rows else None
 
 
 def find_or_insert(phone: str, user_id: int, nickname: str) -> User:
-    """The user of ``phone``: a new one, unless somebody came first. Raises MysqlDown."""
+    """Return the user of ``phone``, created if there is none. One transaction. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> User:
-        # Not INSERT IGNORE: two that wait for one that gives up would then be a deadlock.
+        # With INSERT IGNORE two transactions that wait for a third deadlock if it rolls back.
         is_first = cursor.execute(
             """
             INSERT INTO user_phone (phone, user_id)

@@ -1,4 +1,4 @@
-"""Users in MySQL: the record of who they are."""
+"""Users in MySQL, the record."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from plaza.users.zones import Zone
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
-    """(card, version) of those of ``user_ids`` who are there. One statement. Raises MysqlDown."""
+    """Return id -> (card, version) of existing users. One statement. Raises MysqlDown."""
     ids = list(user_ids)
     return _parse_cards(mysql.fetch_all(_select_cards(ids))) if ids else {}
 
 
 def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
-    """(time zone, version) of those of ``user_ids`` who are there. Raises MysqlDown."""
+    """Return id -> (time zone, version) of existing users. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(user_ids)
     if not numbers:
         return {}
@@ -29,10 +29,7 @@ def read_zones(user_ids: Iterable[int]) -> dict[int, tuple[Zone, int]]:
 
 
 def advance_latest_day(cursor: Cursor, user_id: int, now_s: float) -> None:
-    """Before the time zone changes: the day it is there by now is the earliest from now on.
-
-    Two statements.
-    """
+    """Store the current day of a user, below which no new time zone goes. Two statements."""
     cursor.execute("SELECT time_zone, latest_day FROM user WHERE id = %s FOR UPDATE", (user_id,))
     for name, day in cursor.fetchall():
         latest_day = Zone(name, day).day_at(now_s)
@@ -42,7 +39,7 @@ def advance_latest_day(cursor: Cursor, user_id: int, now_s: float) -> None:
 def update_columns(
     cursor: Cursor, user_id: int, changes: Mapping[str, str | None]
 ) -> tuple[Card, int] | None:
-    """Set columns of a user, of which the names are ours. (card, version) after it, or None.
+    """Set columns, whose names are not escaped; return the new (card, version), None if missing.
 
     Two statements.
     """

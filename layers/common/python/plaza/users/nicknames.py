@@ -1,4 +1,4 @@
-"""Names for those who have not chosen one. No I/O."""
+"""Random nicknames for new users. No I/O."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ turtle vole walrus whale willow wren yak zebra
 
 
 def make_nickname() -> str:
-    """Such as "quiet otter 0417". Others may have the same: a nickname is no key."""
+    """Return a nickname such as "quiet otter 0417". It need not be unique."""
     number = secrets.randbelow(10_000)
     return f"{secrets.choice(_ADJECTIVES.split())} {secrets.choice(_NOUNS.split())} {number:04}"

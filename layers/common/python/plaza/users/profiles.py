@@ -1,4 +1,4 @@
-"""Profiles: the card of a user with their totals."""
+"""Read and change profiles: cards with totals."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from plaza.users.model import Card, Profile, UserMissing
 
 
 def read_profile(user_id: int, actor_id: int | None) -> Profile:
-    """The profile of a user as ``actor_id`` sees it, None for nobody in particular.
+    """Return the profile of a user for the caller ``actor_id``, None: an anonymous caller.
 
-    Two round trips to Redis when all is warm, and nothing of MySQL; what MySQL is asked in Redis'
-    place is rationed. Raises UserMissing, TargetMissing, MysqlDown, RedisDown.
+    Two round trips to Redis and no statement if all is hydrated; reads of MySQL in place of Redis
+    take from the fallback budget. Raises UserMissing, TargetMissing, MysqlDown, RedisDown.
     """
     target = Target("user", user_id)
     try:
         card, totals = redis_store.read_profile(user_id)
         if card is None:
-            react.require_existing(target)  # its marker spares MySQL those who look for nobody
+            react.require_existing(target)  # its marker keeps reads of missing users from MySQL
     except RedisDown:
         card, totals = None, None
     [followers], exact = queries.read_counts([(FOLLOW, target)], actor_id)
     card = card or read_cards([user_id]).get(user_id)
     if card is None:
-        raise UserMissing(f"There is no user {user_id}")
+        raise UserMissing(f"User {user_id} does not exist.")
     return Profile(
         card=card,
         followers=followers.total,
@@ -45,15 +45,15 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
 
 
 def read_own_profile(user_id: int) -> Profile:
-    """The profile of a user as they see it themselves. One round trip more. Raises likewise."""
+    """Return a user's own profile. As ``read_profile``, and one more round trip."""
     return replace(read_profile(user_id, None), zone=read_zone(user_id))
 
 
 def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
-    """Change columns of a user's card or their time zone; their own profile after it.
+    """Change columns of a user's card or the time zone; return the user's own profile.
 
-    Announced, committed, then told to Redis: whatever fails from the commit on, the announcement
-    makes good. Raises UserMissing, MysqlDown; RedisDown as ``read_profile``, when it is changed.
+    The change is announced, committed, then projected; the announcement repairs what fails after
+    the commit. Raises UserMissing, MysqlDown; RedisDown after the change is committed.
     """
 
     def work(cursor: Cursor) -> tuple[Card, int] | None:
@@ -64,7 +64,7 @@ def change_profile(user_id: int, changes: Mapping[str, str | None]) -> Profile:
     announce.announce_write("user", user_id)
     changed = mysql.run_in_transaction(work)
     if changed is None:
-        raise UserMissing(f"There is no user {user_id}")
+        raise UserMissing(f"User {user_id} does not exist.")
     zones = mysql_users.read_zones([user_id])
     try:
         redis_store.store_cards({user_id: changed}, create=False)

@@ -1,4 +1,4 @@
-"""Users in Redis, as projections of MySQL's (``plaza.infra.projections``):
+"""Projections of users in Redis (``plaza.infra.projections``). Each call is one round trip.
 
 {<shard>}:user:<id>:card  hash  version, value: nickname and avatar, JSON
 {<shard>}:user:<id>:zone  hash  version, value: time zone, a space, latest day
@@ -17,12 +17,11 @@ from plaza.users.zones import Zone
 
 
 def card_key(user_id: int) -> str:
-    """Where the card of a user is projected to."""
     return key_of(f"user:{user_id}", "card")
 
 
 def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
-    """(card, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    """Return id -> (card, version) of users in Redis. Raises RedisDown."""
     ids = list(user_ids)
     found = projections.read_all([card_key(user_id) for user_id in ids])
     return {
@@ -33,12 +32,11 @@ def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
 
 
 def zone_key(user_id: int) -> str:
-    """Where the time zone of a user is projected to."""
     return key_of(f"user:{user_id}", "zone")
 
 
 def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
-    """(time zone, version) of those who are in Redis. One round trip. Raises RedisDown."""
+    """Return id -> (time zone, version) of users in Redis. Raises RedisDown."""
     found = projections.read_all([zone_key(user_id) for user_id in user_ids])
     return {
         user_id: (Zone.from_text(entry[1]), entry[0])
@@ -48,7 +46,7 @@ def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
 
 
 def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
-    """Project (time zone, version) of users. One round trip. Raises RedisDown."""
+    """Project (time zone, version) of users. Raises RedisDown."""
     projections.store_all(
         [Projection(zone_key(i), version, zone.to_text()) for i, (zone, version) in zones.items()],
         create=create,
@@ -56,10 +54,7 @@ def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
 
 
 def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
-    """The card and the totals of a user, None for what isn't there. One round trip.
-
-    Raises RedisDown.
-    """
+    """Return (card, totals), None for what Redis lacks. Raises RedisDown."""
     card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)])
     return (
         Card.from_json(user_id, card[1]) if card else None,
@@ -68,7 +63,7 @@ def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
 
 
 def store_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:
-    """Project (card, version) of users. One round trip. Raises RedisDown."""
+    """Project (card, version) of users. Raises RedisDown."""
     projections.store_all(
         [
             Projection(card_key(user_id), version, card.to_json())

@@ -1,76 +1,118 @@
-"""What clients send and get about users."""
+"""Schemas of the API: users and profiles."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.infra.http import RequestModel, ResponseModel
-from plaza.infra.texts import HTTPS_URL, LINE, check_line
+from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 
 Nickname = Annotated[
     str,
-    StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
+    Field(
+        min_length=1,
+        max_length=40,
+        description=f"{LINE_RULE} Spaces around it are removed.",
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(str.strip),
     AfterValidator(check_line),
-    Field(json_schema_extra={"pattern": LINE}, description="one line with something to see in it"),
 ]
-AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="an https URL")]
-
+AvatarUrl = Annotated[str, Field(pattern=HTTPS_URL, max_length=512, description="An https URL.")]
 TimeZone = Annotated[
     str,
-    StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$", max_length=64),
+    Field(
+        min_length=1,
+        max_length=64,
+        pattern=r"^[A-Za-z][A-Za-z0-9_+/-]*$",
+        description=(
+            "Name of a zone in the IANA time zone database, such as `Europe/Berlin`. It decides "
+            "which day it is for check-ins."
+        ),
+        json_schema_extra={"format": "time-zone"},
+    ),
     AfterValidator(check_zone),
-    Field(description="a name of the IANA time zone database; it decides which day it is for me"),
 ]
+
+_TOTALS_EXAMPLE = {
+    "followers": 42,
+    "following": 17,
+    "posts": 5,
+    "likes_received": 310,
+    "collects_received": 28,
+}
 
 
 class UserCard(ResponseModel):
-    """Who somebody is, in short. ``avatar`` is a URL, null for none."""
+    """The name and the avatar of a user, as lists show them."""
 
     id: str
     nickname: str
-    avatar: str | None
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
 
     @classmethod
     def of(cls, card: Card) -> UserCard:
-        """What to answer about the user of ``card``."""
+        """Returns ``card`` as the API sends it."""
         return cls(id=str(card.id), nickname=card.nickname, avatar=card.avatar)
 
     @classmethod
     def unknown(cls, user_id: int) -> UserCard:
-        """What to answer about an id that no user has."""
+        """Returns the card of an id that no user has."""
         return cls(id=str(user_id), nickname="somebody", avatar=None)
 
 
-class MyFollow(ResponseModel):
-    """What I am to a user."""
+class UserViewerState(ResponseModel):
+    """What the caller did to a user."""
 
-    following: bool
+    following: Annotated[bool, Field(description="Whether the caller follows the user.")]
 
 
 class UserProfile(ResponseModel):
-    """A user and their totals. ``mine`` is null without a session, and of oneself at /users/me.
+    """The public profile of a user."""
 
-    ``exact`` is false while Redis is away: the followers too are a second or so behind then.
-    """
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "31",
+                    "nickname": "grace",
+                    "avatar": "https://images.example/31.jpg",
+                    **_TOTALS_EXAMPLE,
+                    "mine": {"following": True},
+                    "exact": True,
+                }
+            ]
+        }
+    )
 
     id: str
     nickname: str
-    avatar: str | None
-    followers: int
-    following: int
-    posts: int
-    likes_received: int
-    collects_received: int
-    mine: MyFollow | None
-    exact: bool
+    avatar: Annotated[str | None, Field(description="URL of the avatar; null for none.")]
+    followers: Annotated[int, Field(description="Users who follow this user.")]
+    following: Annotated[int, Field(description="Users whom this user follows.")]
+    posts: Annotated[int, Field(description="Posts of the user that are not deleted.")]
+    likes_received: Annotated[int, Field(description="Likes of the user's content.")]
+    collects_received: Annotated[int, Field(description="Collects of the user's posts.")]
+    mine: Annotated[
+        UserViewerState | None,
+        Field(description="The caller's state; null without a session and for the caller."),
+    ]
+    exact: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis is unavailable: `followers` may be a second or two behind."
+            )
+        ),
+    ]
 
     @classmethod
     def of(cls, profile: Profile) -> UserProfile:
-        """What to answer about ``profile``."""
+        """Returns ``profile`` as the API sends it to another user."""
         card, totals, following = profile.card, profile.totals, profile.following
         return cls(
             id=str(card.id),
@@ -81,46 +123,71 @@ class UserProfile(ResponseModel):
             posts=totals.posts_total,
             likes_received=totals.likes_received_total,
             collects_received=totals.collects_received_total,
-            mine=None if following is None else MyFollow(following=following),
+            mine=None if following is None else UserViewerState(following=following),
             exact=profile.exact,
         )
 
 
 class OwnProfile(UserProfile):
-    """My profile: what others see of me, and my time zone."""
+    """The caller's own profile."""
 
-    time_zone: str
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "7",
+                    "nickname": "ada",
+                    "avatar": None,
+                    **_TOTALS_EXAMPLE,
+                    "mine": None,
+                    "exact": True,
+                    "time_zone": "Europe/Berlin",
+                }
+            ]
+        }
+    )
+
+    time_zone: Annotated[str, Field(description="Name of a zone in the IANA database.")]
 
     @classmethod
     def of(cls, profile: Profile) -> OwnProfile:
-        """What to answer about ``profile`` to whose it is."""
+        """Returns ``profile`` as the API sends it to its user."""
         public = UserProfile.of(profile).model_dump()
         return cls(**public, time_zone=profile.zone.name if profile.zone else DEFAULT)
 
 
-class ProfileChange(RequestModel):
-    """What to change of the own profile: at least one of them. ``avatar`` null removes it."""
+class ProfileUpdateRequest(RequestModel):
+    """The fields of the profile to change: at least one."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [{"nickname": "ada", "time_zone": "Europe/Berlin"}],
+        }
+    )
 
-    # What isn't said is not in ``changes``; these stand for nothing.
+    # A field that is not sent is not in ``changes``; its default is never used.
     nickname: Nickname = Field(default_factory=str)
-    avatar: AvatarUrl | None = Field(default_factory=lambda: None)
+    avatar: Annotated[AvatarUrl | None, Field(description="Null removes the avatar.")] = Field(
+        default_factory=lambda: None
+    )
     time_zone: TimeZone = Field(default_factory=str)
 
     @model_validator(mode="after")
-    def _require_a_field(self) -> ProfileChange:
+    def _require_a_field(self) -> ProfileUpdateRequest:
         if not self.model_fields_set:
-            raise ValueError("say nickname, avatar or time_zone")
+            raise ValueError("send nickname, avatar or time_zone")
         return self
 
     @property
     def changes(self) -> dict[str, str | None]:
-        """What was said, by column of the user."""
+        """The fields that were sent, by column of the user."""
         return self.model_dump(exclude_unset=True)
 
 
-class EndedSessions(ResponseModel):
-    """How many sessions of a user were ended."""
+class EndSessionsResponse(ResponseModel):
+    """The result of ending a user's sessions."""
 
-    ended: int
+    model_config = ConfigDict(json_schema_extra={"examples": [{"ended": 2}]})
+
+    ended: Annotated[int, Field(description="Number of sessions that were ended.")]

@@ -1,4 +1,4 @@
-"""Signing up: who comes with a phone that nobody had before is a new user."""
+"""Sign up: create the user of a phone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from plaza.users.nicknames import make_nickname
 
 
 def sign_up(phone: str) -> User:
-    """The user of ``phone`` (E.164), made now if there was none, under a made-up name.
+    """Return the user of ``phone`` (E.164), created with a random nickname if there is none.
 
-    Several at once make one. Raises MysqlDown, and for somebody new RedisDown.
+    Concurrent calls create one user. Raises MysqlDown, and RedisDown for a new user.
     """
     user = mysql_phones.find(phone)
     if user is not None:
@@ -25,6 +25,6 @@ def sign_up(phone: str) -> User:
     user = mysql_phones.find_or_insert(phone, user_id, make_nickname())
     if user.id == user_id:
         record("user_created", {"users_created": 1}, user_id=user_id)
-        with suppress(RedisDown):  # the marker that says none, if there is one, ends by itself
+        with suppress(RedisDown):  # a marker that the user is missing expires soon
             markers.mark_created("user", user_id)
     return user

@@ -1,4 +1,4 @@
-"""Time zones: which day it is for somebody. No I/O but the database of zones."""
+"""Time zones and the date in them. No I/O but the time zone database."""
 
 from __future__ import annotations
 
@@ -12,40 +12,37 @@ DEFAULT = "UTC"
 
 
 class Zone(NamedTuple):
-    """Where somebody is: an IANA name, and the latest day that they have had anywhere before.
+    """An IANA time zone name, and the latest date that the user had in an earlier time zone.
 
-    A day that has begun for somebody does not end before the next one begins: who moves west, or
-    says so, stays in it until the day there is the same. So no day comes twice, and none is given
-    back to who missed it.
+    The date of a user never goes back: after a move to the west it stays until the date in the new
+    zone catches up. So no date occurs twice, and a missed one does not return.
     """
 
     name: str = DEFAULT
     latest_day: date | None = None
 
     def day_at(self, now_s: float) -> date:
-        """The day it is for them at ``now_s``, seconds since 1970."""
-        there = datetime.fromtimestamp(now_s, UTC).astimezone(ZoneInfo(self.name)).date()
-        return there if self.latest_day is None else max(there, self.latest_day)
+        """Return the user's date at ``now_s``, seconds since 1970."""
+        today = datetime.fromtimestamp(now_s, UTC).astimezone(ZoneInfo(self.name)).date()
+        return today if self.latest_day is None else max(today, self.latest_day)
 
     def to_text(self) -> str:
-        """As it stands in Redis."""
         return f"{self.name} {self.latest_day or ''}"
 
     @classmethod
     def from_text(cls, text: str) -> Zone:
-        """What ``to_text`` wrote."""
         name, _, day = text.partition(" ")
         return cls(name, date.fromisoformat(day) if day else None)
 
 
 def check_zone(name: str) -> str:
-    """``name``, which is one of the IANA time zone database. Raises ValueError."""
+    """Return ``name``. Raises ValueError unless it is in the IANA time zone database."""
     if name not in _names():
-        raise ValueError("there is no time zone of that name; one is Europe/Berlin")
+        raise ValueError("must be an IANA time zone, such as Europe/Berlin")
     return name
 
 
 @cache
 def _names() -> frozenset[str]:
-    # available_timezones() looks into each file of the system's database: 300 ms.
+    # available_timezones() opens every file of the system's database, which takes 300 ms.
     return frozenset(resources.files("tzdata").joinpath("zones").read_text().split())

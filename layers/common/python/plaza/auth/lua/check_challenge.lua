@@ -1,13 +1,13 @@
---[[ check_challenge: compare a code with that of a challenge. A right one is used up, too many wrong ones burn it.
+--[[ check_challenge: use up a right code, or count a wrong try; too many of them burn the challenge.
 
-  KEYS[1]  {<shard>}:challenge:<sha256>  hash: mac, of the code; phone, encrypted; wrong_tries, how many so far; used_by_try, last_wrong_try: names of tries
-  ARGV[1]  mac of the code that was typed
-  ARGV[2]  how many wrong tries burn the challenge
-  ARGV[3]  name of this try, which no other has
+  KEYS[1]  {<shard>}:challenge:<sha256>  hash: mac, phone, wrong_tries, used_by_try, last_wrong_try
+  ARGV[1]  mac: keyed hash of the tried code
+  ARGV[2]  number of wrong tries that burn the challenge
+  ARGV[3]  unique name of this try
 
-  Returns {RIGHT, phone} or {WRONG}: another, used, burnt, or no such challenge
+  Returns {RIGHT, phone}; {WRONG} if the code is wrong, used or burnt, or the challenge does not exist
 
-  Safe to repeat: a try that is sent again under its name has the same outcome and counts once. ]]
+  Safe to repeat: a repeated try has the same outcome and counts once. ]]
 local fields = redis.call('HMGET', KEYS[1], 'mac', 'phone', 'wrong_tries', 'used_by_try', 'last_wrong_try')
 if not fields[1] then return {'WRONG'} end
 if fields[4] then

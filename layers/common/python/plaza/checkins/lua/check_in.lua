@@ -1,22 +1,22 @@
---[[ check_in: set a day of a user, continue or begin their streak, and write it to the outbox.
+--[[ check_in: set a day of a user, extend or begin the streak, and add the day to the outbox.
 
-  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, the newest day, 0 for none; streak, how many in a row end there
-  KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
-  KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970; the outbox
-  KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> oldest in their outbox, or when it may be swept again
-  ARGV[1]  day, as a number
-  ARGV[2]  which of its month
+  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, 0 for none; streak, consecutive days up to last
+  KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
+  KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970
+  KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> oldest entry of the outbox, or when it is due
+  ARGV[1]  day (date.toordinal)
+  ARGV[2]  day of the month
   ARGV[3]  user
   ARGV[4]  now, microseconds since 1970
   ARGV[5]  ttl, seconds
 
   Returns {code, last, streak, bits, accepted}
-    code  CHANGED, UNCHANGED; DAY_PASSED: last is after that day, which is over for them;
-          COLD, with nothing behind it: not all is in Redis, hydrate and try again
-    bits  those of the month, the first is the highest
-    accepted  when the day was accepted, as text; '0': MySQL has it, or code is DAY_PASSED
+    code      CHANGED; UNCHANGED; DAY_PASSED, last is later than the day; COLD, without other
+              values: hydrate and try again
+    bits      of the month, bit 0 the highest
+    accepted  when the day was accepted, as text; '0' if MySQL has it or code is DAY_PASSED
 
-  Safe to repeat: the day is set then, and the answer is UNCHANGED with the same accepted. ]]
+  Safe to repeat: a repeat returns UNCHANGED with the same accepted. ]]
 --!include outbox
 local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
 local fields = redis.call('HMGET', head, 'last', 'streak')

@@ -1,21 +1,21 @@
---[[ hydrate: bring the streak and a month of a user back from MySQL, and what is in the outbox with it.
+--[[ hydrate: store the streak and a month of a user, from MySQL and the outbox.
 
   KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, streak
-  KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: 32 bits, one for each day; the first: it is whole
+  KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
-  KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: there as long as nothing was acknowledged since MySQL was asked
+  KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: exists while nothing was acknowledged since it was acquired
   ARGV[1]  lease
   ARGV[2]  ttl, seconds
-  ARGV[3]  the first day of the month, as a number
-  ARGV[4]  how many days it has
-  ARGV[5]  the bits of the month in MySQL
-  ARGV[6...]  pairs: the first and the last day of a run, newest first
+  ARGV[3]  first day of the month (date.toordinal)
+  ARGV[4]  number of days in the month
+  ARGV[5]  bits of the month in MySQL
+  ARGV[6...]  pairs: first and last day of a run, newest first
 
-  Bounded by: 40 runs, and 366 days in the outbox: one for each day that MySQL was away.
+  Bounded by: 40 runs, and 366 days in the outbox, one for each day of an outage of MySQL.
 
-  Returns 1 done, 0 something was acknowledged meanwhile: read MySQL again
+  Returns 1 stored, 0 a day was acknowledged since: read MySQL again
 
-  Safe to repeat: it writes what is true as long as the lease stands. ]]
+  Safe to repeat: the values are current as long as the lease exists. ]]
 local head, month = KEYS[1], KEYS[2]
 if redis.call('GET', KEYS[4]) ~= ARGV[1] then return 0 end
 local first, length = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -33,12 +33,12 @@ for _, text in ipairs(redis.call('HKEYS', KEYS[3])) do
   if day >= first and day < first + length then redis.call('SETBIT', month, day - first + 1, 1) end
 end
 
--- Back from the newest day, over runs and what is accepted, up to the first day that is in neither.
-local day, at = last, 1
+-- Walk back from the newest day to the first day that is neither in a run nor in the outbox.
+local day, index = last, 1
 while day > 0 do
-  while runs[at] and runs[at][1] > day do at = at + 1 end
-  if runs[at] and runs[at][2] >= day then
-    day = runs[at][1] - 1
+  while runs[index] and runs[index][1] > day do index = index + 1 end
+  if runs[index] and runs[index][2] >= day then
+    day = runs[index][1] - 1
   elseif accepted[day] then
     day = day - 1
   else

@@ -1,16 +1,16 @@
---[[ sweep: which days of a user have waited too long in the outbox, and when to look again.
+--[[ sweep: return the overdue days of a user's outbox, and schedule the next sweep.
 
   KEYS[1]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970
-  KEYS[2]  {<shard>}:checkins:outboxes           zset: user -> oldest in their outbox, or when it may be swept again
+  KEYS[2]  {<shard>}:checkins:outboxes           zset: user -> oldest entry of the outbox, or when it is due
   ARGV[1]  user
   ARGV[2]  grace: how long a day may wait for its consumer, microseconds
-  ARGV[3]  the longest wait between two sweeps of a user, microseconds
+  ARGV[3]  longest wait between two sweeps of a user, microseconds
 
-  Bounded by: 366 days in the outbox: one for each day that MySQL was away.
+  Bounded by: 366 days in the outbox, one for each day of an outage of MySQL.
 
-  Returns {day, accepted, day, accepted, ...}: what to publish again
+  Returns {day, accepted, day, accepted, ...}: the events to resend
 
-  Safe to repeat: a day that is published twice is saved once. ]]
+  Safe to repeat: a day that is sent twice is stored once. ]]
 --!include outbox
 local outbox, index = KEYS[1], KEYS[2]
 local entries = redis.call('HGETALL', outbox)
@@ -28,6 +28,6 @@ for i = 2, #entries, 2 do
     due[#due + 1], due[#due + 2] = entries[i - 1], entries[i]
   end
 end
--- As long again as the oldest has waited: so each try is later than the one before.
+-- The wait equals the age of the oldest entry, so it grows with each sweep.
 reschedule_outbox(index, ARGV[1], now_us, sweep_wait_us(now_us - oldest_us, grace_us, ARGV[3]), grace_us)
 return due

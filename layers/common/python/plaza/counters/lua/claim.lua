@@ -1,24 +1,26 @@
---[[ claim: may this user have one more of what they are limited in? Then it is set aside for them.
+--[[ claim: reserve one place below a user's limit, if the total and the claims leave one.
 
   KEYS[1]  {<shard>}:user:<id>:counters  hash: version, value (JSON by column)
-  KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> when it was claimed, microseconds
-  KEYS[3]  {<shard>}:user:<id>:claim:<nonce>  string: the answer to this claim, for a repeat of it
-  ARGV[1]  column of value that is limited
-  ARGV[2]  limit: the most it may be
-  ARGV[3]  member: what this one is for
-  ARGV[4]  how long a claim holds that nobody releases, milliseconds
-  ARGV[5]  how long the answer is kept, milliseconds: a repeat comes sooner
+  KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> time of its claim, microseconds
+  KEYS[3]  {<shard>}:user:<id>:claim:<nonce>  string: the reply to this claim, for a repeat of the command
+  ARGV[1]  column: the total in value that is limited
+  ARGV[2]  limit: the maximum of the total and the claims
+  ARGV[3]  member: what the place is reserved for
+  ARGV[4]  TTL of a claim, milliseconds
+  ARGV[5]  TTL of the reply, milliseconds: longer than the delay of any repeat
+  ARGV[6]  deadline of the caller, microseconds on the clock of this node: no caller would release a later claim
 
   Bounded by: 5,000 claims of a user, the limit of follows.
 
-  Returns {'CLAIMED', claimed at, claimed at before: 0 for a member that had no claim}, {'LIMITED'},
-  {'COLD'}: the counters are not in Redis: project them, then try again
+  Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no place is left),
+          {'LATE'} (past the deadline), or {'COLD'} (the counters are not in Redis: project them, then try again)
 
-  Safe to repeat: a repeat has the nonce, and gets the answer of the first time as long as the member has a claim. ]]
-local value = redis.call('HGET', KEYS[1], 'value')
-if not value then return {'COLD'} end
+  Safe to repeat: a repeat has the same nonce and gets the first reply while the member has a claim. ]]
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
+if now_us > tonumber(ARGV[6]) then return {'LATE'} end
+local value = redis.call('HGET', KEYS[1], 'value')
+if not value then return {'COLD'} end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
 local claimed = redis.call('ZCARD', KEYS[2])
 local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)

@@ -1,16 +1,16 @@
---[[ release: drop claims of users that are counted by now.
+--[[ release: drop claims of users that the totals in MySQL include.
 
   KEYS[1...]  {<shard>}:user:<id>:<what>  zset: and a hash, two for each claim:
-           claims  zset: member -> when it was claimed, microseconds
-           counted hash: member -> up to when its claims are counted, see unclaim
-  ARGV[1]  how long that is remembered, milliseconds
-  ARGV[2...]  of each claim: member, and the time up to which its claim is counted, microseconds
+           claims  zset: member -> time of its claim, microseconds
+           counted hash: member -> time up to which its claims are counted, see unclaim
+  ARGV[1]  TTL of counted, milliseconds
+  ARGV[2...]  two for each claim: member, and the time up to which its claims are counted, microseconds
 
   Bounded by: 250 claims.
 
-  Returns how many were dropped
+  Returns the number of dropped claims
 
-  Safe to repeat: a claim that was made later stays. ]]
+  Safe to repeat: a later claim stays. ]]
 local counted, dropped = {unpack(ARGV, 2)}, 0
 for i = 1, #KEYS, 2 do
   local claims, counted_key = KEYS[i], KEYS[i + 1]
@@ -19,7 +19,7 @@ for i = 1, #KEYS, 2 do
   if claimed_us and tonumber(claimed_us) <= tonumber(until_us) then
     dropped = dropped + redis.call('ZREM', claims, member)
   elseif claimed_us then
-    -- If the later claim is taken back, the one before it, counted now, must not hold again.
+    -- If the later claim is taken back, unclaim must not restore the earlier one, which is counted.
     local counted_us = tonumber(redis.call('HGET', counted_key, member) or 0)
     if counted_us < tonumber(until_us) then
       redis.call('HSET', counted_key, member, until_us)

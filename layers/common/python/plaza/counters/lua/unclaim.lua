@@ -1,18 +1,18 @@
---[[ unclaim: take back a claim that came to nothing, unless it was made again since.
+--[[ unclaim: take back a claim whose follow was not accepted, unless a later claim replaced it.
 
-  KEYS[1]  {<shard>}:user:<id>:claims  zset: member -> when it was claimed, microseconds
-  KEYS[2]  {<shard>}:user:<id>:counted    hash: member -> up to when its claims are counted;
-           member@time -> of a claim taken back after a later one was made: what held before it
+  KEYS[1]  {<shard>}:user:<id>:claims  zset: member -> time of its claim, microseconds
+  KEYS[2]  {<shard>}:user:<id>:counted    hash: member -> time up to which its claims are counted;
+           member@time -> time of the claim before the one of this time, which was taken back after a later claim
   ARGV[1]  member
-  ARGV[2]  when it was claimed
-  ARGV[3]  when the member had been claimed before, which holds again; 0: it had not
-  ARGV[4]  how long what is past is remembered, milliseconds
+  ARGV[2]  time of the claim, microseconds
+  ARGV[3]  time of the member's earlier claim, which is restored; 0: none
+  ARGV[4]  TTL of counted, milliseconds
 
-  Bounded by: 100 claims of the member that were taken back; one behind them holds until it expires.
+  Bounded by: 100 claims of the member that were taken back; an earlier one stays until it expires.
 
   Returns 1 taken back, 0 not
 
-  Safe to repeat: the second time the claim isn't the one that is meant. ]]
+  Safe to repeat: after the first time the member's claim has another time. ]]
 local claimed_us = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not claimed_us then return 0 end
 if tonumber(claimed_us) ~= tonumber(ARGV[2]) then

@@ -1,19 +1,19 @@
---[[ confirm: MySQL has these orders as successes; their buyers are all of one bucket.
+--[[ confirm: record successes that MySQL has stored, for buyers of one bucket.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: generation, stock, pending, sold, ...
+  KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, stock, pending, sold, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer -> when to look at it again; all that are pending
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
   ARGV[1]  generation
   ARGV[2...]  order, buyer, order, buyer, ...
 
   Bounded by: 250 orders.
 
   Returns {code, count}
-    code   CONFIRMED; COLD, it is not in Redis; STALE_GENERATION, another generation has begun
-    count  of CONFIRMED: orders that this generation had not made and now has. Their units come out of
-           stock, which may go below 0 until MySQL has refused as many
+    code   CONFIRMED; COLD, the state is not in Redis; STALE_GENERATION, another generation has begun
+    count  of CONFIRMED: successes that were not pending in this generation. Their units are taken from
+           stock, which may fall below 0 until MySQL has refused as many pending orders
 
-  Safe to repeat: a success is counted when the buyer gets it, and they have it the second time. ]]
+  Safe to repeat: a success is counted only when the buyer's entry changes. ]]
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then return {'COLD'} end
 if generation ~= ARGV[1] then return {'STALE_GENERATION'} end
@@ -29,7 +29,7 @@ for i = 2, #ARGV, 2 do
 end
 if sold > 0 or from_pending > 0 then
   redis.call('HINCRBY', KEYS[1], 'sold', sold)
-  redis.call('HINCRBY', KEYS[1], 'pending', 0 - from_pending) -- not -0, which is no number to it
+  redis.call('HINCRBY', KEYS[1], 'pending', 0 - from_pending) -- -from_pending could be -0, which HINCRBY rejects
   redis.call('HINCRBY', KEYS[1], 'stock', from_pending - sold)
 end
 return {'CONFIRMED', sold - from_pending}

@@ -1,18 +1,18 @@
---[[ fail: MySQL has this order as a failure: its unit goes back and its buyer is free.
+--[[ fail: return the unit of an order that failed in MySQL, and let its buyer order again.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: generation, stock, pending, ...
+  KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, stock, pending, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer -> when to look at it again; all that are pending
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
   ARGV[1]  generation
   ARGV[2]  order
   ARGV[3]  buyer
 
   Returns {code, count}
-    code   RELEASED, the unit is back; NOT_PENDING, or not any more; COLD, it is not in Redis;
+    code   RELEASED, the unit was returned; NOT_PENDING; COLD, the state is not in Redis;
            STALE_GENERATION, another generation has begun
     count  of RELEASED: 1
 
-  Safe to repeat: an order is pending once, and only then its unit goes back. ]]
+  Safe to repeat: the unit is returned only while the order is pending. ]]
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then return {'COLD'} end
 if generation ~= ARGV[1] then return {'STALE_GENERATION'} end

@@ -1,24 +1,24 @@
 --[[ reserve: take one unit for one buyer, as a pending order.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                    hash: generation, phase, stock, pending, full_us, opens_us, closes_us, ...
+  KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, phase, stock, pending, full_us, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer -> when to look at it again, microseconds; all that are pending
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
   ARGV[1]  generation
-  ARGV[2]  order: the id that the order has if one is made
+  ARGV[2]  id of the new order
   ARGV[3]  buyer
-  ARGV[4]  rate: how many orders a second are let in
-  ARGV[5]  burst: how many at once
-  ARGV[6]  the most that may be pending
+  ARGV[4]  rate, orders per second
+  ARGV[5]  burst, orders
+  ARGV[6]  limit of pending orders
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the one they have; SOLD_OUT; CLOSED; WITHDRAWN,
-            the shop was deleted; NOT_OPEN_YET and RATE_LIMITED, detail is how many microseconds too early;
-            and when the state can't be used: COLD (not in Redis), STALE_GENERATION (another generation has begun),
-            LOADING (not all of it is back), DRAINING (it is back, and the queue may hold older orders)
+    code    RESERVED; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN, the
+            shop was deleted; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in microseconds; or the state
+            is unusable: COLD, not in Redis; STALE_GENERATION, another generation has begun; LOADING, not yet
+            complete; DRAINING, complete, but the queue may have older orders
 
-  EXISTS with the id that was passed is RESERVED whose first reply was lost.
+  EXISTS with the id that was passed: the reply of an earlier RESERVED was lost.
 
-  Safe to repeat: the second time the buyer has an order, and gets its id. ]]
+  Safe to repeat: the second call returns the id of the buyer's order. ]]
 --!include bucket
 local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
 local fields = redis.call('HMGET', state, 'generation', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
@@ -29,7 +29,7 @@ local now_us = now[1] * 1000000 + now[2]
 local stock, pending = tonumber(fields[3]), tonumber(fields[4])
 local full_us, early_us = take_token(tonumber(fields[5]), now_us, ARGV[4], ARGV[5])
 
--- What somebody is told who has no order, unless they may have one.
+-- The refusal for a buyer without an order; nil if the buyer may get one.
 local function find_refusal()
   if fields[2] == 'withdrawn' then return {'WITHDRAWN'} end
   if fields[2] == 'loading' then return {'LOADING'} end
@@ -42,7 +42,7 @@ local function find_refusal()
 end
 
 local refusal = find_refusal()
--- Who may have one is asked by writing it: the write tells if they had one.
+-- HSETNX both writes the order and tests whether the buyer has one.
 if refusal or redis.call('HSETNX', buyers, buyer, 'pending:' .. ARGV[2]) == 0 then
   local entry = redis.call('HGET', buyers, buyer)
   if entry then return {'EXISTS', entry} end

@@ -1,12 +1,13 @@
---[[ withdraw: nobody can reserve any more, because the shop was deleted; or the shop is back, and the generation is loaded anew.
+--[[ withdraw: end reservations because the shop was deleted, or load again because it was restored.
 
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, cursor, ...
   ARGV[1]  generation
-  ARGV[2]  1: the shop was deleted; 0: it is there
+  ARGV[2]  1: the shop was deleted; 0: it exists
 
-  Returns {code}: CHANGED; UNCHANGED, the phase was so already; COLD, it is not in Redis; STALE_GENERATION, another generation has begun
+  Returns {code}: CHANGED; UNCHANGED, the phase was right already; COLD, the state is not in Redis;
+    STALE_GENERATION, another generation has begun
 
-  Safe to repeat: a phase that is right stays. What is loaded again is told by confirm, which counts once. ]]
+  Safe to repeat: a phase that is right stays, and confirm counts each success that is loaded again once. ]]
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end

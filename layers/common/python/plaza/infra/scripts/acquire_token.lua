@@ -1,17 +1,17 @@
---[[ acquire_token: one token out of a bucket, if there is one.
+--[[ acquire_token: take one token from a bucket, if there is one.
 
   KEYS[1]  {<shard>}:bucket:<group>:<subject>  string: when the bucket is full again, microseconds since 1970
-  ARGV[1]  rate: how many tokens come in a second
-  ARGV[2]  burst: how many the bucket holds
+  ARGV[1]  rate: tokens per second
+  ARGV[2]  burst: tokens of a full bucket
 
-  Returns 0 when there was one, it is gone then; else in how many milliseconds there will be one
+  Returns 0 if a token was taken, else the milliseconds until there is one
 
-  Safe to repeat: it takes one more, so that nobody ever gets more than they may. ]]
+  Safe to repeat: a repeat takes another token, so no caller exceeds its rate. ]]
 --!include bucket
 local time = redis.call('TIME')
 local now_us = time[1] * 1000000 + time[2]
 local full_us, early_us = take_token(tonumber(redis.call('GET', KEYS[1]) or 0), now_us, ARGV[1], ARGV[2])
 if early_us > 0 then return math.ceil(early_us / 1000) end
--- Where no key is, the bucket is full.
+-- The key expires when the bucket is full.
 redis.call('SET', KEYS[1], full_us, 'PX', math.ceil((full_us - now_us) / 1000))
 return 0

@@ -1,15 +1,15 @@
 --[[ add_to_filter: add ids to the filter in use, and to the one that is being built.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: fields as in infra/id_filter.py
   KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
   KEYS[3]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
   ARGV[1...]  ids
 
-  Bounded by: 200 ids a call, which the caller sees to.
+  Bounded by: 200 ids a call, a limit of the caller.
 
-  Returns 1 there is a filter, 0 there is none: its build will find what MySQL has
+  Returns 1 if there is a filter, 0 if there is none: its build will read the ids from MySQL
 
-  Safe to repeat: a bit that is set is set. ]]
+  Safe to repeat: setting a bit twice changes nothing. ]]
 --!include bloom
 local meta = redis.call('HMGET', KEYS[1], 'bits', 'next_bits')
 local function add(key, bits, members_field)

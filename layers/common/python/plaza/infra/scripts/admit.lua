@@ -1,23 +1,23 @@
---[[ admit: may this happen now? Sliding windows over what happened; what is refused doesn't count.
+--[[ admit: count an attempt if all sliding windows admit it. A refused attempt does not count.
 
   KEYS[1]  {<shard>}:limit:<action>:<subject>  zset: attempt -> when it was admitted, milliseconds since 1970
-  ARGV[1]  attempt: a name that no other has
-  ARGV[2...]  pairs: a window in milliseconds, the most within it
+  ARGV[1]  attempt: a unique name
+  ARGV[2...]  pairs: the length of a window in milliseconds, the maximum of attempts in it
 
-  Bounded by: what one window admits, 60 attempts at most.
+  Bounded by: the attempts that one window admits, at most 60.
 
-  Returns 0 when it may; else in how many milliseconds it might
+  Returns 0 if it is admitted, else the milliseconds until it may be
 
-  Safe to repeat: an attempt that was admitted is admitted again, and counts once. ]]
+  Safe to repeat: an admitted attempt is admitted again and counts once. ]]
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 0 end
 local time = redis.call('TIME')
 local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
 local longest_ms, wait_ms = 0, 0
 for i = 2, #ARGV, 2 do
-  local window_ms, most = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
+  local window_ms, max_attempts = tonumber(ARGV[i]), tonumber(ARGV[i + 1])
   longest_ms = math.max(longest_ms, window_ms)
-  -- Full as long as the one that is `most` places from the newest is within the window.
-  local oldest = redis.call('ZRANGE', KEYS[1], -most, -most, 'WITHSCORES')
+  -- The window is full while the attempt at rank max_attempts, counted from the newest, is inside of it.
+  local oldest = redis.call('ZRANGE', KEYS[1], -max_attempts, -max_attempts, 'WITHSCORES')
   if oldest[2] then wait_ms = math.max(wait_ms, oldest[2] + window_ms - now_ms) end
 end
 if wait_ms > 0 then return wait_ms end

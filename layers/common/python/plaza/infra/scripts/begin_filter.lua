@@ -1,14 +1,14 @@
---[[ begin_filter: start to build the Bloom filter of all ids of a sort.
+--[[ begin_filter: begin to build the Bloom filter of ids.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: fields as in infra/id_filter.py
   KEYS[2]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
-  ARGV[1]  build: a name nobody else uses
-  ARGV[2]  bits
-  ARGV[3]  for how long a build that does nothing is left alone, milliseconds
+  ARGV[1]  build: a unique name
+  ARGV[2]  size of the filter in bits
+  ARGV[3]  milliseconds after which an idle build may be replaced
 
-  Returns BEGUN, or BUSY (another build is at it)
+  Returns BEGUN, or BUSY (another build is active)
 
-  Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
+  Safe to repeat: a build that has begun continues with its members. ]]
 --!include build
 local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'build_id', 'build_active_at', 'next_bits')

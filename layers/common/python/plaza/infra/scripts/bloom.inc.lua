@@ -1,12 +1,12 @@
--- bloom: a Bloom filter in a bitmap. It may say yes to a stranger, it never says no to a member.
--- One bit behind the last is the seal: a filter without it lost its beginning and must not be believed.
-local BLOOM_FIRST_BITS = 131072 -- 16 KiB, good for 8,192 actors
+-- bloom: a Bloom filter in a bitmap. It may report a false yes, never a false no.
+-- The bit after the last one is the seal: a filter without it lost its key and must not be used.
+local BLOOM_FIRST_BITS = 131072 -- 16 KiB, for 8,192 actors
 local BLOOM_MAX_BITS = 8388608 -- 1 MiB
-local BLOOM_BITS_PER_ACTOR = 16 -- with four hashes, 1 in 400 strangers passes
+local BLOOM_BITS_PER_ACTOR = 16 -- false positives: 1 in 400 (4 hashes)
 
--- Two halves of one SHA-1 make all four positions (Kirsch and Mitzenmacher, 2006). As text: Redis writes a number as an
--- argument in twice the time.
-local sha1hex, sub, format, number = redis.sha1hex, string.sub, string.format, tonumber -- a global is looked up each time
+-- Two halves of one SHA-1 make all four positions (Kirsch and Mitzenmacher, 2006). They are strings: Redis takes twice
+-- the time for a number as an argument. Locals save the lookup of a global.
+local sha1hex, sub, format, number = redis.sha1hex, string.sub, string.format, tonumber
 local function bloom_halves(actor)
   local digest = sha1hex(actor)
   return number(sub(digest, 1, 8), 16), number(sub(digest, 9, 16), 16)
@@ -25,7 +25,7 @@ end
 
 local function bloom_has(key, bits, actor)
   local a, b = bloom_halves(actor)
-  for i = 0, 3 do -- of a stranger mostly the first says no
+  for i = 0, 3 do -- for most non-members the first bit is 0
     if redis.call('GETBIT', key, format('%d', (a + i * b) % bits)) == 0 then return false end
   end
   return true

@@ -1,6 +1,6 @@
--- bucket: a token bucket, kept as one whole number: full_us, when it is full again, microseconds. In the past: it is full.
--- Returns full_us with one token less, and how many microseconds too early that is: up to 0, and there is one.
--- A clock that goes back brings no token twice. infra/token_bucket.py has the same arithmetic.
+-- bucket: a token bucket, stored as one integer: full_us, when it is full again, microseconds since 1970.
+-- Returns full_us with one token less, and the wait in microseconds: 0 or less if there is a token.
+-- A clock that goes back returns no token. infra/token_bucket.py has the same arithmetic.
 local function take_token(full_us, now_us, per_s, burst)
   local us_per_token = math.ceil(1000000 / per_s)
   full_us = math.max(now_us, full_us) + us_per_token

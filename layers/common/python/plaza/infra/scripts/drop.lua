@@ -1,12 +1,12 @@
---[[ drop: let go of a value that is older than a version, and leave the version as a fence.
+--[[ drop: delete a value that is older than a version, and store the version as a fence.
 
-  KEYS[1]  {<shard>}:<type>:<id>:<what>  hash: version, value; without value it is a fence: only the version was heard
-  ARGV[1]  version: the version that MySQL has by now
-  ARGV[2]  ttl of the fence, seconds
+  KEYS[1]  {<shard>}:<type>:<id>:<what>  hash: version, value; a fence has no value
+  ARGV[1]  version: the version in MySQL
+  ARGV[2]  TTL of the fence, seconds
 
-  Returns 1 what is there now is a fence of this version, 0 what is there is as new or newer
+  Returns 1 if a fence of this version was stored, 0 if Redis has a value of it or something newer
 
-  Safe to repeat: a value of the version itself stays, and so does whatever is newer. ]]
+  Safe to repeat: a value of this version or a newer one stays. ]]
 local stored = redis.call('HMGET', KEYS[1], 'version', 'value')
 local version = tonumber(ARGV[1])
 if stored[1] and (tonumber(stored[1]) > version or stored[2] and tonumber(stored[1]) == version) then return 0 end

@@ -1,17 +1,17 @@
---[[ fill_filter: add a page of ids to the filter that is being built, and put it in use after the last.
+--[[ fill_filter: add a page of ids to the filter that is being built; after the last page, put it in use.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: fields as in infra/id_filter.py
   KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
   KEYS[3]  {<shard>}:<ids>:filter:next  bitmap: the filter that is being built
-  ARGV[1]  build: the name it was begun with
-  ARGV[2]  1 when this page is the last, else 0
+  ARGV[1]  build: its name
+  ARGV[2]  1 if this page is the last, else 0
   ARGV[3...]  ids
 
-  Bounded by: 200 ids a call, which the caller sees to.
+  Bounded by: 200 ids a call, a limit of the caller.
 
-  Returns FILLED, FINISHED, or LOST (it is gone, or another build took over)
+  Returns FILLED, FINISHED, or LOST (the build ended, was replaced, or its keys were lost)
 
-  Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
+  Safe to repeat: setting a bit twice changes nothing; after the end it returns LOST. ]]
 --!include bloom
 --!include build
 local meta = redis.call('HMGET', KEYS[1], 'build_id', 'next_bits', 'next_members')

@@ -1,15 +1,15 @@
---[[ project: keep what MySQL has of some things, unless Redis has something newer.
+--[[ project: store values of MySQL, each unless Redis has a newer version.
 
-  KEYS[1...]  {<shard>}:<type>:<id>:<what>  hash: version, value; without value it is a fence: only the version is known
-  ARGV[1]  1: keep the values in any case; 0: only where one is, else leave a fence
+  KEYS[1...]  {<shard>}:<type>:<id>:<what>  hash: version, value; a fence has no value
+  ARGV[1]  1: store all values; 0: store a value where one exists, else a fence
   ARGV[2]  TTL of a fence, seconds
-  ARGV[3...]  of each key: version, the version of the value in MySQL; value; TTL, seconds
+  ARGV[3...]  for each key: version of the value in MySQL; value; TTL, seconds
 
-  Bounded by: 250 keys, which the caller sees to.
+  Bounded by: 250 keys, a limit of the caller.
 
-  Returns for each key 1 stored, 0 not (something newer is there, or a fence was left)
+  Returns for each key 1 if the value was stored, else 0 (Redis has a newer version, or a fence was stored)
 
-  Safe to repeat: of two versions the newer stays, whichever comes last. ]]
+  Safe to repeat: of two versions the newer stays, in any order. ]]
 local create, fence_ttl = ARGV[1] == '1', ARGV[2]
 local values, stored = {unpack(ARGV, 3)}, {}
 for i = 1, #KEYS do

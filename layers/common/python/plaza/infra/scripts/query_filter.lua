@@ -1,19 +1,19 @@
---[[ query_filter: may there be such an id?
+--[[ query_filter: look up an id in the filter.
 
-  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: bits, members, built_at, build_requested_at, next_bits, next_members, build_id, build_active_at
+  KEYS[1]  {<shard>}:<ids>:filter:meta  hash: fields as in infra/id_filter.py
   KEYS[2]  {<shard>}:<ids>:filter       bitmap: the Bloom filter in use
   ARGV[1]  id
-  ARGV[2]  bits an id needs: with fewer the filter is to be built again
-  ARGV[3]  after how long it is to be built again, milliseconds
-  ARGV[4]  after how long somebody else is asked to have it built, milliseconds
+  ARGV[2]  minimum of bits per id: with fewer the filter is due for a build
+  ARGV[3]  age at which the filter is due for a build, milliseconds
+  ARGV[4]  time between two requests for a build, milliseconds
 
   Bounded by: 4 bits of a Bloom filter.
 
   Returns {may_exist, build_due}
-    may_exist  0 there is none for sure; 1 there may be, or there is no filter to ask
-    build_due  1 the caller is to ask for its build
+    may_exist  0 the id does not exist; 1 it may exist, or there is no filter
+    build_due  1 the caller has to queue a build
 
-  Safe to repeat: who repeats it isn't asked again, and the next after a while is. ]]
+  Safe to repeat: a lost request for a build is made again after ARGV[4]. ]]
 --!include bloom
 --!include build
 local now_ms = build_time_ms()

@@ -1,38 +1,39 @@
---[[ apply: bring targets of a shard to what transactions of MySQL committed, in the order of their counters' versions.
+--[[ apply: apply commits of MySQL to targets of a shard, in the order of each counter's versions.
 
   KEYS[1]  {<shard>}:outboxes  zset: member -> version of the oldest entry
   KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, ten for each commit:
            meta     hash: db_version, base, delta, version, outbox_count, complete, floor, bloom, blocked, ...
            outbox   hash: actor -> want:version:base:nonce
            recent   zset: actor -> version, the newest saved actors
-           bloom    bitmap: Bloom filter of saved actors that are not in recent
-           filling  bitmap: the Bloom filter that is being built, if any
+           bloom    bitmap: Bloom filter of the saved actors that are not in recent
+           filling  bitmap: the Bloom filter under construction, if any
            ahead    hash: db_version -> total|rows, commits that wait for the one before them
-           fence    string: newest db_version heard of while the target was not loaded
-           lease    string: who loads the target
+           fence    string: newest db_version reported while the target was not loaded
+           lease    string: token of the caller that loads the target
            row_requests    hash: actor -> db_version when its row was requested
            earliest zset: actor -> version, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
-  ARGV[2]  cap: how many actors recent keeps
-  ARGV[3]  how many commits may wait in ahead
-  ARGV[4]  when a target may expire if it has no reader, milliseconds since 1970
+  ARGV[2]  cap: maximum of actors in recent
+  ARGV[3]  maximum of commits in ahead
+  ARGV[4]  time at which a target without readers expires, milliseconds since 1970
   ARGV[5]  TTL of the fence, seconds
-  ARGV[6]  how many rows there are in all commits
+  ARGV[6]  number of rows in all commits
   ARGV[7...]  five for each commit:
            db_version: version of the counter after the commit
            total of the counter after the commit
-           1 when this commit raised the version to db_version; 0 when it changed nothing and the rows are as of it
+           1 when this commit raised the version to db_version; 0 when it changed nothing: rows are as of db_version
            rows: "actor version state;..."
            member: the target's name in outboxes
 
-  Bounded by: 250 rows in all, which the caller sees to; an actor that leaves recent counts as four rows, a target as eight.
+  Bounded by: 250 rows in all, ensured by the caller; an evicted actor counts as four rows, a target as eight.
 
   Returns for each commit {code, outbox_count, rebuild, db_version}, or an error
-    code     APPLIED; DUPLICATE (not newer than the target's); BUFFERED (the commit before it is missing); MORE (call again, without rows);
-             GAP (a commit before it was lost: drop the target, if it is still at db_version); COLD (not loaded)
+    code     APPLIED; DUPLICATE (not newer than the target); BUFFERED (the commit before it is missing);
+             MORE (call again, without rows); COLD (not loaded);
+             GAP (an earlier commit was lost: drop the target if it is still at db_version)
     outbox_count  entries left in the outbox
     rebuild  1 when the caller should request a build of the Bloom filter
-    db_version  version of the counter that the target is at now
+    db_version  version that the target has now
 
   Safe to repeat: the second time db_version is not newer than the target's, or is in ahead already. ]]
 --!include bloom
@@ -41,23 +42,24 @@
 --!include commits
 --!include earliest
 local AHEAD_TTL_S = 120
-local run_id, cap, max_ahead, expires_at_ms, fence_ttl = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local run_id, cap, max_ahead = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local expires_at_ms, fence_ttl_s = ARGV[4], ARGV[5]
 local index = KEYS[1]
 budget = MAX_ROWS - tonumber(ARGV[6])
 
--- Applies one commit to its target. meta_key and so on are its keys, db_version_text and total are text: versions have 16 digits.
+-- Applies one commit to the target with these keys. db_version_text and total are text: versions have 16 digits.
 local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, row_requests, earliest,
     db_version_text, total, is_new, text, member)
   local db_version = tonumber(db_version_text)
   local meta, fields = read_meta(meta_key, run_id, 'floor', 'blocked', 'sweeps', 'filling', 'earliest')
   if not meta then
-    -- Who loads the target has read a snapshot that may be older than this commit.
+    -- The snapshot of the lease's owner may be older than this commit.
     if redis.call('EXISTS', lease) == 1 then
       if is_new and redis.call('HLEN', ahead) < max_ahead then
         redis.call('HSET', ahead, db_version_text, total .. '|' .. text)
         redis.call('EXPIRE', ahead, AHEAD_TTL_S)
       elseif db_version > tonumber(redis.call('GET', fence) or 0) then
-        redis.call('SET', fence, db_version_text, 'EX', fence_ttl)
+        redis.call('SET', fence, db_version_text, 'EX', fence_ttl_s)
       end
     end
     return {'COLD', redis.call('HLEN', outbox), 0, 0}
@@ -68,10 +70,10 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
 
   local before, outbox_count, code, has_next = meta.db_version, meta.outbox_count, 'APPLIED', false
   if db_version <= meta.db_version then
-    -- At that version the rows of these actors are at least as new: their entries are answered. The base is that of that version.
+    -- The target has these rows or newer ones, so they confirm entries. The base belongs to the target's version.
     code = 'DUPLICATE'
     local actors, versions, states = parse_rows(text)
-    if #actors > 0 then answer_entries(meta, outbox, actors, versions, states, false) end
+    if #actors > 0 then confirm_entries(meta, outbox, actors, versions, states, false) end
   elseif not is_new then
     code = 'BUFFERED'
     redis.call('HSETNX', ahead, db_version_text, PLACEHOLDER)
@@ -93,7 +95,7 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
       meta.blocked = nil
       redis.call('HDEL', meta_key, 'blocked')
     elseif not meta.blocked or meta.db_version > before then
-      -- Nothing of the target may expire, and the sweeper looks at it.
+      -- A blocked target does not expire, and the sweeper checks it.
       if not meta.blocked and meta.outbox_count == 0 then persist_keys(meta_key, recent, bloom, filling) end
       redis.call('ZADD', index, 'NX', now, member)
       meta.blocked = now
@@ -116,7 +118,7 @@ end
 local commits, answers = {unpack(ARGV, 7)}, {}
 for k = 2, #KEYS, 10 do
   local c = #answers * 5
-  -- A target that cannot be read does not keep the others from their commits.
+  -- An error of one target does not stop the others.
   local _, answer = pcall(apply_to_target, KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4], KEYS[k + 5],
     KEYS[k + 6], KEYS[k + 7], KEYS[k + 8], KEYS[k + 9], commits[c + 1], commits[c + 2], commits[c + 3] == '1',
     commits[c + 4], commits[c + 5])

@@ -1,16 +1,16 @@
---[[ begin_bloom: start to build the Bloom filter of a target.
+--[[ begin_bloom: start or resume the build of a target's Bloom filter.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, build_id, build_active_at, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built
+  KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
   ARGV[1]  run_id of this node
   ARGV[2]  build: a unique name
-  ARGV[3]  how many actors the filter should hold
+  ARGV[3]  number of actors that the filter is sized for
 
   Bounded by: 20 doublings of the filter.
 
-  Returns BEGUN, or why not: COLD (not loaded), COMPLETE (recent has all actors), BUSY (another build is running)
+  Returns BEGUN; COLD (not loaded); COMPLETE (recent has all actors); BUSY (another build is active)
 
-  Safe to repeat: a build that has begun goes on, nothing in it is lost. ]]
+  Safe to repeat: a build of the same name resumes and keeps its bits. ]]
 --!include bloom
 --!include build
 --!include state
@@ -21,8 +21,8 @@ if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
 local now_ms = build_time_ms()
-local is_there = fields[13] and redis.call('GETBIT', filling, fields[13]) == 1
-local begun = resume_build(ARGV[2], fields[11], fields[12], is_there, now_ms, REBUILD_AGAIN_MS)
+local has_data = fields[13] and redis.call('GETBIT', filling, fields[13]) == 1
+local begun = resume_build(ARGV[2], fields[11], fields[12], has_data, now_ms, REBUILD_AGAIN_MS)
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 
 local bits = BLOOM_FIRST_BITS

@@ -1,18 +1,18 @@
--- commits: what MySQL committed, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
-local MAX_ROWS = 250        -- applied in one call; the rest with the next
-local ROWS_OF_COMMIT = 4    -- a commit that waited takes the time of so many rows besides its own
-local EVICTION_ROWS = 4     -- an actor who moves to the filters takes the time of so many rows
-local GAP_US = 1000000      -- a commit missing for so long was lost on its way
-local PLACEHOLDER = '?'            -- in ahead: this commit exists, its rows are not known
+-- commits: commits of MySQL, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
+local MAX_ROWS = 250        -- applied in one call; the next call applies the rest
+local ROWS_OF_COMMIT = 4    -- cost of a commit from ahead, in rows, besides its own rows
+local EVICTION_ROWS = 4     -- cost of an actor that moves to the filters, in rows
+local GAP_US = 1000000      -- a commit that is missing for longer is lost
+local PLACEHOLDER = '?'     -- in ahead: this commit exists, its rows are not in Redis
 local budget = MAX_ROWS     -- rows that this call may still apply or evict
 
--- Sets the bits of actors in the filter in use and in the one that is being built.
+-- Adds actors to the filter in use and to the one under construction.
 local function add_to_filters(meta, bloom, filling, actors)
   if meta.bloom > 0 then bloom_add_all(bloom, meta.bloom, actors) end
   if meta.filling > 0 then bloom_add_all(filling, meta.filling, actors) end
 end
 
--- Rows as text: "actor version state;actor version state;...". Versions have 16 digits, ids 19: numbers only where compared.
+-- Parses "actor version state;..." into text: ids have 19 digits. Versions, of 16, become numbers where compared.
 local function parse_rows(text)
   local actors, versions, states = {}, {}, {}
   for actor, version, state in string.gmatch(text, '(%d+) (%d+) (%d)') do
@@ -22,11 +22,11 @@ local function parse_rows(text)
   return actors, versions, states
 end
 
--- Removes the outbox entries that rows of MySQL answer, and moves the base of the others if the rows are a new commit.
-local function answer_entries(meta, outbox, actors, versions, states, is_new)
+-- Removes the outbox entries that rows of MySQL confirm, and sets the base of the others if the rows are a new commit.
+local function confirm_entries(meta, outbox, actors, versions, states, is_new)
   if meta.outbox_count == 0 then return end
   local entries, done, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
-  local match, sub = string.match, string.sub -- a global is looked up each time
+  local match, sub = string.match, string.sub -- locals are faster than globals
   for i, entry in ipairs(entries) do
     if entry then
       local want, entry_version, at, base = match(entry, '^(%d):(%d+):()(%d)')
@@ -45,7 +45,7 @@ local function answer_entries(meta, outbox, actors, versions, states, is_new)
   meta.outbox_count = meta.outbox_count - #done
 end
 
--- Brings recent to what the rows say. Actors below the floor come too, until they are evicted.
+-- Updates recent from rows. It may contain actors below the floor until they are evicted.
 local function apply_rows(recent, actors, versions, states)
   local on, off = {}, {}
   for i, actor in ipairs(actors) do
@@ -59,8 +59,8 @@ local function apply_rows(recent, actors, versions, states)
   if #on > 0 then redis.call('ZADD', recent, unpack(on)) end
 end
 
--- Moves actors that are below the floor or above the cap to the filters, as many as the budget allows. Returns how many
--- moved, and how many are left.
+-- Moves actors below the floor or above the cap to the filters, within the budget. Returns how many moved, and how many
+-- are left.
 local function evict(meta, recent, bloom, filling, cap)
   local over = redis.call('ZCARD', recent) - cap
   if meta.floor > 0 then
@@ -77,24 +77,23 @@ local function evict(meta, recent, bloom, filling, cap)
   return count, over - count
 end
 
--- Applies one commit.
 local function apply_commit(meta, row_requests, outbox, recent, db_version, total, text)
   local actors, versions, states = parse_rows(text)
   meta.db_version, meta.base = db_version, total
-  local newest = '0' -- versions are compared as text: numbers are slower
+  local newest = '0' -- text: its comparison is faster than tonumber
   for _, version in ipairs(versions) do
     if #version > #newest or #version == #newest and version > newest then newest = version end
   end
   meta.version = math.max(meta.version, tonumber(newest))
   if #actors == 0 then return end
   if redis.call('EXISTS', row_requests) == 1 then redis.call('HDEL', row_requests, unpack(actors)) end
-  answer_entries(meta, outbox, actors, versions, states, true)
+  confirm_entries(meta, outbox, actors, versions, states, true)
   if meta.on_rows then meta.on_rows(actors, versions, states) end
   apply_rows(recent, actors, versions, states)
 end
 
--- Applies what is ahead, in order, until a commit is missing or the next one is more than is left of the budget.
--- True when the next one is there.
+-- Applies commits from ahead, in order, until one is missing or the next one exceeds the budget. Returns true in the
+-- second case.
 local function drain(meta, ahead, row_requests, outbox, recent)
   while true do
     local key = string.format('%.0f', meta.db_version + 1)
@@ -110,10 +109,11 @@ local function drain(meta, ahead, row_requests, outbox, recent)
   end
 end
 
--- Writes meta back, and the lives of the keys: while the outbox has entries nothing expires.
+-- Stores meta and the expiry of the keys: none while the outbox has entries.
 local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  redis.call('HSET', meta_key, 'db_version', string.format('%.0f', meta.db_version), 'base', meta.base, 'delta', meta.delta,
-    'version', string.format('%.0f', meta.version), 'outbox_count', meta.outbox_count, 'complete', meta.complete and 1 or 0,
+  redis.call('HSET', meta_key, 'db_version', string.format('%.0f', meta.db_version),
+    'base', meta.base, 'delta', meta.delta, 'version', string.format('%.0f', meta.version),
+    'outbox_count', meta.outbox_count, 'complete', meta.complete and 1 or 0,
     'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
   if meta.outbox_count > 0 or meta.blocked then return end
   redis.call('ZREM', index, member)

@@ -1,12 +1,12 @@
--- earliest: the first page of the earliest saved actors, which most commits leave as it is.
+-- earliest: the cached first page of the earliest saved actors, which most commits do not change.
 local EARLIEST_LENGTH = 101
 
--- Looks at the rows of each commit, and drops the page when an actor of it left or moved, or another comes before its
--- end, which is last. The page is good as long as meta has the field.
+-- Returns a function that drops the page when rows of a commit change one of its actors, or add one up to its last
+-- version. The page is valid while meta has the field earliest.
 local function watch_earliest(meta, meta_key, earliest, last)
   return function(actors, versions, states)
     local listed, changed = {}, false
-    -- All at once: a zset this small is a list, which is searched from its beginning for each member.
+    -- One ZRANGE: a zset this small is a list, and a ZSCORE of each actor would search it from its beginning.
     for _, actor in ipairs(redis.call('ZRANGE', earliest, 0, EARLIEST_LENGTH - 1)) do listed[actor] = true end
     for i, actor in ipairs(actors) do
       changed = changed or listed[actor] or states[i] ~= '0' and tonumber(versions[i]) <= last

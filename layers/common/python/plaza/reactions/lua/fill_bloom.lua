@@ -1,17 +1,17 @@
---[[ fill_bloom: add a page of actors to the Bloom filter that is being built, and finish it after the last.
+--[[ fill_bloom: add a page of actors to the Bloom filter under construction; the last page puts it into use.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: bloom, filling, build_id, build_active_at, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built
+  KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
   KEYS[3]  {<shard>}:<kind>:<target>:bloom    bitmap: the Bloom filter in use
-  ARGV[1]  build: the name it was begun with
+  ARGV[1]  build: the name that begin_bloom got
   ARGV[2]  1 when this page is the last, else 0
-  ARGV[3...]  actors that are on in MySQL, at most a page of them
+  ARGV[3...]  actors that are on in MySQL
 
   Bounded by: 250 actors a page.
 
   Returns FILLED, FINISHED, or LOST (the target was dropped, or another build took over)
 
-  Safe to repeat: a bit that is set is set; after the end it answers LOST and changes nothing. ]]
+  Safe to repeat: setting a bit twice changes nothing; after the last page the reply is LOST. ]]
 --!include bloom
 --!include build
 --!include idle

@@ -1,16 +1,16 @@
---[[ fill_list: keep the newest reactions of a user, as they were read from MySQL.
+--[[ fill_list: store the newest reactions of a user, as read from MySQL.
 
-  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> version; floor:<run_id> -> the version above which it is whole
-  KEYS[2]  {<shard>}:<kind>:user:<id>:lease   string: who may fill it
-  ARGV[1]  lease: what the caller put there before reading MySQL
-  ARGV[2]  ttl, seconds
+  KEYS[1]  {<shard>}:<kind>:user:<id>:newest  zset: target -> version; floor:<run_id> -> version above which it is whole
+  KEYS[2]  {<shard>}:<kind>:user:<id>:lease   string: token of the caller that may fill the list
+  ARGV[1]  token that the caller stored as lease before the read from MySQL
+  ARGV[2]  TTL, seconds
   ARGV[3...]  version, member, version, member, ...
 
   Bounded by: 100 reactions of a user.
 
-  Returns 1 filled, 0 refused: somebody saved a reaction meanwhile, or another reader came later
+  Returns 1 filled, 0 refused: a reaction of the user was saved meanwhile, or another caller took the lease
 
-  Safe to repeat: the lease is used up. ]]
+  Safe to repeat: the first run deletes the lease. ]]
 if redis.call('GET', KEYS[2]) ~= ARGV[1] then return 0 end
 redis.call('UNLINK', KEYS[1], KEYS[2])
 redis.call('ZADD', KEYS[1], unpack(ARGV, 3))

@@ -1,35 +1,35 @@
---[[ find_denied: which of some actors are taken for off without a look at MySQL.
+--[[ find_denied: find the actors that recent and the Bloom filter report as off.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, complete, bloom, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:bloom   bitmap: Bloom filter of saved actors that are not in recent
   ARGV[1]  run_id of this node
-  ARGV[2...]  actors, at most a page of them
+  ARGV[2...]  actors
 
   Bounded by: 250 actors a page.
 
-  Returns {db_version, actor, ...}: the version the target is at, and the actors that are off by recent and the filter, whatever
-          the outbox has; an empty list when the target is not loaded or neither can say no
+  Returns {db_version, actor, ...}: the target's version, and the actors that are off, whatever the outbox has; an empty
+          list when the target is not loaded, or is neither complete nor has a filter
 
   Safe to repeat: it only reads. ]]
 --!include bloom
 --!include state
-local CHUNK = 100 -- actors whose bits one command asks for
+local CHUNK = 100 -- actors whose bits one command reads
 local recent, filter = KEYS[2], KEYS[3]
 local meta = read_meta(KEYS[1], ARGV[1])
 if not meta or not (meta.complete or meta.bloom > 0) then return {} end
 
--- How many of the bits of each actor are set; none when recent has all actors.
+-- Returns how many of the 4 bits of each actor are set; an empty table when recent has all actors.
 local function count_bits(first, last)
   if meta.complete then return {} end
-  local asked, counts = {}, {}
+  local reads, counts = {}, {}
   for i = first, last do
     for _, position in ipairs({bloom_positions(meta.bloom, ARGV[i])}) do
-      local n = #asked
-      asked[n + 1], asked[n + 2], asked[n + 3] = 'GET', 'u1', position
+      local n = #reads
+      reads[n + 1], reads[n + 2], reads[n + 3] = 'GET', 'u1', position
     end
   end
-  for n, bit in ipairs(redis.call('BITFIELD', filter, unpack(asked))) do
+  for n, bit in ipairs(redis.call('BITFIELD', filter, unpack(reads))) do
     local i = first + math.floor((n - 1) / 4)
     counts[i] = (counts[i] or 0) + bit
   end

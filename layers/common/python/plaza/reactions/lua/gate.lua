@@ -1,43 +1,43 @@
 --[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, bloom, deleted, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, bloom, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
-  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
+  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction, if any
   KEYS[6]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
-  KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its bucket of quick changes
+  KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its token bucket for quick changes
   KEYS[8]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
-  ARGV[3]  nonce of this request: the same for each repeat of it
+  ARGV[3]  nonce of this request, the same in each repeat
   ARGV[4]  deadline of the caller, microseconds on the clock of this node
   ARGV[5]  run_id of this node
   ARGV[6]  expected state: the actor's row in MySQL, 1 or 0, or '' when it was not read
-  ARGV[7]  the counter version that the expected state was read at, or 0
-  ARGV[8]  how many entries the outbox of a target may hold
+  ARGV[7]  db_version at which the expected state was read, or 0
+  ARGV[8]  maximum of entries in the outbox
   ARGV[9]  member: the target's name in outboxes
 
   Bounded by: 4 bits of a Bloom filter.
 
   Returns {code, now, total, version, rebuild}
-    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total, version and rebuild: COLD (not
-             loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too many
-             changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
+    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total, version and rebuild:
+             COLD (not loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too
+             many changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
     now      time of this node, microseconds
-    total    of the target, after this
-    version      microseconds; version of the recorded state
+    total    of the target, after this reaction
+    version  of the recorded state, microseconds
     rebuild  1 when the caller should request a build of the Bloom filter; after UNKNOWN it is the third value
 
-  Safe to repeat: a repeat has the nonce of the entry and gets the answer of the first time. ]]
+  Safe to repeat: a repeat has the nonce of the entry and gets the first reply. ]]
 --!include bloom
 --!include bucket
 --!include state
 --!include idle
 local ROW_REQUEST_TTL_MS = 60000
-local MAX_TOGGLES = 20     -- quick changes of one actor at once
-local TOGGLES_S = 60       -- and so many more in so many seconds
-local QUICK_US = 10000000  -- taken back within so long is a quick change
+local MAX_TOGGLES = 20     -- burst of quick changes of one actor
+local TOGGLES_S = 60       -- time in which an empty bucket refills
+local QUICK_US = 10000000  -- a reaction taken back within this time is a quick change
 local MAX_TOGGLERS = 10000
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local row_requests, toggles = KEYS[6], KEYS[7]
@@ -51,7 +51,7 @@ if not meta then return {'COLD', now} end
 if meta.deleted then return {'DELETED', now} end
 local total = meta.base + meta.delta
 
--- Whether this actor changed too often lately. Only quick changes leave a trace.
+-- Takes one token from the actor's bucket for quick changes. Returns true when it is empty.
 local function is_limited()
   local full_us_before = tonumber(redis.call('HGET', toggles, actor) or 0)
   local full_us, early_us = take_token(full_us_before, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
@@ -75,7 +75,7 @@ else
   local since = redis.call('ZSCORE', recent, actor)
   was = since and '1' or state_outside_recent(actor, meta, bloom)
   if not was then
-    -- The state read from MySQL counts if no row of this actor was applied since it was requested.
+    -- The expected state is valid if no row of this actor was applied since it was requested.
     local at = redis.call('HGET', row_requests, actor)
     if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then
       if not at then redis.call('HSET', row_requests, actor, string.format('%.0f', meta.db_version)) end

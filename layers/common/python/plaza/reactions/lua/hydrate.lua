@@ -1,33 +1,34 @@
---[[ hydrate: load a target from one snapshot of MySQL, below the outbox that it may have.
+--[[ hydrate: load a target from one snapshot of MySQL; its outbox stays on top.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, floor, bloom, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, complete, floor, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
-  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter; what is left of it is removed
+  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of an earlier load, deleted
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: likewise
-  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: db_version -> total|rows, commits heard of meanwhile
-  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest db_version heard of while the target was not loaded
-  KEYS[8]  {<shard>}:<kind>:<target>:lease    string: who loads the target
+  KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: db_version -> total|rows, commits that arrived since the lease
+  KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest db_version reported while the target was not loaded
+  KEYS[8]  {<shard>}:<kind>:<target>:lease    string: token of the caller that loads the target
   KEYS[9]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[10]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
-  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: sums over the outbox, see rebase
-  KEYS[12]  {<shard>}:<target>:existence           string: deleted when the target was deleted
+  KEYS[11]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: see rebase
+  KEYS[12]  {<shard>}:<target>:existence           string: live, missing or deleted
   ARGV[1]  run_id of this node when the lease was taken
   ARGV[2]  token of the caller's lease, taken before the snapshot
-  ARGV[3]  db_version: the version of the counter in the snapshot
+  ARGV[3]  db_version of the snapshot
   ARGV[4]  total of the counter in the snapshot
-  ARGV[5]  1 when the actors that follow are all that are on, else 0
-  ARGV[6]  newest version of any row of the target, also of those that are off
+  ARGV[5]  1 when the actors of ARGV[9...] are all that are on, else 0
+  ARGV[6]  newest version of any row of the target, on or off
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  TTL of an idle target, milliseconds
   ARGV[9...]  actor, version, actor, version, ...: the newest actors, at most as many as recent keeps
 
-  Bounded by: 1,000 actors, the default of what recent keeps, and the numbers of 100 commits ahead.
+  Bounded by: 1,000 actors, the default size of recent, and the versions of 100 commits ahead.
 
-  Returns HYDRATED; MORE (hydrated, with commits ahead: call apply without rows); PRESENT (loaded already: that stands); STALE (no lease, or a newer commit was heard of: read again);
-          INCOMPLETE (entries of the outbox were not compared: read again)
+  Returns HYDRATED; MORE (hydrated, with commits ahead: call apply without rows); PRESENT (loaded already, unchanged);
+          STALE (no lease, or a newer commit was reported: take a lease, read again);
+          INCOMPLETE (rebase did not compare all entries of the outbox: take a lease, read again)
 
-  Safe to repeat: the second time the target is present, or the lease is used up. ]]
+  Safe to repeat: the second time the target is present, or the lease is deleted. ]]
 --!include bloom
 --!include state
 --!include idle
@@ -40,7 +41,7 @@ if redis.call('GET', lease) ~= ARGV[2] then return 'STALE' end
 local db_version = tonumber(ARGV[3])
 local l = redis.call('HMGET', loading, 'token', 'delta', 'outbox_count', 'version')
 if l[1] ~= ARGV[2] then l = {ARGV[2], 0, 0, 0} end
--- Whatever comes of it, the lease is used up: who has to read again takes another one at once.
+-- The lease ends with any result: a caller that has to read again takes a new one at once.
 redis.call('UNLINK', lease, loading)
 if tonumber(redis.call('GET', fence) or 0) > db_version then return 'STALE' end
 if redis.call('HLEN', outbox) ~= tonumber(l[3]) then return 'INCOMPLETE' end
@@ -56,13 +57,15 @@ for i = 9, #ARGV, 500 do
   redis.call('ZADD', recent, unpack(newest))
 end
 local meta = {
-  db_version = db_version, base = tonumber(ARGV[4]), delta = tonumber(l[2]), version = math.max(tonumber(ARGV[6]), tonumber(l[4])),
-  outbox_count = tonumber(l[3]), complete = complete, floor = floor, bloom = 0, filling = 0,
+  db_version = db_version, base = tonumber(ARGV[4]), delta = tonumber(l[2]),
+  version = math.max(tonumber(ARGV[6]), tonumber(l[4])), outbox_count = tonumber(l[3]),
+  complete = complete, floor = floor, bloom = 0, filling = 0,
 }
-redis.call('HSET', meta_key, 'db_version', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL, 'base', 0, 'delta', 0, 'version', 0,
-  'outbox_count', 0, 'complete', 0, 'bloom', 0, 'deleted', redis.call('GET', existence) == 'deleted' and 1 or 0)
+redis.call('HSET', meta_key, 'db_version', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL,
+  'base', 0, 'delta', 0, 'version', 0, 'outbox_count', 0, 'complete', 0, 'bloom', 0,
+  'deleted', redis.call('GET', existence) == 'deleted' and 1 or 0)
 
--- At most as many as apply lets wait.
+-- apply limits the number of commits in ahead.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do
   if tonumber(n) <= db_version then redis.call('HDEL', ahead, n) end
 end

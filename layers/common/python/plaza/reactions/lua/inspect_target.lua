@@ -1,36 +1,38 @@
---[[ inspect_target: what Redis holds of a target, and a fingerprint of its newest actors.
+--[[ inspect_target: read the state of a target and a fingerprint of its newest actors.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, base, delta, outbox_count, complete, bloom, floor, blocked, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, base, delta, outbox_count, complete, bloom, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   ARGV[1]  run_id of this node
-  ARGV[2]  how many of the newest actors are looked at
+  ARGV[2]  maximum of actors in the fingerprint
 
   Bounded by: ARGV[2] actors.
 
-  Returns {db_version, base, delta, outbox_count, entries, complete, bloom, floor, blocked, actors, sum, versions}, or false when not loaded
-    db_version, base, delta, outbox_count, complete, bloom  as they stand in meta, strings
-    entries  how many the outbox has
-    floor    the fingerprint is of all actors with a version above it; -1 of none
-    blocked  since when a commit is missing, microseconds; '' when none is
-    actors   how many these are
-    sum      of their ids, of each the last nine digits
-    versions     the sum of their versions, of each the last nine digits
+  Returns {db_version, base, delta, outbox_count, entries, complete, bloom, floor, blocked, actors, sum, versions}, or
+          false when the target is not loaded
+    db_version, base, delta, outbox_count, complete, bloom  fields of meta, strings
+    entries  number of entries in the outbox
+    floor    the fingerprint includes all actors with a higher version; -1: no floor
+    blocked  time since which a commit is missing, microseconds; '' when none is
+    actors   number of actors in the fingerprint
+    sum      sum of their ids, the last nine digits of each
+    versions sum of their versions, the last nine digits of each
 
-  Safe to repeat: it only reads, and nothing lives longer for it. ]]
+  Safe to repeat: it only reads, and does not renew the TTL. ]]
 local recent, count = KEYS[3], tonumber(ARGV[2])
-local m = redis.call('HMGET', KEYS[1], 'db_version', 'base', 'delta', 'outbox_count', 'complete', 'bloom', 'floor', 'run_id', 'blocked')
+local m = redis.call('HMGET', KEYS[1], 'db_version', 'base', 'delta', 'outbox_count', 'complete', 'bloom',
+  'floor', 'run_id', 'blocked')
 if m[8] and m[8] ~= ARGV[1] or not (m[1] or m[2] or m[4]) then return false end
 
 local newest = redis.call('ZRANGE', recent, 0, count - 1, 'REV', 'WITHSCORES')
--- Above the floor recent has all saved actors, unless it has more than are looked at.
+-- Above the floor recent has all saved actors. When it has more than ARGV[2], the floor is the version of the last one.
 local floor = tonumber(m[7] or -1)
 if #newest == 2 * count and redis.call('ZCARD', recent) > count then
   floor = math.max(floor, tonumber(newest[#newest]))
 end
 
 local actors, sum, versions = 0, 0, 0
-local number, last, fmod = tonumber, string.sub, math.fmod -- a global is looked up each time
+local number, last, fmod = tonumber, string.sub, math.fmod -- locals are faster than globals
 for i = 1, #newest, 2 do
   local version = number(newest[i + 1])
   if version <= floor then break end

@@ -1,18 +1,17 @@
---[[ lease_hydration: become the one who loads a target.
+--[[ lease_hydration: take the lease that permits one caller to load a target.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:lease   string: who loads the target
+  KEYS[3]  {<shard>}:<kind>:<target>:lease   string: token of the caller that loads the target
   ARGV[1]  run_id of this node
   ARGV[2]  token of the caller
   ARGV[3]  TTL of the lease, milliseconds
 
   Returns {code, entries}
     code     TAKEN; BUSY (leased by another caller), PRESENT (loaded already)
-    entries  how many the outbox has
+    entries  number of entries in the outbox
 
-  What was loaded in another run of the node is removed with the lease: the outbox is compared with rows from now on,
-  and what is removed from it then would be missing in delta.
+  Deletes meta of an earlier run of the node: rebase removes confirmed entries, and its delta would not include that.
 
   Safe to repeat: a repeat has the token that is in the lease. ]]
 local m = redis.call('HMGET', KEYS[1], 'db_version', 'run_id')

@@ -1,17 +1,17 @@
---[[ page: a page of the newest actors of a target, or of the earliest, in the order of their versions.
+--[[ page: read a page of the newest or earliest actors of a target, by version.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: db_version, run_id, complete, floor, earliest, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> version, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
-  ARGV[2]  the version to begin with, inclusive, or -inf or +inf
+  ARGV[2]  first version, inclusive, or -inf or +inf
   ARGV[3]  asc or desc
-  ARGV[4]  count: at least so many, and never a part of those with equal versions
+  ARGV[4]  count: minimum of actors, if there are so many; of actors with equal versions all or none are in the page
 
   Bounded by: ARGV[4] actors, and those of equal versions.
 
   Returns {complete, actor, version, actor, version, ...}, or false when the target is not loaded
-    complete  1 when recent has all actors; 2 when the page begins with the earliest of all
+    complete  1 when recent has all actors; 2 when the page is the cached first page of the earliest; else 0
 
   Safe to repeat: it only reads. ]]
 local m = redis.call('HMGET', KEYS[1], 'db_version', 'run_id', 'complete', 'floor', 'earliest')
@@ -30,7 +30,7 @@ local function page_from(from)
   if asc then return range(from, last_of_all, 'LIMIT', 0, count, 'WITHSCORES') end
   return range(from, last_of_all, 'REV', 'LIMIT', 0, count, 'WITHSCORES')
 end
--- Those with the version to begin with come on top of the count: the caller may know them already.
+-- Actors with the first version do not count: the caller may have listed them already.
 local begin, found = {}, nil
 if tonumber(ARGV[2]) and math.abs(tonumber(ARGV[2])) ~= math.huge then
   begin = range(ARGV[2], ARGV[2], 'WITHSCORES')
@@ -38,7 +38,7 @@ if tonumber(ARGV[2]) and math.abs(tonumber(ARGV[2])) ~= math.huge then
 else
   found = page_from(ARGV[2])
 end
--- Equal versions stand in the order of strings here and of numbers elsewhere: give all of them or none.
+-- Redis orders equal versions by string, callers by number: the page has all of them or none.
 if #found == 2 * count and count > 0 then
   local last = found[#found]
   while #found > 0 and found[#found] == last do found[#found] = nil; found[#found] = nil end
@@ -47,9 +47,9 @@ if #found == 2 * count and count > 0 then
 end
 for i = 1, #begin do found[#found + 1] = begin[i] end
 if complete == '1' then return {1, unpack(found)} end
--- Only above the floor recent has all saved actors; the others are MySQL's.
-local floor, whole = tonumber(m[4]), {}
+-- recent has all saved actors above the floor; MySQL has the others.
+local floor, above = tonumber(m[4]), {}
 for i = 1, #found, 2 do
-  if tonumber(found[i + 1]) > floor then whole[#whole + 1] = found[i]; whole[#whole + 1] = found[i + 1] end
+  if tonumber(found[i + 1]) > floor then above[#above + 1] = found[i]; above[#above + 1] = found[i + 1] end
 end
-return {0, unpack(whole)}
+return {0, unpack(above)}

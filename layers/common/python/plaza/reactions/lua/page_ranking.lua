@@ -1,22 +1,22 @@
---[[ page_ranking: a page of a ranking, the most liked first; of equals the newer post first.
+--[[ page_ranking: read a page of a ranking, by likes descending, then by post id descending.
 
   KEYS[1]  {<shard>}:ranking:<window>       zset: post, in 19 digits -> likes
-  KEYS[2]  {<shard>}:ranking:<window>:built_at  string: of when it is; without it the ranking is not whole
-  ARGV[1]  the likes of the last post seen, '' to begin
-  ARGV[2]  the last post seen
-  ARGV[3]  count: the most that are wanted
-  ARGV[4]  cap: how many places the ranking has
+  KEYS[2]  {<shard>}:ranking:<window>:built_at  string: build time, microseconds; the ranking is incomplete without it
+  ARGV[1]  likes of the last post of the previous page, '' for the first page
+  ARGV[2]  the last post of the previous page
+  ARGV[3]  count: maximum of posts
+  ARGV[4]  cap: number of ranks
 
-  Bounded by: ARGV[4] places, in pages of 100.
+  Bounded by: ARGV[4] ranks, in pages of 100.
 
-  Returns {post, likes, post, likes, ...}, or false when the ranking is not whole
+  Returns {post, likes, post, likes, ...}, or false when the ranking is incomplete
 
   Safe to repeat: it only reads. ]]
 if redis.call('EXISTS', KEYS[2]) == 0 then return false end
 local place, count, cap = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
 if ARGV[1] ~= '' then place = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[1], '+inf') end
 local found = {}
--- Those with as many likes as the last one seen may be many: go through them, a page at a time.
+-- Many posts may have as many likes as the last one: skip them, 100 at a time.
 while #found < 2 * count and place < cap do
   local page = redis.call('ZRANGE', KEYS[1], place, math.min(place + 99, cap - 1), 'REV', 'WITHSCORES')
   if #page == 0 then break end

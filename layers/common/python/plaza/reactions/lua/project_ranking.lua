@@ -1,24 +1,24 @@
---[[ project_ranking: tell the ranking of all time how many likes posts have in MySQL.
+--[[ project_ranking: store the likes that posts have in MySQL in the ranking of all time.
 
   KEYS[1]  {<shard>}:ranking:all        zset: post, in 19 digits -> likes
-  KEYS[2]  {<shard>}:ranking:all:versions hash: post -> the newest version of its counter that was heard
-  KEYS[3]  {<shard>}:ranking:all:updated_at  zset: post -> when, seconds
-  KEYS[4]  {<shard>}:ranking:all:built_at   string: of when it is, microseconds; the ranking is whole from then on
-  KEYS[5]  {<shard>}:ranking:all:part   string: the last part that came of a ranking that is being made whole
-  ARGV[1]  keep: how many posts the ranking holds
-  ARGV[2]  remember: how many versions are enough
-  ARGV[3]  how long a version is remembered in any case, seconds
-  ARGV[4]  how many versions are forgotten, at most
-  ARGV[5]  '', or the part of a whole ranking before this one, '0' before the first
-  ARGV[6]  the name of this part
-  ARGV[7]  '', or with the last part the time as of which the ranking is whole, microseconds
+  KEYS[2]  {<shard>}:ranking:all:versions hash: post -> newest version of its counter
+  KEYS[3]  {<shard>}:ranking:all:updated_at  zset: post -> time of its last update, seconds
+  KEYS[4]  {<shard>}:ranking:all:built_at   string: build time, microseconds; the ranking is incomplete without it
+  KEYS[5]  {<shard>}:ranking:all:part   string: name of the last part that a build of the ranking has stored
+  ARGV[1]  maximum of posts in the ranking
+  ARGV[2]  number of versions above which old ones are dropped
+  ARGV[3]  minimum age of a dropped version, seconds
+  ARGV[4]  maximum of versions that one call drops, besides one for each post
+  ARGV[5]  '' outside of a build; else the name of the part before this one, '0' before the first
+  ARGV[6]  name of this part
+  ARGV[7]  build time with the last part, microseconds; else ''
   ARGV[8...]  post, likes, version, post, likes, version, ...
 
-  Bounded by: 250 posts a call, which the caller sees to, and ARGV[4] versions.
+  Bounded by: 250 posts a call, ensured by the caller, and ARGV[4] versions.
 
-  Returns how many were newer than what was heard before, or as new
+  Returns the number of posts whose version was not older than the stored one
 
-  Safe to repeat: of two versions the newer stays, whichever comes last; equal versions say the same. ]]
+  Safe to repeat: an older version is ignored, and equal versions have equal likes. ]]
 local now = tonumber(redis.call('TIME')[1])
 local posts, likes_of, version_of = {}, {}, {}
 for i = 8, #ARGV, 3 do
@@ -28,16 +28,16 @@ for i = 8, #ARGV, 3 do
     likes_of[post], version_of[post] = ARGV[i + 1], ARGV[i + 2]
   end
 end
--- Each part comes with its name, and only after the one before: a Redis that lost some of them is not whole.
+-- A Redis that lost a part has lost its name too, so the ranking stays incomplete.
 if ARGV[5] == '0' or ARGV[5] ~= '' and redis.call('GET', KEYS[5]) == ARGV[5] then
   redis.call('SET', KEYS[5], ARGV[6], 'EX', 3600)
   if ARGV[7] ~= '' then redis.call('SET', KEYS[4], ARGV[7]) end
 end
 if #posts == 0 then return 0 end
-local heard = redis.call('HMGET', KEYS[2], unpack(posts))
+local stored = redis.call('HMGET', KEYS[2], unpack(posts))
 local versions, times, likes, none = {}, {}, {}, {}
 for i, post in ipairs(posts) do
-  if not heard[i] or tonumber(heard[i]) <= tonumber(version_of[post]) then
+  if not stored[i] or tonumber(stored[i]) <= tonumber(version_of[post]) then
     versions[#versions + 1] = post; versions[#versions + 1] = version_of[post]
     times[#times + 1] = now; times[#times + 1] = post
     if tonumber(likes_of[post]) > 0 then
@@ -52,27 +52,27 @@ redis.call('HSET', KEYS[2], unpack(versions))
 redis.call('ZADD', KEYS[3], unpack(times))
 if #likes > 0 then redis.call('ZADD', KEYS[1], unpack(likes)) end
 if #none > 0 then redis.call('ZREM', KEYS[1], unpack(none)) end
--- A call adds as many as it has posts, so as many at most have to go.
+-- Removes at most as many posts as this call added.
 redis.call('ZREMRANGEBYRANK', KEYS[1], 0, -1 - ARGV[1])
--- Who is ranked keeps its version; of the others the oldest are forgotten once nobody can be late any more. What one
--- call leaves, the next ones forget: each forgets more than it can add.
+-- Ranked posts keep their versions. Of the others the oldest are dropped when no update can be late any more. Each call
+-- can drop more versions than it adds, so later calls drop the rest.
 local extra = math.min(redis.call('ZCARD', KEYS[3]) - ARGV[2], ARGV[4] + #posts)
 if extra > 0 then
   local oldest = redis.call('ZRANGE', KEYS[3], '-inf', now - ARGV[3], 'BYSCORE', 'LIMIT', 0, extra)
   if #oldest > 0 then
     local ranked = redis.call('ZMSCORE', KEYS[1], unpack(oldest))
-    local kept, forgotten = {}, {}
+    local kept, dropped = {}, {}
     for i, post in ipairs(oldest) do
       if ranked[i] then
         kept[#kept + 1] = now; kept[#kept + 1] = post
       else
-        forgotten[#forgotten + 1] = post
+        dropped[#dropped + 1] = post
       end
     end
     if #kept > 0 then redis.call('ZADD', KEYS[3], unpack(kept)) end
-    if #forgotten > 0 then
-      redis.call('ZREM', KEYS[3], unpack(forgotten))
-      redis.call('HDEL', KEYS[2], unpack(forgotten))
+    if #dropped > 0 then
+      redis.call('ZREM', KEYS[3], unpack(dropped))
+      redis.call('HDEL', KEYS[2], unpack(dropped))
     end
   end
 end

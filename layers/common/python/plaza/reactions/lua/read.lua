@@ -1,10 +1,10 @@
---[[ read: the total of a target, and whether one actor reacted to it.
+--[[ read: read the total of a target and whether one actor reacted to it.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, complete, bloom, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
-  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter that is being built, if any
+  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction, if any
   ARGV[1]  run_id of this node
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds
@@ -12,10 +12,10 @@
   Bounded by: 4 bits of a Bloom filter.
 
   Returns {total, state, rebuild}, or false when the target is not loaded
-    state    1 on, 0 off or anonymous, '' only MySQL knows
+    state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
     rebuild  1 when the caller should request a build of the Bloom filter
 
-  Safe to repeat: it writes nothing but the time to live, and when a build was requested. ]]
+  Safe to repeat: it only renews the TTL and stores the time of a requested build. ]]
 --!include bloom
 --!include state
 --!include idle

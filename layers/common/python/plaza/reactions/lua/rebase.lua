@@ -1,18 +1,18 @@
---[[ rebase: compare a page of the outbox of a target that is being loaded with the rows of its actors.
+--[[ rebase: compare a page of outbox entries with the rows of their actors, while the target is loaded.
 
   KEYS[1]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
-  KEYS[2]  {<shard>}:<kind>:<target>:lease    string: who loads the target
+  KEYS[2]  {<shard>}:<kind>:<target>:lease    string: token of the caller that loads the target
   KEYS[3]  {<shard>}:<kind>:<target>:loading  hash: token, page, delta, outbox_count, version: sums of the pages so far
   ARGV[1]  token of the caller's lease
-  ARGV[2]  page: 1 for the first, then one more each time
-  ARGV[3]  TTL of the lease from now on, milliseconds
+  ARGV[2]  page: number of the page, from 1
+  ARGV[3]  new TTL of the lease, milliseconds
   ARGV[4]  rows: "actor version state;...", 0 and 0 for an actor without a row, at most 250
 
   Bounded by: 250 rows.
 
-  Returns DONE, or STALE (the caller has no lease any more: begin again)
+  Returns DONE, or STALE (the lease is lost: take another one)
 
-  Safe to repeat: a page that was added is not added again. ]]
+  Safe to repeat: a page is added once. ]]
 local outbox, lease, loading = KEYS[1], KEYS[2], KEYS[3]
 if redis.call('GET', lease) ~= ARGV[1] then return 'STALE' end
 redis.call('PEXPIRE', lease, ARGV[3])
@@ -44,7 +44,8 @@ for i, entry in ipairs(entries) do
         moved[#moved + 1] = actors[i]
         moved[#moved + 1] = string.sub(entry, 1, at - 1) .. state .. string.sub(entry, at + 1)
       end
-      delta, outbox_count, newest = delta + (want - state), outbox_count + 1, math.max(newest, tonumber(entry_version))
+      delta, outbox_count = delta + (want - state), outbox_count + 1
+      newest = math.max(newest, tonumber(entry_version))
     end
   end
 end

@@ -1,13 +1,13 @@
---[[ swap_ranking: put a ranking in the place of the one before.
+--[[ swap_ranking: replace a ranking unless a newer one is stored.
 
   KEYS[1]  {<shard>}:ranking:<window>       zset: post, in 19 digits -> likes
-  KEYS[2]  {<shard>}:ranking:<window>:built_at  string: of when it is, microseconds
-  ARGV[1]  of when the new one is, microseconds
+  KEYS[2]  {<shard>}:ranking:<window>:built_at  string: build time of the ranking, microseconds
+  ARGV[1]  build time of the new ranking, microseconds
   ARGV[2...]  likes, post, likes, post, ...
 
-  Bounded by: 1,500 posts a call, which the caller sees to.
+  Bounded by: 1,500 posts a call, ensured by the caller.
 
-  Returns 1 swapped, 0 refused: the one that is there is newer
+  Returns 1 replaced, 0 refused: the stored ranking is newer
 
   Safe to repeat: the second time changes nothing. ]]
 local built_at = redis.call('GET', KEYS[2])

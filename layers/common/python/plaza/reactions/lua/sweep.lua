@@ -1,20 +1,20 @@
---[[ sweep: what of a target waited too long in the outbox, and when to look again.
+--[[ sweep: find a target's outbox entries that waited too long, and schedule its next sweep.
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, blocked, sweeps, sweep_cursor, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
-  KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or when it may be swept again
+  KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or time of the next sweep
   ARGV[1]  run_id of this node
   ARGV[2]  member: the target's name in outboxes
-  ARGV[3]  grace: how long an entry may wait for its consumer, microseconds
-  ARGV[4]  count: about how many entries to look at
-  ARGV[5]  longest wait between two sweeps of a target, microseconds
+  ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
+  ARGV[4]  count: approximate number of entries to scan
+  ARGV[5]  maximum wait between two sweeps of a target, microseconds
 
   Bounded by: ARGV[4] entries, about.
 
   Returns {code, db_version, actor, entry, actor, entry, ...}: entries to publish again
-    code  SWEPT; COLD (not loaded: hydrate, so that its entries are answered); GAP (a commit was lost on its way: drop
-          the target if it is still at db_version, then hydrate)
-    db_version  version of the counter that the target is at
+    code  SWEPT; COLD (not loaded: hydrate, which confirms saved entries);
+          GAP (a commit was lost: drop the target if it is still at db_version, then hydrate)
+    db_version  the target's version, 0 when not loaded
 
   Safe to repeat: an event that is published twice is saved once. ]]
 --!include bloom
@@ -26,7 +26,9 @@ local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
 local blocked = meta and tonumber(fields[11])
-if redis.call('EXISTS', outbox) == 0 and not blocked then
+-- A target of another run of this node may be blocked: unless it is hydrated, its keys never expire.
+local is_of_other_run = not meta and redis.call('EXISTS', meta_key) == 1
+if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_run then
   unindex_outbox(index, member)
   return {'SWEPT', '0'}
 end
@@ -44,7 +46,7 @@ for i = 1, #page[2], 2 do
   end
 end
 
--- Not through yet: the rest of it is due at once. Else wait, twice as long after each time that found something.
+-- Before the end of the scan the target is due at once. After it, each sweep that found entries doubles the wait.
 local wait_us = 0
 if page[1] == '0' then
   if #found > 2 then

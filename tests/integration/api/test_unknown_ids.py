@@ -1,4 +1,4 @@
-"""Made-up ids and deleted shops: what is answered, and what it costs MySQL."""
+"""Unknown ids and deleted shops: the responses, and their cost in statements of MySQL."""
 
 from __future__ import annotations
 
@@ -40,26 +40,24 @@ FOLDERS = {
     "reviews/recommended": "api/recommendations",
     "vouchers": "api/flash_sales",
 }
-LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # where no page begins
+LAST = {"reviews": (10**15, 1), "vouchers": (2**62,)}  # positions before the first item
 every_list = pytest.mark.parametrize("what", FOLDERS)
 
 
 def read(what: str, shop_id: int) -> Reply:
-    """The first page of a list that a shop has, by somebody without a session."""
+    """The first page of a list of a shop, for an anonymous caller."""
     return ask("GET", f"/shops/{shop_id}/{what}", user=None, folder=FOLDERS[what])
 
 
 @every_list
-def test_a_shop_that_is_not_there_costs_one_statement_in_half_a_minute(
-    plaza: World, what: str
-) -> None:
+def test_an_unknown_shop_costs_one_statement_in_half_a_minute(plaza: World, what: str) -> None:
     with counting_work() as work:
         assert [read(what, 4711).status for _ in range(30)] == [404] * 30
     assert work.statements == 1
 
 
 @every_list
-def test_ids_that_were_made_up_do_not_reach_mysql(plaza: World, what: str) -> None:
+def test_unknown_shops_do_not_reach_mysql(plaza: World, what: str) -> None:
     add_shop()
     build(ShopJobStep(FILTER))
     chance = random.Random(5)
@@ -70,7 +68,7 @@ def test_ids_that_were_made_up_do_not_reach_mysql(plaza: World, what: str) -> No
 
 
 @every_list
-def test_a_deleted_shop_is_gone(plaza: World, what: str) -> None:
+def test_a_deleted_shop_is_a_410(plaza: World, what: str) -> None:
     add_shop()
     assert read(what, SHOP).status == 200
     assert write("DELETE", f"/shops/{SHOP}").status == 204
@@ -80,7 +78,7 @@ def test_a_deleted_shop_is_gone(plaza: World, what: str) -> None:
 
 
 def test_a_review_after_the_deletion_of_its_shop_is_refused(plaza: World) -> None:
-    """This process saw the shop a moment ago, and so did Redis."""
+    """Given that this process and Redis have the shop cached."""
     add_shop()
     assert ask("POST", f"/shops/{SHOP}/reviews", REVIEW).status == 201
     mysql.write("UPDATE shop SET deleted_at = UTC_TIMESTAMP(6)")
@@ -90,16 +88,16 @@ def test_a_review_after_the_deletion_of_its_shop_is_refused(plaza: World) -> Non
     assert reviews == 1
 
 
-def test_a_voucher_that_is_not_there_costs_one_statement_in_half_a_minute(plaza: World) -> None:
+def test_an_unknown_voucher_costs_one_statement_in_half_a_minute(plaza: World) -> None:
     with counting_work() as work:
         for _ in range(20):
-            clear_caches()  # each time another process
+            clear_caches()  # as in another process
             with pytest.raises(VoucherMissing):
                 place_order.place_order(4711, 7)
     assert work.statements == 1
 
 
-def test_vouchers_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+def test_lookups_of_unknown_vouchers_are_limited_by_the_budget(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bucket = TokenBucket(rate_per_s=20, burst=40, clock=lambda: 0.0)
@@ -115,7 +113,7 @@ def order(voucher_id: int) -> Reply:
     return ask("POST", f"/vouchers/{voucher_id}/orders", folder="api/flash_sales")
 
 
-def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
+def test_unknown_vouchers_do_not_reach_mysql_once_the_filter_is_built(plaza: World) -> None:
     voucher = sales.offer()
     filter_build.build_filter()
     chance = random.Random(5)
@@ -126,10 +124,10 @@ def test_vouchers_that_were_made_up_do_not_reach_mysql(plaza: World) -> None:
     assert order(voucher.id).status == 202
 
 
-def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
+def test_a_voucher_created_during_a_build_is_in_the_filter(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Added before the build began, committed after it had read: the second adding counts."""
+    """Given an insert that commits after the build has read: the voucher is added again."""
     insert = mysql_vouchers.insert
 
     def build_then_insert(*args: Any) -> None:
@@ -145,7 +143,7 @@ def test_a_voucher_that_is_made_while_its_filter_is_built_is_in_it(
     assert not VOUCHER_IDS.query(voucher.id + 1).may_exist
 
 
-def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
+def test_the_recovery_adds_a_voucher_after_its_creator_crashed(plaza: World) -> None:
     voucher = sales.offer()
     VOUCHER_IDS.begin("one", 1)
     VOUCHER_IDS.fill("one", [], last=True)
@@ -154,7 +152,7 @@ def test_the_recovery_adds_a_voucher_whose_maker_died(plaza: World) -> None:
     assert VOUCHER_IDS.query(voucher.id).may_exist
 
 
-def test_a_long_build_goes_on_in_the_next_run(
+def test_a_long_build_continues_in_the_next_run(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.flash_sales.filter_build._PAGE", 2)
@@ -165,7 +163,7 @@ def test_a_long_build_goes_on_in_the_next_run(
     assert not VOUCHER_IDS.query(vouchers[-1] + 1).may_exist
 
 
-def test_a_voucher_is_found_though_somebody_asked_for_its_id_too_early(
+def test_a_voucher_is_found_after_a_lookup_of_its_id_before_its_creation(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.flash_sales.create_voucher.ids.new_id", lambda: 4711)
@@ -185,7 +183,7 @@ def query(post_ids: range) -> Reply:
     return ask("POST", "/reactions/query", {"targets": asked}, user=None, folder="api/reactions")
 
 
-def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+def test_queries_of_unknown_targets_are_limited_by_the_budget(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
@@ -199,7 +197,7 @@ def test_queries_of_ids_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
 
 
 @pytest.mark.parametrize("path", ["/posts/{}", "/posts/{}/comments", "/users/{}/posts"])
-def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
+def test_lookups_of_unknown_content_are_limited_by_the_budget(
     plaza: World, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     monkeypatch.setattr(lookup, "_lookup_budget", TokenBucket(0.0001, 5, clock=lambda: 0.0))
@@ -209,7 +207,7 @@ def test_texts_that_were_made_up_reach_mysql_as_far_as_the_budget_goes(
     assert work.statements == 5
 
 
-# ---------------------------------------------------------------- lists that anybody can read
+# ---------------------------------------------------------------- lists without a session
 
 
 @pytest.fixture
@@ -220,7 +218,7 @@ def no_budget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])
-def test_pages_are_read_from_mysql_as_far_as_the_budget_goes(
+def test_pages_that_mysql_reads_are_limited_by_the_budget(
     plaza: World, no_budget: None, what: str
 ) -> None:
     add_shop()
@@ -235,7 +233,7 @@ def test_pages_are_read_from_mysql_as_far_as_the_budget_goes(
 
 @pytest.mark.parametrize("user", [None, 7])
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])
-def test_a_first_page_is_read_from_mysql_once_whatever_its_length(
+def test_a_first_page_is_read_from_mysql_once_for_all_limits(
     plaza: World, what: str, user: int | None
 ) -> None:
     add_shop()
@@ -256,7 +254,7 @@ def review() -> str:
 
 
 @pytest.mark.parametrize("what", ["reviews", "vouchers"])
-def test_what_was_just_made_is_on_the_first_page(plaza: World, what: str) -> None:
+def test_a_new_item_is_on_the_first_page_at_once(plaza: World, what: str) -> None:
     add_shop()
     assert read(what, SHOP).body["items"] == []
     made = str(sales.offer().id) if what == "vouchers" else review()
@@ -264,7 +262,7 @@ def test_what_was_just_made_is_on_the_first_page(plaza: World, what: str) -> Non
     assert [item["id"] for item in read(what, SHOP).body["items"]] == [made]
 
 
-def test_a_text_that_was_deleted_leaves_the_first_page_and_no_hole(plaza: World) -> None:
+def test_a_deleted_review_leaves_the_first_page_without_a_gap(plaza: World) -> None:
     add_shop()
     made = [review() for _ in range(4)]
     assert len(read("reviews", SHOP).body["items"]) == 4
@@ -276,8 +274,8 @@ def test_a_text_that_was_deleted_leaves_the_first_page_and_no_hole(plaza: World)
     assert ([item["id"] for item in rest["items"]], rest["next"]) == ([made[0]], None)
 
 
-def test_a_page_with_a_text_that_is_gone_is_read_again(plaza: World) -> None:
-    """The writer died before Redis let go of the page, and the text's own refresh came."""
+def test_a_cached_page_with_a_deleted_review_is_read_again(plaza: World) -> None:
+    """Given a writer that crashed before it dropped the page, and a refresh of the review."""
     add_shop()
     made = [review() for _ in range(3)]
     read("reviews", SHOP)
@@ -301,4 +299,6 @@ def test_a_hot_first_page_costs_anonymous_callers_no_statement(
         assert [ask("GET", path, user=None).status for _ in range(20)] == [200] * 20
     assert work.statements == 0
     made = ask("POST", path, REVIEW).body["id"]
-    assert [item["id"] for item in ask("GET", path).body["items"]] == [made], "one's own at once"
+    assert [item["id"] for item in ask("GET", path).body["items"]] == [made], (
+        "the author sees it at once"
+    )

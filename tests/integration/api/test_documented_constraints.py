@@ -1,0 +1,250 @@
+"""The server enforces the constraints that the contract documents, and no others.
+
+For each constraint of a parameter or a field there are values at its limit, which the server
+accepts, and values beyond it, which it refuses. Accepted means any status but 400.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+import jsonschema_rs
+import pytest
+
+from local.stack.openapi import CONTRACT
+from plaza.infra.http import MAX_ID, pack_cursor
+from tests.integration.api.test_every_route import ROUTES, Route
+from tests.support.content_api import Reply, ask
+from tests.support.plaza import World
+
+DOCUMENT = json.loads(CONTRACT.read_text())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def operation_of(route: Route) -> dict[str, Any]:
+    """The operation of a route, empty if the contract has none."""
+    found: dict[str, Any] = DOCUMENT["paths"].get(route.path, {}).get(route.method.lower(), {})
+    return found
+
+
+def parameters_of(route: Route, place: str) -> list[dict[str, Any]]:
+    """The parameters of a route that are in the ``query`` or in the ``header``."""
+    return [one for one in operation_of(route).get("parameters", ()) if one["in"] == place]
+
+
+WITH_BODY = [route for route in ROUTES if "requestBody" in operation_of(route)]
+WITH_QUERY = [route for route in ROUTES if parameters_of(route, "query")]
+WITH_KEY = [route for route in ROUTES if parameters_of(route, "header")]
+# Formats that no pattern can describe: the contract names them, the server has a list.
+OF_FORMAT: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
+    "phone": (("+12025550123", "+1 (202) 555-0123"), ("+1000000000", "+999 123456")),
+    "time-zone": (("UTC", "America/Argentina/Buenos_Aires"), ("Europe/Atlantis", "CEST")),
+    "date-time": (
+        ("2998-01-01T00:00:00Z", "2998-01-01T00:00:00.123456+05:30"),
+        ("2998-02-30T00:00:00Z", "2998-01-01T24:00:00Z", "2998-01-01T00:00:00"),
+    ),
+}
+NOT_TEXT: tuple[Any, ...] = (7, True, [], {})
+NOT_NUMBERS: tuple[Any, ...] = ("7", [], {})
+NOT_OBJECTS: tuple[Any, ...] = ("a", 7, [])
+CURSORS: dict[str, tuple[int | str, ...]] = {
+    "/users/me/likes": (10**15, "post", 7),
+    "/users/me/collects": (10**15, "post", 7),
+    "/users/me/orders": (7,),
+    "/shops/{shop_id}/vouchers": (7,),
+    "/shops/{shop_id}/reviews/recommended": (7,),
+    "/ops/drift": (7,),
+}
+
+
+class Case(NamedTuple):
+    """A value, and whether the server accepts it."""
+
+    value: Any
+    is_valid: bool
+
+
+def resolve(schema: dict[str, Any]) -> dict[str, Any]:
+    """Returns ``schema``, or the one that it refers to."""
+    if "$ref" in schema:
+        found: dict[str, Any] = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+        return found
+    return schema
+
+
+def is_valid(schema: dict[str, Any], value: Any) -> bool:
+    whole = {**schema, "components": {"schemas": SCHEMAS}}
+    return jsonschema_rs.Draft202012Validator(whole, validate_formats=True).is_valid(value)
+
+
+def cases_of(schema: dict[str, Any], example: Any) -> Iterator[Case]:
+    """Values at and beyond each constraint of ``schema``; ``example`` is a valid one."""
+    schema = resolve(schema)
+    if "anyOf" in schema:
+        [inner] = [one for one in schema["anyOf"] if one != {"type": "null"}]
+        yield Case(None, True)
+        if example is not None:
+            yield from (case for case in cases_of(inner, example) if case.value is not None)
+        return
+    yield Case(None, False)
+    match schema["type"]:
+        case "string":
+            yield from cases_of_text(schema, example)
+        case "integer" | "number":
+            yield from cases_of_number(schema)
+        case "array":
+            yield from cases_of_list(schema, example)
+        case "object":
+            yield from cases_of_object(schema, example)
+
+
+def cases_of_text(schema: dict[str, Any], example: str) -> Iterator[Case]:
+    yield from (Case(value, False) for value in NOT_TEXT)
+    if "enum" in schema:
+        yield from (Case(value, True) for value in schema["enum"])
+        yield Case("other", False)
+        return
+    yield Case(example, True)
+    nothing: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())
+    valid, invalid = OF_FORMAT.get(schema.get("format", ""), nothing)
+    yield from (Case(value, True) for value in valid)
+    yield from (Case(value, False) for value in invalid)
+    texts = [
+        "",
+        " ",
+        "a",
+        "é",
+        "0",
+        "-1",
+        "a b",
+        "\n",
+        example + "\n",
+        example + "\x00",
+        "http://a",
+    ]
+    if "maxLength" in schema:
+        longest = example + "a" * (schema["maxLength"] - len(example))
+        texts += [longest + "a"]
+        if "format" not in schema:
+            yield Case(longest, True)
+    for text in texts:
+        if not is_valid(schema, text):
+            yield Case(text, False)
+    if schema.get("pattern", "").startswith("^[1-9][0-9]{0,18}"):
+        yield from (Case(str(MAX_ID), True), Case(str(MAX_ID + 1), False))
+
+
+def cases_of_number(schema: dict[str, Any]) -> Iterator[Case]:
+    low, high = schema["minimum"], schema["maximum"]
+    yield from (Case(low, True), Case(high, True), Case(low - 1, False), Case(high + 1, False))
+    yield from (Case(value, False) for value in NOT_NUMBERS)
+    yield Case(low + 0.5, schema["type"] == "number")
+
+
+def cases_of_list(schema: dict[str, Any], example: list[Any]) -> Iterator[Case]:
+    yield Case(example, True)
+    yield from (Case(example[:1] * schema["maxItems"], True), Case("a", False), Case({}, False))
+    yield Case(example[:1] * (schema["maxItems"] + 1), False)
+    yield Case([], "minItems" not in schema)
+    yield from (Case([case.value], case.is_valid) for case in cases_of(schema["items"], example[0]))
+
+
+def cases_of_object(schema: dict[str, Any], example: dict[str, Any]) -> Iterator[Case]:
+    yield Case(example, True)
+    yield Case({**example, "unknown": 1}, False)
+    if "minProperties" in schema:
+        yield Case({}, False)
+    yield from (Case(value, False) for value in NOT_OBJECTS)
+    for name, inner in schema["properties"].items():
+        without = {key: value for key, value in example.items() if key != name}
+        if without or "minProperties" not in schema:
+            yield Case(without, name not in schema.get("required", ()))
+        for case in cases_of(inner, example.get(name, SAMPLES.get(name))):
+            yield Case({**example, name: case.value}, case.is_valid)
+
+
+# Values of optional fields that the examples leave out.
+SAMPLES: dict[str, Any] = {"avatar": "https://images.example/7.jpg", "ids": ["059f36b4"]}
+# A sale ends after it opens, whatever the other of the two is: no schema can say that.
+OVERRIDES = {"POST /vouchers": {"closes_at": "2999-01-01T00:00:00Z"}}
+
+
+@pytest.fixture
+def send(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Reply]:
+    """Sends a request of an admin. Every shop type exists: whether one does is no constraint."""
+    monkeypatch.setattr("plaza.shops.commands._require_type", lambda *_: None)
+
+    def do(route: Route, query: str = "", body: Any = None, key: str | None = None) -> Reply:
+        path = re.sub(r"\{queue\}", "reactions", route.path)
+        path = re.sub(r"\{\w+\}", "11", path) + (f"?{query}" if query else "")
+        return ask(route.method, path, body, role="admin", key=key, folder=route.folder)
+
+    return do
+
+
+@pytest.mark.parametrize("route", WITH_BODY, ids=lambda route: route.name)
+def test_a_body_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
+    content = operation_of(route)["requestBody"]["content"]["application/json"]
+    example = content["example"] | OVERRIDES.get(route.name, {})
+    wrong = []
+    for value, is_accepted in cases_of(content["schema"], example):
+        reply = send(route, body=json.dumps(value))
+        if (reply.status != 400) != is_accepted or reply.status >= 500:
+            wrong.append((copy.deepcopy(value), is_accepted, reply.status, reply.body))
+    assert wrong == []
+
+
+def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
+    """The texts of a parameter of the query, at and beyond its constraints."""
+    schema, name = parameter["schema"], parameter["name"]
+    if name == "cursor":
+        if path != "/shops":  # there a cursor is signed, so none can be made up
+            yield Case(pack_cursor(*CURSORS.get(path, (10**15, 7))), True)
+        for text in ("", "a b", "=", "é", "a" * 201, "WzFd" * 50, "a"):
+            yield Case(text, False)
+        return
+    example = {"month": "2026-11", "type": "11"}.get(name, "latest")
+    for case in cases_of(schema, example):
+        if isinstance(case.value, str | int | float) and not isinstance(case.value, bool):
+            if schema["type"] == "string" and not isinstance(case.value, str):
+                continue
+            if not (schema["type"] != "string" and isinstance(case.value, str)):
+                yield Case(str(case.value), case.is_valid)
+    if schema["type"] != "string":
+        yield from (Case(text, False) for text in ("", "a", "nan", "inf", "0x1"))
+
+
+@pytest.mark.parametrize("route", WITH_QUERY, ids=lambda route: route.name)
+def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
+    parameters = parameters_of(route, "query")
+    needed = {"x": "13.4", "y": "52.5", "month": "2026-11"}
+    always = {one["name"]: needed[one["name"]] for one in parameters if one["required"]}
+    wrong = []
+    for parameter in parameters:
+        for value, is_accepted in queries_of(parameter, route.path):
+            sent = always | {parameter["name"]: value}
+            query = "&".join(f"{name}={text}" for name, text in sent.items())
+            reply = send(route, query=query)
+            if (reply.status != 400) != is_accepted or reply.status >= 500:
+                wrong.append((query, is_accepted, reply.status, reply.body))
+        if parameter["required"]:
+            rest = {name: text for name, text in always.items() if name != parameter["name"]}
+            query = "&".join(f"{name}={quote(text)}" for name, text in rest.items())
+            assert send(route, query=query).status == 400
+    assert wrong == []
+
+
+@pytest.mark.parametrize("route", WITH_KEY, ids=lambda route: route.name)
+def test_a_key_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
+    [parameter] = parameters_of(route, "header")
+    assert parameter["name"] == "Idempotency-Key"
+    content = operation_of(route)["requestBody"]["content"]["application/json"]
+    body = json.dumps(content["example"] | OVERRIDES.get(route.name, {}))
+    for key in ("a", "!~", "x" * 128, "", "x" * 129, "a b", "\x7f", "é"):
+        is_accepted = is_valid(parameter["schema"], key)
+        assert (send(route, body=body, key=key).status != 400) == is_accepted, key

@@ -1,0 +1,302 @@
+"""The contract reads well, its examples are valid, and generators of clients take it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jsonschema_rs
+import pytest
+
+from local.stack.openapi import CONTRACT, DETAILS
+from plaza.infra.errors import PlazaError
+from plaza.infra.http import PROBLEM, PROBLEM_TYPES
+from tests.unit.policy.modules import LAYER
+
+TEXT = CONTRACT.read_text()
+DOCUMENT: dict[str, Any] = json.loads(TEXT)
+SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
+VERBS = re.compile(
+    "(collect|create|delete|follow|get|like|list|place|query|redrive|replace|send|start|uncollect"
+    "|unfollow|unlike|update)_.*"
+)
+MAX_SUMMARY_CHARS = 60
+MAX_PATTERN_CHARS = 100
+COINED = re.compile(
+    r"\b(wish|hint|somebody|nobody|everybody|said|told|held|away|gives? up|gave|put off|in work"
+    r"|anew|good for|one's)\b",
+    re.IGNORECASE,
+)
+
+
+class Operation(NamedTuple):
+    """An operation of the contract."""
+
+    method: str
+    path: str
+    spec: dict[str, Any]
+
+    @property
+    def id(self) -> str:
+        return str(self.spec["operationId"])
+
+    @property
+    def bodies(self) -> Iterator[tuple[str, str, dict[str, Any]]]:
+        """What it is a body of (``request`` or a status), its media type and its content."""
+        parts = {"request": self.spec.get("requestBody", {}), **self.spec["responses"]}
+        for name, part in parts.items():
+            for media_type, content in part.get("content", {}).items():
+                yield name, media_type, content
+
+
+OPERATIONS = [
+    Operation(method, path, spec)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, spec in methods.items()
+]
+every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.id)
+
+
+def resolve(value: dict[str, Any]) -> dict[str, Any]:
+    """Returns ``value``, or what it refers to."""
+    found: Any = value
+    if "$ref" in value:
+        found = DOCUMENT
+        for part in value["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+    return dict(found)
+
+
+def examples_of(content: dict[str, Any]) -> list[Any]:
+    """The examples of a body."""
+    if "example" in content:
+        return [content["example"]]
+    return [resolve(example)["value"] for example in content.get("examples", {}).values()]
+
+
+def find_errors(schema: dict[str, Any], value: Any) -> list[str]:
+    """What is wrong with ``value``, by a validator that is not pydantic."""
+    whole = {**schema, "components": {"schemas": SCHEMAS}}
+    validator = jsonschema_rs.Draft202012Validator(whole, validate_formats=True)
+    return [error.message for error in validator.iter_errors(value)]
+
+
+def schemas_within(schema: Any) -> Iterator[dict[str, Any]]:
+    """``schema``, and all that it contains, without following references."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for inner in schema.get("properties", {}).values():
+        yield from schemas_within(inner)
+    for inner in schema.get("anyOf", ()):
+        yield from schemas_within(inner)
+    yield from schemas_within(schema.get("items"))
+
+
+def all_schemas() -> list[tuple[str, dict[str, Any]]]:
+    """Every schema of the contract, with where it is."""
+    places = list(SCHEMAS.items())
+    for operation in OPERATIONS:
+        parameters = operation.spec.get("parameters", ())
+        places += [(f"{operation.id} {one['name']}", one["schema"]) for one in parameters]
+        places += [
+            (f"{operation.id} {name}", content["schema"]) for name, _, content in operation.bodies
+        ]
+    return [(place, found) for place, schema in places for found in schemas_within(schema)]
+
+
+# ---------------------------------------------------------------- names and texts
+
+
+@every_operation
+def test_an_operation_has_a_summary_a_description_and_a_tag(operation: Operation) -> None:
+    summary, description = operation.spec["summary"], operation.spec["description"]
+    assert re.fullmatch(r"[A-Z][^/{}]*[^.\s]", summary), summary
+    assert len(summary) <= MAX_SUMMARY_CHARS
+    assert description.endswith(".")
+    assert re.search(r"Counts as one (read|write|request) of the caller", description)
+    assert len(operation.spec["tags"]) == 1
+
+
+def test_operation_ids_are_a_verb_and_a_noun_and_unique() -> None:
+    ids = [operation.id for operation in OPERATIONS]
+    assert len(set(ids)) == len(ids)
+    assert [one for one in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)+", one)] == []
+    assert [one for one in ids if not VERBS.fullmatch(one)] == []
+
+
+def test_every_tag_has_a_text_and_every_text_a_tag() -> None:
+    used = {tag for operation in OPERATIONS for tag in operation.spec["tags"]}
+    assert {tag["name"] for tag in DOCUMENT["tags"]} == used
+    assert all(re.fullmatch(r"[A-Z][^\n]*\.", tag["description"]) for tag in DOCUMENT["tags"])
+
+
+def test_schemas_are_named_like_resources_and_all_used() -> None:
+    assert [name for name in SCHEMAS if not re.fullmatch(r"([A-Z][a-z]+)+", name)] == []
+    assert [name for name in SCHEMAS if re.search("Body|Question|Answer|Contract", name)] == []
+    assert [name for name, schema in SCHEMAS.items() if not schema.get("description")] == []
+    used = set(re.findall(r'"#/components/schemas/(\w+)"', TEXT))
+    assert used == set(SCHEMAS)
+
+
+def test_every_parameter_is_described() -> None:
+    for operation in OPERATIONS:
+        for parameter in operation.spec.get("parameters", ()):
+            text = parameter.get("description", "")
+            assert re.fullmatch(r"[A-Z][^\n]*\.", text), f"{operation.id} {parameter['name']}"
+
+
+def test_the_texts_have_no_coined_words() -> None:
+    assert sorted({found[0].lower() for found in COINED.finditer(TEXT)}) == []
+
+
+# ---------------------------------------------------------------- examples
+
+
+@every_operation
+def test_each_body_has_an_example_that_is_valid(operation: Operation) -> None:
+    for name, media_type, content in operation.bodies:
+        examples = examples_of(content)
+        assert examples, f"{name} {media_type}"
+        for example in examples:
+            assert find_errors(content["schema"], example) == [], f"{name} {example}"
+
+
+def test_examples_of_schemas_are_valid() -> None:
+    for name, schema in SCHEMAS.items():
+        for example in schema.get("examples", ()):
+            assert find_errors(schema, example) == [], name
+
+
+@every_operation
+def test_examples_of_problems_are_what_the_server_sends(operation: Operation) -> None:
+    known = {error.slug: (error.status, error.title) for error in errors()}
+    for status, media_type, content in operation.bodies:
+        assert (media_type == PROBLEM) == (status.isdigit() and int(status) >= 400)
+        if media_type != PROBLEM:
+            continue
+        for slug, example in content["examples"].items():
+            problem = resolve(example)["value"]
+            assert problem["type"] == PROBLEM_TYPES + slug
+            assert (problem["status"], problem["title"]) == known[slug]
+            assert problem["status"] == int(status)
+            assert ("errors" in problem) == (slug == "invalid-request")
+
+
+def test_details_of_examples_belong_to_problems() -> None:
+    assert set(DETAILS) <= {error.slug for error in errors()}
+
+
+def errors() -> Iterator[type[PlazaError]]:
+    """All errors that the API sends."""
+    for path in (LAYER / "plaza").glob("*/model.py"):
+        importlib.import_module(f"plaza.{path.parent.name}.model")
+    importlib.import_module("plaza.auth.codes")
+    found = [PlazaError]
+    for error in found:
+        found += error.__subclasses__()
+    return iter(found)
+
+
+# ---------------------------------------------------------------- generators
+
+
+def test_patterns_are_short_and_work_in_every_language() -> None:
+    TEXT.encode()  # raises on lone surrogates
+    for place, schema in all_schemas():
+        pattern = schema.get("pattern", "")
+        assert len(pattern) <= MAX_PATTERN_CHARS, place
+        assert pattern.isascii(), place
+        assert not re.search(r"\\[xupPA-CE-RT-VX-Z]|\(\?", pattern), f"{place}: {pattern}"
+        re.compile(pattern)
+
+
+def test_every_schema_has_a_type() -> None:
+    """Generators make ``any`` of what has none. The body of a dead letter may be anything."""
+    untyped = {
+        place
+        for place, schema in all_schemas()
+        if not schema.keys() & {"$ref", "anyOf", "type"} and schema.keys() - {"description"}
+    }
+    assert untyped == set()
+    unions = [place for place, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
+    assert unions == []
+    for place, schema in all_schemas():
+        if "anyOf" in schema:
+            assert {"type": "null"} in schema["anyOf"], place
+
+
+def test_a_parameter_is_never_null() -> None:
+    for operation in OPERATIONS:
+        for parameter in operation.spec.get("parameters", ()):
+            assert "type" in parameter["schema"], f"{operation.id} {parameter['name']}"
+
+
+def test_bodies_are_named_schemas() -> None:
+    inline = {
+        f"{operation.id} {name}"
+        for operation in OPERATIONS
+        for name, _, content in operation.bodies
+        if set(content["schema"]) != {"$ref"}
+    }
+    assert inline == {"get_contract 200"}
+
+
+def test_names_that_generators_derive_differ() -> None:
+    """Python, Java and TypeScript write operations and schemas in other cases."""
+    for names in ([one.id for one in OPERATIONS], list(SCHEMAS)):
+        derived = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
+        assert len(set(derived)) == len(derived)
+    for name, schema in SCHEMAS.items():
+        fields = [field.replace("_", "") for field in schema.get("properties", {})]
+        assert len(set(fields)) == len(fields), name
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("openapi_python_client") is None,
+    reason="openapi-python-client is not installed",
+)
+def test_a_python_client_is_generated_without_a_warning_and_reads_the_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "generated_plaza_client"
+    command = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
+    command += ["--path", str(CONTRACT), "--output-path", str(target), "--fail-on-warning"]
+    # It formats with the ruff of this environment, and warns without one.
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, cwd=tmp_path, env=env
+    )
+    printed = done.stdout + done.stderr
+    assert done.returncode == 0, printed
+    assert "WARNING" not in printed.upper(), printed
+    modules = {path.stem for path in (target / "api").glob("*/*.py")}
+    assert {operation.id for operation in OPERATIONS} <= modules
+    monkeypatch.syspath_prepend(tmp_path)
+    models = importlib.import_module(f"{target.name}.models")
+    for name, schema in SCHEMAS.items():
+        for example in schema.get("examples", ()):
+            assert getattr(models, name).from_dict(example).to_dict().keys() == example.keys()
+
+
+OPENAPI_TYPESCRIPT = shutil.which("openapi-typescript")
+
+
+@pytest.mark.skipif(OPENAPI_TYPESCRIPT is None, reason="openapi-typescript is not in PATH")
+def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> None:
+    target = tmp_path / "plaza.d.ts"
+    command = [OPENAPI_TYPESCRIPT or "", str(CONTRACT), "--output", str(target)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "warn" not in (done.stdout + done.stderr).lower(), done.stderr
+    generated = target.read_text()
+    assert all(f"    {operation.id}: {{" in generated for operation in OPERATIONS)
