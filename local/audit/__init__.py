@@ -1,5 +1,5 @@
-"""The audit, an independent oracle: what the stores hold, read and compared.
+"""The audit: an independent oracle that reads all stores and compares them.
 
-It shares the names of keys and columns with the product and none of its rules or scripts, so that
-it finds what they get wrong.
+It shares key and column names with the product, but no rules and no scripts, so that it finds their
+errors.
 """

@@ -1,4 +1,4 @@
-"""``audit``: the audit report, to read or for a machine."""
+"""``audit``: print the audit report as text or JSON."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ SHOWN = 20
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the audit report; 1 unless it is clean."""
+    """Print the audit report; return 1 unless it is clean."""
     if args.wait:
         wait_until_quiet(stack)
     return print_report(
@@ -33,11 +33,11 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def run_audit(stack: Stack) -> AuditReport:
-    """The audit report of a stack. Raises LocalError when a part of it does not answer."""
+    """Return the audit report of a stack. Raises LocalError when a store can't be read."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     try:
         before = count_messages(stack)
-        # Redis first: MySQL is then never the older one, and the log says what it is ahead by.
+        # Redis first: MySQL is then never older, and the log has the commits in between.
         cache = read_redis_state(stack.redis_url, cluster=stack.redis_cluster)
         record = read_mysql_state(stack.mysql_url, archives=True, cache=cache)
     except (redis.RedisError, RedisClusterException) as error:
@@ -46,41 +46,41 @@ def run_audit(stack: Stack) -> AuditReport:
         raise LocalError(f"MySQL can't be read: {error}") from None
     except (ObjectsDown, ArchiveCorrupt) as error:
         raise LocalError(f"the archive of the log can't be read: {error}") from None
-    # A message that was handled meanwhile was on its way, too.
+    # A message that was processed during the audit was in transit, too.
     return compare(record, cache, {q: max(d, before[q]) for q, d in count_messages(stack).items()})
 
 
 def render(audit_report: AuditReport) -> RenderableType:
-    """The audit report as people read it."""
+    """Return the audit report as text for a terminal."""
     totals = new_table("", "Redis", "counter", "COUNT(*)", "")
     for kind, sums in audit_report.totals.items():
         totals.add_row(*_row(f"{kind}s", sums))
     for name, sums in audit_report.counters.items():
         totals.add_row(*_row(name.replace("_", " "), sums))
-    facts = new_summary(
+    summary = new_summary(
         ("targets", f"{audit_report.targets:,}, {audit_report.hot:,} totals in Redis", True),
         ("vouchers", f"{audit_report.vouchers:,}, {audit_report.sold:,} units sold", True),
         ("check-ins", f"{audit_report.checkins:,}", True),
         ("drift", f"{audit_report.drift:,}", not audit_report.drift),
         ("other differences", f"{audit_report.others:,}", not audit_report.others),
-        ("facts accepted", f"{audit_report.accepted:,}", True),
+        ("events accepted", f"{audit_report.accepted:,}", True),
         (
-            "facts persisted",
+            "events persisted",
             f"{audit_report.persisted:,}",
             audit_report.persisted == audit_report.accepted,
         ),
         ("pending in Redis", f"{audit_report.pending:,}", not audit_report.pending),
-        ("marked for the sweeper", f"{audit_report.outbox_index:,}", not audit_report.outbox_index),
+        ("in the outbox index", f"{audit_report.outbox_index:,}", not audit_report.outbox_index),
         ("changed while read", f"{audit_report.moving:,}", not audit_report.moving),
         (
-            "in MySQL for queues",
+            "spilled to MySQL",
             _by_queue(audit_report.spilled),
             not any(audit_report.spilled.values()),
         ),
         ("in queues", _by_queue(audit_report.queued), not any(audit_report.queued.values())),
         ("in DLQs", _by_queue(audit_report.dead), not any(audit_report.dead.values())),
     )
-    parts: list[RenderableType] = [totals, "", facts, ""]
+    parts: list[RenderableType] = [totals, "", summary, ""]
     parts += [Text(f"  {difference}") for difference in audit_report.differences[:SHOWN]]
     if len(audit_report.differences) > SHOWN:
         parts.append(f"  and {len(audit_report.differences) - SHOWN:,} more")
@@ -89,7 +89,7 @@ def render(audit_report: AuditReport) -> RenderableType:
     elif audit_report.quiet:
         parts.append("[red]not clean[/red]")
     else:
-        parts.append("[yellow]not quiet yet: changes are still on their way[/yellow]")
+        parts.append("[yellow]not quiet: changes are still in transit[/yellow]")
     return Group(*parts)
 
 

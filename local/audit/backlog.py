@@ -1,6 +1,4 @@
-"""Quiet: nothing pending in Redis, in the queues or in MySQL for them. Waiting for it, and helping
-it along.
-"""
+"""Measure what is in transit in Redis, queues and MySQL; wait until nothing is."""
 
 import contextlib
 import time
@@ -17,17 +15,16 @@ from local.stack.stack import Stack
 from local.stack.status import count_messages
 
 TIMEOUT_S = 300.0
-SHORT_VISIBILITY_TIMEOUT_S = (
-    30  # as long as a consumer may run; sooner, and a slow batch is delivered twice
-)
+# As long as a consumer may run: with less, a slow batch is delivered twice.
+SHORT_VISIBILITY_TIMEOUT_S = 30
 _POLL_INTERVAL_S = 0.25
 _FIRST_SWEEP_AFTER_S = 5.0
 _MAX_SWEEP_WAIT_S = 30.0
 
 
 class Backlog(NamedTuple):
-    """What is on its way: targets with an outbox or due for a sweep, messages that are not dead,
-    and those that the queue did not take."""
+    """``targets``: with an outbox or in the outbox index. ``waiting``, ``in_flight``: messages,
+    without DLQs. ``spilled``: messages that the queue refused."""
 
     targets: int
     waiting: int
@@ -36,8 +33,8 @@ class Backlog(NamedTuple):
 
     def __str__(self) -> str:
         return (
-            f"{self.targets} targets with changes pending, {self.waiting} messages waiting,"
-            f" {self.in_flight} in flight, {self.spilled} in MySQL for the queues"
+            f"{self.targets} targets with pending changes, {self.waiting} messages waiting,"
+            f" {self.in_flight} in flight, {self.spilled} spilled to MySQL"
         )
 
 
@@ -46,7 +43,7 @@ def _ignore_progress(text: str) -> None:
 
 
 def read_backlog(stack: Stack) -> Backlog:
-    """What is on its way now."""
+    """Return what is in transit now."""
     depths = [depth for name, depth in count_messages(stack).items() if not name.endswith("_dlq")]
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         targets, shards = 0, []
@@ -63,7 +60,7 @@ def read_backlog(stack: Stack) -> Backlog:
 
 
 def _count_spilled(mysql_url: str) -> int:
-    """How many messages the sweeper has yet to send; 1 while MySQL cannot say."""
+    """Return the number of spilled messages; 1 while MySQL is unavailable."""
     try:
         with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM spilled_message")
@@ -78,9 +75,9 @@ def wait_until_quiet(
     timeout_s: float = TIMEOUT_S,
     on_progress: Callable[[str], None] = _ignore_progress,
 ) -> bool:
-    """Wait until nothing is on its way; False when it still was after ``timeout_s``.
+    """Wait until nothing is in transit; return False after ``timeout_s``.
 
-    What only the sweeper can mend is not left to the schedule: it is invoked, less often each time.
+    Invokes the sweeper at growing intervals instead of waiting for its schedule.
     """
     began_s = time.monotonic()
     sweep_at_s, wait_s = began_s + _FIRST_SWEEP_AFTER_S, _FIRST_SWEEP_AFTER_S
@@ -90,7 +87,7 @@ def wait_until_quiet(
         if now_s - began_s > timeout_s:
             return False
         if (backlog.targets or backlog.spilled) and not backlog.waiting and now_s >= sweep_at_s:
-            with contextlib.suppress(LocalError):  # a server is away: the next sweep may do
+            with contextlib.suppress(LocalError):  # a server is unavailable: a later sweep succeeds
                 stack.invoke("SweepOutbox", {})
             wait_s = min(wait_s * 1.5, _MAX_SWEEP_WAIT_S)
             sweep_at_s = time.monotonic() + wait_s
@@ -102,10 +99,9 @@ def wait_until_quiet(
 def shorten_visibility_timeout(
     stack: Stack, *queues: str, visibility_timeout_s: int = SHORT_VISIBILITY_TIMEOUT_S
 ) -> Iterator[None]:
-    """Deliver the messages of killed consumers again after ``visibility_timeout_s``, not after minutes.
+    """Set a short visibility timeout, so that messages of killed consumers return soon.
 
-    It has to be longer than the consumers' time limit. Only meanwhile: the queues get their own
-    visibility timeout back.
+    ``visibility_timeout_s`` must exceed the consumers' time limit. Restores the old timeouts.
     """
     sqs = stack.connect("sqs")
     name = "VisibilityTimeout"
@@ -118,6 +114,6 @@ def shorten_visibility_timeout(
             sqs.set_queue_attributes(QueueUrl=url, Attributes={name: str(visibility_timeout_s)})
         yield
     finally:
-        with contextlib.suppress(EndpointConnectionError):  # the stack ended, and they with it
+        with contextlib.suppress(EndpointConnectionError):  # the stack has been stopped
             for url, timeout_s in before.items():
                 sqs.set_queue_attributes(QueueUrl=url, Attributes={name: timeout_s})

@@ -1,4 +1,4 @@
-"""Check-ins for the audit: the days that MySQL has, and what Redis makes of them."""
+"""Check-ins for the audit: days in MySQL, streaks and months in Redis."""
 
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -12,13 +12,13 @@ from plaza.checkins.redis_store import CheckInKeys
 
 _KEY = re.compile(r"\{\d+\}:user:(\d{1,19}):checkins(?::(\d{4}-\d\d)|:outbox)?", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:checkins:outboxes", re.ASCII)
-_WHOLE = 31  # the number of the bit that says a month is whole
+_WHOLE = 31  # the bit that marks a month as complete
 
 
 @dataclass(slots=True)
 class Calendar:
-    """What Redis holds of a user: the streak that ends on ``last``, months that are whole, and how
-    many days are in the outbox."""
+    """A user's check-ins in Redis. ``streak``: (last day, length); ``months``: days of complete
+    months; ``pending``: number of days in the outbox."""
 
     streak: tuple[date | None, int] | None = None
     months: dict[date, frozenset[date]] = field(default_factory=dict)
@@ -27,13 +27,13 @@ class Calendar:
 
 @dataclass(slots=True)
 class CheckinKeys:
-    """The keys of Redis that concern check-ins: user -> months, and the indexes of outboxes."""
+    """The keys of check-ins. ``users``: user -> months; ``outbox_index``: keys of the indexes."""
 
     users: dict[int, set[date]] = field(default_factory=dict)
     outbox_index: set[str] = field(default_factory=set)
 
     def add_key(self, key: str) -> None:
-        """Keep ``key`` if it is one of those."""
+        """Add ``key`` if it belongs to check-ins."""
         if _OUTBOX_INDEX_KEY.fullmatch(key):
             self.outbox_index.add(key)
         elif match := _KEY.fullmatch(key):
@@ -43,7 +43,7 @@ class CheckinKeys:
 
 
 def read_days(cursor: Cursor) -> dict[int, set[date]]:
-    """The days of every user. One statement."""
+    """Return the days of every user. One statement."""
     cursor.execute("SELECT user_id, day FROM checkin")
     days: dict[int, set[date]] = {}
     for user_id, day in cursor:
@@ -52,7 +52,7 @@ def read_days(cursor: Cursor) -> dict[int, set[date]]:
 
 
 def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calendar]:
-    """What Redis holds of the users that were found. One pipeline."""
+    """Read the calendars of the users of ``found``. One pipeline."""
     pipe = client.pipeline(transaction=False)
     for user_id, months in found.users.items():
         keys = CheckInKeys(user_id)
@@ -60,16 +60,16 @@ def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calenda
         pipe.hlen(keys.outbox)
         for month in sorted(months):
             pipe.bitfield(keys.month(month)).get("u32", 0).execute()
-    answers = iter(pipe.execute() if found.users else ())
+    replies = iter(pipe.execute() if found.users else ())
     calendars = {}
     for user_id, months in found.users.items():
-        last, streak = next(answers)
-        calendar = Calendar(pending=next(answers))
+        last, streak = next(replies)
+        calendar = Calendar(pending=next(replies))
         if last is not None:
             newest = date.fromordinal(int(last)) if int(last) else None
             calendar.streak = newest, int(streak)
         for month in sorted(months):
-            [bits] = next(answers)
+            [bits] = next(replies)
             if bits >> _WHOLE:
                 calendar.months[month] = frozenset(
                     month + timedelta(days=day - 1)
@@ -83,9 +83,9 @@ def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calenda
 def find_wrong_calendars(
     days: Mapping[int, Collection[date]], calendars: Mapping[int, Calendar]
 ) -> Iterator[tuple[str, str]]:
-    """Where Redis shows other days or another streak than MySQL has.
+    """Yield users whose days or streak in Redis are not those of the rows.
 
-    Of users with nothing pending: of the others, Redis knows more.
+    Users with pending days are skipped: Redis has days that MySQL does not have yet.
     """
     for user_id, calendar in sorted(calendars.items()):
         own_days = set(days.get(user_id, ()))
@@ -93,21 +93,21 @@ def find_wrong_calendars(
             continue
         wanted = count_streak(own_days)
         if calendar.streak is not None and calendar.streak != wanted:
-            said = "Redis {1} up to {0}, rows {3} up to {2}".format(*calendar.streak, *wanted)
-            yield f"streak of user {user_id}", said
+            details = "Redis {1} up to {0}, rows {3} up to {2}".format(*calendar.streak, *wanted)
+            yield f"streak of user {user_id}", details
         for month, shown in sorted(calendar.months.items()):
             rows = {day for day in own_days if day.replace(day=1) == month}
             if differing := sorted(shown ^ rows):
-                said = f"Redis {len(shown)} days, rows {len(rows)}; they differ on {differing[0]}"
-                yield f"check-ins of user {user_id} in {month:%Y-%m}", said
+                details = f"Redis {len(shown)} days, rows {len(rows)}; first: {differing[0]}"
+                yield f"check-ins of user {user_id} in {month:%Y-%m}", details
 
 
 def count_streak(days: Collection[date]) -> tuple[date | None, int]:
-    """(the newest day, how many in a row end there)."""
+    """Return (the newest day, number of consecutive days that end there)."""
     if not days:
         return None, 0
-    held, last = set(days), max(days)
+    unique, last = set(days), max(days)
     length = 1
-    while last - timedelta(days=length) in held:
+    while last - timedelta(days=length) in unique:
         length += 1
     return last, length

@@ -1,9 +1,8 @@
-"""The audit report: what Redis, the counters, the rows and the log say, and where they differ.
+"""The audit report: where Redis, the counters, the rows and the log differ.
 
-Comparing is arithmetic on what ``local.audit.stores`` read, and an independent oracle: nothing of
-it runs the product's code. Reactions are compared while the system is busy, too: a target in Redis
-is what MySQL had at one version of its counter, and the log says what was committed since. The rest
-is exact only while the system is quiet; what is on its way is told as pending.
+Compares what ``local.audit.stores`` has read, without the product's code. Reactions are compared
+exactly while the system is busy, too: a target in Redis is MySQL's state at one version of its
+counter, and the log has the commits since. All else is exact only while nothing is in transit.
 """
 
 import random
@@ -22,15 +21,14 @@ from plaza.counters.model import USER_COLUMNS
 from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
-MAX_FILTER_CHECKS = 10_000  # actors of one target that are looked up in its Bloom filter
-MAX_SWEEP_WAIT_US = 7_200_000_000  # a target that is due later is not swept any more
-SWEPT_QUEUES = frozenset({"reactions"})  # whose spilled messages the sweeper sends
+MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom filter
+MAX_SWEEP_WAIT_US = 7_200_000_000  # no sweep is due later than this
+SWEPT_QUEUES = frozenset({"reactions"})  # queues whose spilled messages the sweeper sends
 _COMMENTS = "comment_total"
 
 
 class Sums(NamedTuple):
-    """One counter, added up: its rows, the counters, and of those that Redis holds: Redis, and
-    the counters."""
+    """The sums of one counter: rows, MySQL, Redis (``hot``), and MySQL for what is in Redis."""
 
     rows: int
     counters: int
@@ -40,13 +38,13 @@ class Sums(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """The audit report. Clean: all agree and nothing is on its way or lost.
+    """The result of an audit.
 
-    ``drift`` counts the totals that are not what they count, ``others`` everything else that
-    differs. ``queued``, ``spilled`` and ``dead`` count messages by queue. ``moving``: targets
-    that changed each time they were read, and were not compared with MySQL. ``totals`` are by kind
-    of reaction; ``counters`` are those of comments and of users, by name. ``sold``: units of
-    ``vouchers``, and ``checkins``: days, as MySQL has them.
+    ``hot``: number of totals in Redis. ``drift``: number of totals that are not the number of their
+    rows; ``others``: number of other differences. ``queued``, ``spilled`` and ``dead``: messages by
+    queue. ``moving``: targets that changed during each read and were not compared. ``totals``: by
+    kind of reaction; ``counters``: of comments and of users, by name. ``sold`` units and
+    ``checkins`` days are counted in MySQL.
     """
 
     targets: int
@@ -70,7 +68,7 @@ class AuditReport:
 
     @property
     def quiet(self) -> bool:
-        """Nothing is on its way."""
+        """Whether nothing is in transit."""
         return not (
             self.pending
             or self.outbox_index
@@ -81,11 +79,11 @@ class AuditReport:
 
     @property
     def clean(self) -> bool:
-        """Quiet, all agree, and nothing was given up."""
+        """Whether it is quiet, nothing differs and no message is dead-lettered."""
         return self.quiet and not (self.differences or any(self.dead.values()))
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine; the first 20 differences."""
+        """Return the report as JSON, with the first 20 differences."""
         return {
             "clean": self.clean,
             "targets": self.targets,
@@ -112,7 +110,7 @@ class AuditReport:
 def compare(
     record: MysqlState, cache: RedisState, depths: Mapping[str, tuple[int, int]]
 ) -> AuditReport:
-    """Hold all of it against each other. ``depths``: queue -> (messages waiting, in work)."""
+    """Compare all stores. ``depths``: queue -> (messages waiting, in flight)."""
     messages = {name: sum(depth) for name, depth in depths.items()}
     queued = {name: depth for name, depth in messages.items() if not name.endswith("_dlq")}
     of_users = count_rows(record)
@@ -136,8 +134,8 @@ def compare(
         *find_lost_messages(record),
     ]
     if not any(messages.get(name) for name in QUEUES):
-        epochs = {voucher_id: sale.generation for voucher_id, sale in cache.sales.items()}
-        stranded = find_stranded_orders(record.orders, cache.orders, epochs, is_quiet)
+        generations = {voucher_id: sale.generation for voucher_id, sale in cache.sales.items()}
+        stranded = find_stranded_orders(record.orders, cache.orders, generations, is_quiet)
         others += [Difference(*found) for found in stranded]
     if is_quiet:
         others += [*find_wrong_projections(record, cache), *find_claims(cache)]
@@ -180,9 +178,9 @@ def compare(
 
 
 def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
-    """What the counters of users must be: user -> column -> how many rows it counts.
+    """Count what the counters of users must be: user -> column -> number of rows.
 
-    What somebody received for content that was deleted stays theirs.
+    Reactions to deleted content stay in the author's counters.
     """
     counted: dict[int, Counter[str]] = {}
 
@@ -191,7 +189,7 @@ def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
 
     for (name, target), actors in record.on.items():
         kind = KINDS.get(name)
-        if kind is None:  # no counter can be right about it: drift says so
+        if kind is None:  # no counter counts this kind; find_drift reports it
             continue
         owner_id = target.id if target.type == "user" else record.authors.get(target)
         if owner_id is not None:
@@ -205,9 +203,9 @@ def count_rows(record: MysqlState) -> dict[int, Counter[str]]:
 
 
 def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
-    """Where rows, counter, the log's changes and Redis differ, of every target, loaded or not.
+    """Return where rows, counter, the log's changes and Redis differ, of every target.
 
-    What Redis has is held against the counter as it was at the version that Redis is at.
+    Redis is compared with the counter at the version that Redis has.
     """
     counted = {(kind, target) for target in record.totals for kind in KINDS}
     counted |= set(record.changes or ())
@@ -221,19 +219,19 @@ def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
         since = _find_since(record, (name, target), hot)
         base = hot.base if since is not None else counter
         if counter != rows or logged != rows or base != counter - sum((since or {}).values()):
-            shown = "not there" if hot.total is None else str(hot.total)
+            shown = "not loaded" if hot.total is None else str(hot.total)
             shown += f" with {len(hot.outbox)} pending" if hot.outbox else ""
             shown += f" @{hot.db_version}, {sum(since.values())} since" if since else ""
-            said = f"Redis {shown}, counter {counter}, rows {rows}"
-            said += f", log {logged}" if logged != rows else ""
-            differences.append(Difference(f"{name} {target}", said))
+            details = f"Redis {shown}, counter {counter}, rows {rows}"
+            details += f", log {logged}" if logged != rows else ""
+            differences.append(Difference(f"{name} {target}", details))
     return differences
 
 
 def _find_since(
     record: MysqlState, counted: tuple[str, Target], hot: TargetState
 ) -> Mapping[int, int] | None:
-    """What was committed since the version that Redis has, by actor; None: it can't be compared."""
+    """Return actor -> change by the commits since Redis' version; None if it can't be compared."""
     if not hot.loaded or hot.moving or counted[0] not in KINDS:
         return None
     return {} if hot.db_version >= record.version(*counted) else record.since.get(counted)
@@ -242,7 +240,7 @@ def _find_since(
 def _row_versions(
     record: MysqlState, counted: tuple[str, Target], actor_id: int
 ) -> tuple[int, int]:
-    """(the version of a row that is on, of one that is off), 0 for none."""
+    """Return (version of the active row, version of the inactive row), 0 for none."""
     return (
         record.on.get(counted, {}).get(actor_id, 0),
         record.off.get(counted, {}).get(actor_id, 0),
@@ -252,19 +250,19 @@ def _row_versions(
 def find_wrong_users(
     record: MysqlState, of_users: Mapping[int, Mapping[str, int]]
 ) -> Iterator[Difference]:
-    """Counters of users that are not the number of rows they count."""
+    """Yield counters of users that are not the number of their rows."""
     for user_id in sorted(record.users.keys() | of_users.keys()):
         counter = record.users.get(user_id, UserCounter())
         rows = of_users.get(user_id, {})
         for name, column in USER_COUNTERS.items():
-            said, counted = getattr(counter, column), rows.get(column, 0)
-            if said != counted:
+            stored, counted = getattr(counter, column), rows.get(column, 0)
+            if stored != counted:
                 of = f"{name.replace('_', ' ')} of user {user_id}"
-                yield Difference(of, f"counter {said}, rows {counted}")
+                yield Difference(of, f"counter {stored}, rows {counted}")
 
 
 def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
-    """Counters of comments that are not the number of live comments."""
+    """Yield counters of comments that are not the number of live comments."""
     for target in sorted(record.totals.keys() | {Target("post", id_) for id_ in record.comments}):
         rows = record.comments[target.id] if target.type == "post" else 0
         if (counter := record.total(target, _COMMENTS)) != rows:
@@ -272,8 +270,10 @@ def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
 
 
 def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Who is saved as on in Redis and isn't, or isn't and should be; of actors without a commit
-    since the version that Redis has."""
+    """Yield actors whose state in Redis is not that of their row.
+
+    Actors with a commit since the version that Redis has are skipped.
+    """
     for counted, hot in sorted(cache.hot.items()):
         since = _find_since(record, counted, hot)
         if since is None:
@@ -293,17 +293,17 @@ def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Differen
 
 
 def _find_denied(hot: TargetState, actor_ids: Collection[int]) -> list[int]:
-    """Which of some actors that are on, or of a sample of them, the Bloom filter does not have."""
+    """Return those of ``actor_ids``, or of a sample of them, that the Bloom filter denies."""
     if not hot.bits:
         return []
-    asked = sorted(actor_ids)
-    if len(asked) > MAX_FILTER_CHECKS:
-        asked = sorted(random.sample(asked, MAX_FILTER_CHECKS))
-    return [actor_id for actor_id in asked if not hot.may_have(actor_id)]
+    checked = sorted(actor_ids)
+    if len(checked) > MAX_FILTER_CHECKS:
+        checked = sorted(random.sample(checked, MAX_FILTER_CHECKS))
+    return [actor_id for actor_id in checked if not hot.may_have(actor_id)]
 
 
 def find_wrong_outboxes(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Outboxes that are not what Redis says of them, or that the sweeper would not find."""
+    """Yield outboxes that contradict their target's meta, or that no sweep would find."""
     last_us = time.time_ns() // 1000 + MAX_SWEEP_WAIT_US
     for counted, hot in sorted(cache.hot.items()):
         of = f"{counted[0]} {counted[1]}"
@@ -312,16 +312,18 @@ def find_wrong_outboxes(record: MysqlState, cache: RedisState) -> Iterator[Diffe
         if hot.moving:
             continue
         if hot.outbox and hot.due_us is None:
-            yield Difference(of, f"{len(hot.outbox)} pending, and not in outboxes")
+            yield Difference(of, f"{len(hot.outbox)} pending, and not in the outbox index")
         elif hot.outbox and (hot.due_us or 0) > last_us:
             yield Difference(of, f"{len(hot.outbox)} pending, and not swept before {hot.due_us}")
         if not hot.loaded:
             continue
         if hot.outbox_count != len(hot.outbox):
-            yield Difference(of, f"waits for {hot.outbox_count}, the outbox has {len(hot.outbox)}")
+            yield Difference(
+                of, f"outbox_count {hot.outbox_count}, the outbox has {len(hot.outbox)}"
+            )
         delta = sum(entry.want - entry.base for entry in hot.outbox.values())
         if hot.delta != delta:
-            yield Difference(of, f"delta {hot.delta}, the outbox comes to {delta}")
+            yield Difference(of, f"delta {hot.delta}, the outbox adds up to {delta}")
         newest = max(
             [*(e.version_us for e in hot.outbox.values()), *hot.recent.values()], default=0
         )
@@ -347,38 +349,32 @@ def find_wrong_outboxes(record: MysqlState, cache: RedisState) -> Iterator[Diffe
 
 
 def find_lost_commits(cache: RedisState) -> Iterator[Difference]:
-    """Commits in Redis that wait for none, or for one that no sweep will find to be missing."""
+    """Yield commits in ``ahead`` that are applied already or that no sweep would process."""
     for (kind, target), hot in sorted(cache.hot.items()):
         of, ahead = f"{kind} {target}", sorted(hot.ahead)
         if hot.moving or not ahead:
             continue
         if not hot.loaded:
             if hot.ahead_stays:
-                yield Difference(
-                    of, f"not loaded, commits are ahead for ever: {_format_sample(ahead)}"
-                )
+                yield Difference(of, f"not loaded, ahead does not expire: {_format_sample(ahead)}")
             continue
         if past := [n for n in ahead if n <= hot.db_version]:
-            yield Difference(
-                of, f"commits are ahead that are applied @{hot.db_version}: {_format_sample(past)}"
-            )
+            yield Difference(of, f"ahead, but applied @{hot.db_version}: {_format_sample(past)}")
         elif not hot.blocked or hot.due_us is None:
-            yield Difference(
-                of, f"commits are ahead @{hot.db_version}, and not swept: {_format_sample(ahead)}"
-            )
+            yield Difference(of, f"ahead @{hot.db_version}, and not swept: {_format_sample(ahead)}")
 
 
 def find_lost_messages(record: MysqlState) -> Iterator[Difference]:
-    """Messages that a queue did not take and that no sweeper sends."""
+    """Yield queues with spilled messages that no sweep sends."""
     for queue, count in sorted(record.spilled.items()):
         if queue not in SWEPT_QUEUES:
-            yield Difference(f"queue {queue}", f"{count} spilled, and sent by no sweeper")
+            yield Difference(f"queue {queue}", f"{count} spilled, and no sweep sends them")
 
 
 def find_wrong_versions(
     record: MysqlState, cache: RedisState, is_quiet: bool
 ) -> Iterator[Difference]:
-    """Targets at a version that MySQL never had or, when nothing is on its way, at an older one."""
+    """Yield targets at a version that MySQL never had or, when quiet, at an older one."""
     for (kind, target), hot in sorted(cache.hot.items()):
         if hot.loaded and not hot.moving and kind in KINDS:
             n = record.version(kind, target)
@@ -387,9 +383,9 @@ def find_wrong_versions(
 
 
 def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Counters that Redis shows otherwise than MySQL has them.
+    """Yield projections that are not MySQL's counter.
 
-    One of a version that MySQL never had would not be replaced.
+    One with a version that MySQL never had is reported, too: it would not be replaced.
     """
     for user_id, projected in sorted(cache.users.items()):
         counter = record.users.get(user_id, UserCounter())
@@ -406,7 +402,7 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
 
 
 def find_claims(cache: RedisState) -> Iterator[Difference]:
-    """What users claimed and nobody released although it is settled."""
+    """Yield claims that were not released although their follow is counted."""
     for user_id, claims in sorted(cache.claims.items()):
         yield Difference(f"claims of user {user_id}", f"not released: {_format_sample(claims)}")
 
@@ -416,7 +412,7 @@ def _differs(of: str, projected: CachedCounter, value: str, version: int) -> Dif
 
 
 def _read_user(projected: CachedCounter) -> dict[str, int]:
-    """The totals that Redis shows of a user, none if they can't be read."""
+    """Return a user's totals in Redis, empty if unreadable."""
     try:
         return _totals_of(UserCounter.from_json(projected.value))
     except (ValueError, TypeError):
@@ -429,14 +425,14 @@ def _totals_of(counter: UserCounter) -> dict[str, int]:
 
 def _sum_reactions(kind: str, record: MysqlState, cache: RedisState) -> Sums:
     column = KINDS[kind].total
-    held = {
+    cached = {
         t: hot.total for (k, t), hot in cache.hot.items() if k == kind and hot.total is not None
     }
     return Sums(
         rows=sum(len(actors) for (k, _), actors in record.on.items() if k == kind),
         counters=sum(counter.totals[column] for counter in record.totals.values()),
-        hot=sum(held.values()),
-        hot_counters=sum(record.total(target, column) for target in held),
+        hot=sum(cached.values()),
+        hot_counters=sum(record.total(target, column) for target in cached),
     )
 
 
@@ -444,7 +440,7 @@ def _sum_comments(record: MysqlState, cache: RedisState) -> Sums:
     return Sums(
         rows=record.comments.total(),
         counters=sum(counter.totals[_COMMENTS] for counter in record.totals.values()),
-        hot=sum(int(held.value) for held in cache.comments.values() if held.value.isdigit()),
+        hot=sum(int(shown.value) for shown in cache.comments.values() if shown.value.isdigit()),
         hot_counters=sum(record.total(Target("post", id_), _COMMENTS) for id_ in cache.comments),
     )
 
@@ -452,13 +448,13 @@ def _sum_comments(record: MysqlState, cache: RedisState) -> Sums:
 def _sum_users(
     record: MysqlState, cache: RedisState, of_users: Mapping[int, Mapping[str, int]]
 ) -> dict[str, Sums]:
-    held = [_read_user(projected) for projected in cache.users.values()]
+    cached = [_read_user(projected) for projected in cache.users.values()]
     counters = [record.users.get(user_id, UserCounter()) for user_id in cache.users]
     return {
         name: Sums(
             rows=sum(rows.get(column, 0) for rows in of_users.values()),
             counters=sum(getattr(counter, column) for counter in record.users.values()),
-            hot=sum(totals.get(column, 0) for totals in held),
+            hot=sum(totals.get(column, 0) for totals in cached),
             hot_counters=sum(getattr(counter, column) for counter in counters),
         )
         for name, column in USER_COUNTERS.items()

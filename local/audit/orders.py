@@ -1,4 +1,4 @@
-"""Orders for the audit: which order an id is, and what will decide the orders that have no row."""
+"""Orders for the audit: ids that are used twice, and orders that nothing will decide."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +14,9 @@ QUEUES = ("orders", "orders_dlq", "orders_dlq_dlq")
 
 
 class OrderEntry(NamedTuple):
-    """An order in Redis. ``generation``: the generation whose key has it, None for the pointer of a buyer.
+    """An order in Redis. ``generation``: of the key that has it, None for a pointer.
 
-    ``pending``: it is in ``recovery``, or its buyer's entry says so.
+    ``pending``: it is in ``recovery``, or its buyer's entry is pending.
     """
 
     order_id: int
@@ -34,13 +34,13 @@ class OrderEntry(NamedTuple):
 
 @dataclass(slots=True)
 class OrderKeys:
-    """The keys of Redis that have orders: key -> (voucher, generation), and key -> buyer."""
+    """The keys that have orders: key -> (voucher, generation), and key -> buyer."""
 
     sales: dict[str, tuple[int, int]] = field(default_factory=dict)
     pointers: dict[str, int] = field(default_factory=dict)
 
     def add_key(self, key: str) -> bool:
-        """Keep ``key`` if it is one of those; return whether it is."""
+        """Add ``key`` if it has orders; return whether it has."""
         if match := _SALE.fullmatch(key):
             self.sales[key] = int(match[1]), int(match[2])
         elif match := _POINTERS.fullmatch(key):
@@ -52,8 +52,8 @@ class OrderKeys:
 
 @dataclass(slots=True)
 class OrderRecord:
-    """Orders in MySQL. ``rows``: order -> (voucher, buyer). ``stored``: the identities of those
-    that SQS refused. ``recovered``: vouchers whose pending orders the recovery looks at."""
+    """Orders in MySQL. ``rows``: order -> (voucher, buyer). ``stored``: identities of orders that
+    SQS refused. ``recovered``: vouchers whose pending orders the recovery processes."""
 
     rows: dict[int, tuple[int, int]] = field(default_factory=dict)
     stored: list[tuple[int, int, int]] = field(default_factory=list)
@@ -61,7 +61,7 @@ class OrderRecord:
 
 
 def read_orders(cursor: Cursor) -> OrderRecord:
-    """All orders of MySQL. Three statements."""
+    """Return all orders of MySQL. Three statements."""
     record = OrderRecord()
     cursor.execute("SELECT order_id, voucher_id, buyer_id FROM voucher_order")
     record.rows = {order_id: (voucher, buyer) for order_id, voucher, buyer in cursor}
@@ -75,13 +75,15 @@ def read_orders(cursor: Cursor) -> OrderRecord:
 
 
 def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
-    """All orders that Redis has. Buyers are read before ``recovery``: what is not in it any more
-    has its row by then. One pipeline for 1,000 keys."""
+    """Return all orders in Redis. One pipeline for 1,000 keys.
+
+    Buyers are read before ``recovery``: an order that has left ``recovery`` has its row by then.
+    """
     entries = []
     buyers = sorted(key for key in keys.sales if not key.endswith(":recovery"))
-    for key, held in _read(client, buyers, "hgetall"):
+    for key, fields in _read(client, buyers, "hgetall"):
         voucher_id, generation = keys.sales[key]
-        for buyer_id, entry in held.items():
+        for buyer_id, entry in fields.items():
             status, _, order_id = entry.partition(":")
             pending = status == "pending"
             entries.append(
@@ -105,7 +107,7 @@ def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
 def find_reused_ids(
     record: OrderRecord, entries: Sequence[OrderEntry]
 ) -> Iterator[tuple[str, str]]:
-    """Ids of more than one order, in rows, in the outbox and in Redis. Always exact."""
+    """Yield ids of more than one order, in rows, in the outbox and in Redis. Always exact."""
     found: dict[int, set[tuple[int, int]]] = {id_: {of} for id_, of in record.rows.items()}
     for order_id, *of in [*record.stored, *(entry.identity for entry in entries)]:
         found.setdefault(order_id, set()).add((of[0], of[1]))
@@ -116,25 +118,25 @@ def find_reused_ids(
 
 
 def find_stranded_orders(
-    record: OrderRecord, entries: Sequence[OrderEntry], epochs: Mapping[int, int], quiet: bool
+    record: OrderRecord, entries: Sequence[OrderEntry], generations: Mapping[int, int], quiet: bool
 ) -> Iterator[tuple[str, str]]:
-    """Orders that have no row, and that no queue, outbox or recovery will decide.
+    """Yield orders without a row that no queue, outbox or recovery will decide.
 
-    Exact while the queues of orders are empty. ``epochs``: voucher -> the present generation. Pointers
-    are looked at when all is ``quiet``. A pending order of an older generation without a pointer was
-    never answered.
+    Exact while the queues of orders are empty. ``generations``: voucher -> present generation.
+    Pointers are checked only when ``quiet``. A pending order of an older generation without a
+    pointer was never confirmed to its buyer.
     """
     decided = {(order_id, *of) for order_id, of in record.rows.items()} | set(record.stored)
-    present = [entry for entry in entries if entry.generation == epochs.get(entry.voucher_id, 0)]
+    present = [e for e in entries if e.generation == generations.get(e.voucher_id, 0)]
     decided |= {
         entry.identity
         for entry in present
         if entry.in_recovery and entry.voucher_id in record.recovered
     }
-    watched = [entry for entry in present if entry.pending]
+    undecided = [entry for entry in present if entry.pending]
     if quiet:
-        watched += [entry for entry in entries if entry.generation is None]
-    for order_id, voucher_id, buyer_id in sorted({e.identity for e in watched} - decided):
+        undecided += [entry for entry in entries if entry.generation is None]
+    for order_id, voucher_id, buyer_id in sorted({e.identity for e in undecided} - decided):
         yield f"order {order_id}", f"of buyer {buyer_id}, voucher {voucher_id}: nothing decides it"
 
 

@@ -1,4 +1,4 @@
-"""Rankings of posts by the API beside the order that the rows, and the log of a window, give."""
+"""Compare the API's rankings of posts with the order by rows, or by the log of a window."""
 
 import time
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ _OF_A_WINDOW = f"""
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
 
 Ranking = Sequence[tuple[int, int]]
-"""(post, likes), the most liked first."""
+"""(post, likes), in descending order of likes."""
 
 
 async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str]:
-    """Bring all rankings up to date and compare them, whole; and what was compared.
+    """Refresh all rankings and compare them; return (differences, what was compared).
 
     Raises LocalError.
     """
@@ -43,7 +43,7 @@ async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str
             expected[window] = _read(stack, _OF_A_WINDOW, last_hour - hours + 1, last_hour)
         _refresh_rankings(stack)
         reported = {window: await _fetch(api, window) for window in expected}
-        if _current_hour() == last_hour:  # else a window has moved on meanwhile
+        if _current_hour() == last_hour:  # else a window has moved
             break
     differences = [
         describe_difference(window, order, reported[window]) for window, order in expected.items()
@@ -53,7 +53,7 @@ async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str
 
 
 def describe_difference(window: str, expected: Ranking, reported: Ranking) -> str | None:
-    """The first place at which a ranking is not in the order that is right; None: there is none."""
+    """Describe the first place at which both rankings differ; None if they are equal."""
     for place, (right, shown) in enumerate(zip(expected, reported, strict=False), start=1):
         if right != shown:
             return "ranking of {}: place {} is post {} with {}, not post {} with {}".format(
@@ -65,9 +65,9 @@ def describe_difference(window: str, expected: Ranking, reported: Ranking) -> st
 
 
 def _refresh_rankings(stack: Stack) -> None:
-    """What schedules do, at once."""
+    """Invoke the schedules that update rankings."""
     before, reached = -1, 0
-    while before < reached:  # a run stops after a minute, and the next goes on
+    while before < reached:  # a run stops after a minute; the next one resumes
         before, reached = reached, stack.invoke("RollUpVotes", {})["rolled_up_to"]
     stack.invoke("RefreshRankings", {})
 

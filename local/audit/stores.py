@@ -1,8 +1,7 @@
-"""What MySQL and Redis say, read for the audit: one snapshot, one SCAN and a few pipelines.
+"""Read MySQL and Redis for the audit: one snapshot, one SCAN and a few pipelines.
 
-How often they are asked does not depend on what is in there. This is an independent oracle: it
-reads keys, tables and the bits of Bloom filters by itself, and runs none of the product's scripts,
-so that what a script gets wrong is not hidden by the same script.
+The number of statements does not depend on the data. Keys, tables and Bloom filters are read
+directly, without the product's scripts, so that a script can't hide its own errors.
 """
 
 import hashlib
@@ -30,17 +29,17 @@ from plaza.reactions.mysql_reactions import EPOCH
 from plaza.reactions.redis_keys import TargetKeys, keys_of
 from plaza.vote_log import recount
 
-TargetKind = tuple[str, Target]  # a kind of reaction and what it is given to
+TargetKind = tuple[str, Target]  # a kind of reaction and its target
 
 PROTOCOL = "2"
 _BATCH = 500
 _MAX_READS = 4  # of a target that changes while it is read
-_REPLIES_PER_TARGET = 8  # of Redis, for each target
+_REPLIES_PER_TARGET = 8
 _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
 _COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
-# What the commits after a version of a counter changed in it, by actor.
+# Changes of counters by the commits after a version, by actor.
 _SINCE = """
     SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
         place INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
@@ -56,7 +55,7 @@ _VOTES_DIFFER = """
     FROM content LEFT JOIN content_counter
     ON target_type = content_type AND target_id = content_id
     WHERE content_type = 'review' AND votes <> COALESCE(like_total, 0)"""
-# Of a younger post, all likes are in hours that post_hour keeps, unless one says that it is older.
+# post_hour has all likes of posts younger than 160 h, unless a like's version is before the post.
 _HOURS_DIFFER = """
     SELECT 'hours', content_type, content_id, COALESCE(net, 0), COALESCE(like_total, 0)
     FROM content AS c LEFT JOIN content_counter
@@ -71,7 +70,7 @@ _HOURS_DIFFER = """
 
 
 class Difference(NamedTuple):
-    """Two that should say the same and don't: ``subject`` and what each says."""
+    """A subject whose stores differ, and their values as text."""
 
     subject: str
     details: str
@@ -82,17 +81,16 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class MysqlState:
-    """What MySQL says, at one instant.
+    """MySQL's state at one instant.
 
-    ``on``: who is on, as actor -> version; ``off``: who was, likewise. ``totals`` and ``users``:
-    the counters of targets and of users; ``epoch`` is where the versions of the former begin.
-    ``since``: for each target that Redis has at an older version, what each actor's commits changed
-    since then. ``changes``: the sum of the changes in the log, empty unless all of it is in MySQL.
-    ``authors``: whose content is, deleted or not; ``posts``, by author, and ``comments``, by post,
-    count what is live of it. ``log``: how many facts were ever saved. ``rolled_up_differences``:
-    votes of reviews and hours of posts that are not their likes, looked for only if all of the log
-    was rolled up. ``spilled``: messages that the queue did not take, by queue. ``days``: of
-    check-ins, by user.
+    ``on`` and ``off``: active and inactive rows, as actor -> version. ``totals`` and ``users``:
+    counters of targets and of users; ``epoch`` is added to versions of the former. ``since``: for
+    targets of which Redis has an older version, actor -> change since then. ``changes``: sums of
+    the log's changes, None unless all of the log is in MySQL. ``authors``: of content, deleted or
+    not; ``posts`` by author and ``comments`` by post: numbers of live content. ``log``: number of
+    distinct events. ``rolled_up_differences``: votes of reviews and hours of posts that are not
+    their likes, checked only if the whole log is rolled up. ``spilled``: messages that SQS refused,
+    by queue. ``days``: of check-ins, by user.
     """
 
     on: dict[TargetKind, dict[int, int]] = field(default_factory=dict)
@@ -114,18 +112,18 @@ class MysqlState:
     days: dict[int, set[date]] = field(default_factory=dict)
 
     def total(self, target: Target, column: str) -> int:
-        """What a target's counter says; without one, nothing was counted."""
+        """Return a total of a target, 0 without a counter."""
         counter = self.totals.get(target)
         return counter.totals[column] if counter else 0
 
     def version(self, kind: str, target: Target) -> int:
-        """The version of a target's counter, as Redis and the log have it."""
+        """Return the version of a target's counter, with the epoch."""
         counter = self.totals.get(target)
         return self.epoch + (counter.versions[KINDS[kind].total] if counter else 0)
 
 
 class OutboxEntry(NamedTuple):
-    """An entry of an outbox: the state that is wanted, its version, the state in MySQL."""
+    """An entry of an outbox: the accepted state, its version, the state in MySQL."""
 
     want: bool
     version_us: int
@@ -134,14 +132,14 @@ class OutboxEntry(NamedTuple):
 
 @dataclass(slots=True)
 class TargetState:
-    """What Redis has of one target and kind, at one instant.
+    """One target and kind in Redis at one instant.
 
-    ``loaded``: it counts for readers; else only an outbox, or what was loaded in another run of
-    Redis, is there. ``base`` is the counter at version ``s``; ``recent``: actor -> version, all
-    above ``floor_us`` or, if ``complete``, all. ``bits``: of the ``bloom`` filter, 0 without one.
-    ``ahead``: versions of commits that wait for another, ``ahead_stays`` unless they expire.
-    ``due_us``: its place in the index of the sweeper, None if it is not in there. ``moving``: it
-    changed each time it was read. ``unreadable`` shows what Plaza does not write.
+    ``loaded``: readers use it; else it has only an outbox, or was loaded before Redis restarted.
+    ``base``: the counter at ``db_version``. ``recent``: actor -> version, above ``floor_us`` or,
+    if ``complete``, all. ``bits``: size of the ``bloom`` filter, 0 without one. ``ahead``: versions
+    of commits that arrived early; ``ahead_stays``: they do not expire. ``due_us``: score in the
+    outbox index, None if absent. ``moving``: it changed during each read. ``unreadable``: what is
+    in place of a value that Plaza writes.
     """
 
     loaded: bool = False
@@ -165,11 +163,11 @@ class TargetState:
 
     @property
     def total(self) -> int | None:
-        """What readers are shown, None when that is not in Redis."""
+        """The total for readers, None if not loaded."""
         return self.base + self.delta if self.loaded else None
 
     def may_have(self, actor_id: int) -> bool:
-        """Whether the Bloom filter has all four bits of an actor."""
+        """Return whether the Bloom filter has all four bits of an actor."""
         digest = hashlib.sha1(str(actor_id).encode(), usedforsecurity=False).hexdigest()
         first, step = int(digest[:8], 16), int(digest[8:16], 16)
         return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
@@ -180,7 +178,7 @@ class TargetState:
 
 
 class CachedCounter(NamedTuple):
-    """A value that Redis holds of a counter in MySQL, as it was at version ``version`` of that."""
+    """A projection of a counter at ``version``."""
 
     version: int
     value: str
@@ -188,11 +186,11 @@ class CachedCounter(NamedTuple):
 
 @dataclass(slots=True)
 class RedisState:
-    """What Redis says.
+    """The state of Redis.
 
-    ``outbox_index``: what its shards have for the sweeper, as <kind>:<target>. ``users``, and
-    ``comments`` by post: projections of counters. ``claims``: user -> what they claimed. ``sales``
-    are by voucher; ``calendars`` by user, and ``checkin_outbox_index`` are users for the sweeper.
+    ``outbox_index``: entries of all shards, <kind>:<target>. ``users``, and ``comments`` by post:
+    projections of counters. ``claims``: by user. ``sales``: by voucher. ``calendars``: by user;
+    ``checkin_outbox_index``: user ids.
     """
 
     hot: dict[TargetKind, TargetState] = field(default_factory=dict)
@@ -207,7 +205,7 @@ class RedisState:
 
     @property
     def pending(self) -> int:
-        """How many changes wait in all outboxes, check-ins and orders too."""
+        """The number of changes in all outboxes, check-ins and pending orders included."""
         return (
             sum(len(hot.outbox) for hot in self.hot.values())
             + sum(calendar.pending for calendar in self.calendars.values())
@@ -217,7 +215,7 @@ class RedisState:
 
 @dataclass(slots=True)
 class RedisKeys:
-    """The keys of Redis that concern an audit; the others are by id."""
+    """The keys that the audit reads; dicts are by id."""
 
     reactions: set[TargetKind] = field(default_factory=set)
     outbox_index: set[str] = field(default_factory=set)
@@ -229,7 +227,7 @@ class RedisKeys:
     checkins: CheckinKeys = field(default_factory=CheckinKeys)
 
     def add_key(self, key: str) -> None:
-        """Keep ``key`` if it is one of those."""
+        """Add ``key`` if the audit reads it."""
         if _OUTBOX_INDEX_KEY.fullmatch(key):
             self.outbox_index.add(key)
         elif match := _REACTIONS.fullmatch(key):
@@ -251,17 +249,17 @@ class RedisKeys:
 def read_mysql_state(
     mysql_url: str, *, archives: bool = False, cache: RedisState | None = None
 ) -> MysqlState:
-    """What MySQL says, in one snapshot, and the ``archives`` of the vote log that it is part of.
+    """Read MySQL in one snapshot and, with ``archives``, the archives of the vote log.
 
-    ``cache``: what Redis said before; for targets that it has at an older version the log is asked
-    what was committed since. The number of statements does not depend on what is there. Raises
-    pymysql.err.MySQLError, and of archives ObjectsDown and ArchiveCorrupt.
+    ``cache``: Redis' state, read before; for targets of which it has an older version, the commits
+    since are read from the log. Raises pymysql.err.MySQLError; with ``archives`` also ObjectsDown
+    and ArchiveCorrupt.
     """
     record = MysqlState()
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
         cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
-        # First of all: from here on no day of the log leaves MySQL.
+        # First: from here on, no partition of the log can be dropped.
         record.log = recount.count_events(cursor, archives=archives)
         for found in recount.find_contradictions(cursor, archives=archives):
             record.log_differences.append(
@@ -315,7 +313,7 @@ def read_mysql_state(
 
 
 def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) -> None:
-    """Read what the log's changes add up to, and what was committed since Redis was told."""
+    """Read the sums of the log's changes, and the commits since Redis' versions."""
     cursor.execute(
         "SELECT kind, target_type, target_id, SUM(change_by), COUNT(*) FROM reaction_log"
         " GROUP BY kind, target_type, target_id"
@@ -324,7 +322,7 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
     for kind, target_type, target_id, change, count in cursor:
         changes[kind, Target(target_type, target_id)] = int(change)
         rows += count
-    if rows == record.log:  # else days of it are in archives only
+    if rows == record.log:  # else some days are in archives only
         record.changes = changes
     behind = [
         (counted, hot.db_version)
@@ -339,12 +337,12 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
             record.since[behind[place][0]][actor_id] = int(change)
 
 
-def _show(said: tuple[int, int] | None) -> str:
-    return "nothing" if said is None else f"{said[1]}@{said[0]}"
+def _show(event: tuple[int, int] | None) -> str:
+    return "nothing" if event is None else f"{event[1]}@{event[0]}"
 
 
 def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
-    """What Redis says. One SCAN and some pipelines. Raises redis.exceptions.RedisError."""
+    """Read Redis with one SCAN and some pipelines. Raises redis.exceptions.RedisError."""
     with connect_redis(redis_url, cluster=cluster) as client:
         found = RedisKeys()
         for key in client.scan_iter(count=1000):
@@ -368,7 +366,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
 
 
 def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, TargetState]:
-    """Each target at one instant: its meta is read before and after all else, until both agree."""
+    """Read each target at one instant: its meta is read first and last until both are equal."""
     run_ids = _read_run_ids(client)
     hot = {}
     for batch in _batches(sorted(reactions)):
@@ -377,9 +375,9 @@ def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, Targe
             pipe = client.pipeline(transaction=False)
             for keys in todo.values():
                 _queue_target_reads(pipe, keys)
-            answers, moving = iter(pipe.execute()), {}
+            replies, moving = iter(pipe.execute()), {}
             for counted, keys in todo.items():
-                before, *rest = (next(answers) for _ in range(_REPLIES_PER_TARGET))
+                before, *rest = (next(replies) for _ in range(_REPLIES_PER_TARGET))
                 if before != rest.pop():
                     moving[counted] = keys
                 run_id = run_ids[_node_of(client, keys.meta)]
@@ -436,7 +434,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: boo
 
 
 def _read_run_ids(client: Any) -> dict[str, str]:
-    """The run_id of each node, by its name; of a single Redis the name is ''."""
+    """Return node name -> run_id; the name of a single Redis is ''."""
     if not hasattr(client, "get_primaries"):
         return {"": client.info("server")["run_id"]}
     return {
@@ -452,29 +450,29 @@ def _node_of(client: Any, key: str) -> str:
 
 
 def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, CachedCounter]:
-    """What is under ``keys``, by id. One without a value is a fence and says nothing."""
-    held = {}
+    """Read the projections under ``keys``, by id. One without a value is a fence."""
+    projections = {}
     for batch in _batches(sorted(keys)):
         pipe = client.pipeline(transaction=False)
         for id_ in batch:
             pipe.hmget(keys[id_], ["version", "value"])
         for id_, (version, value) in zip(batch, pipe.execute(), strict=True):
             if value is not None:
-                held[id_] = CachedCounter(int(version), value)
-    return held
+                projections[id_] = CachedCounter(int(version), value)
+    return projections
 
 
 def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
-    """What is in each of some sorted sets; those that went meanwhile are left out."""
-    held: dict[str, list[str]] = {}
+    """Return the members of sorted sets, without empty ones."""
+    found: dict[str, list[str]] = {}
     for batch in _batches(sorted(keys)):
         pipe = client.pipeline(transaction=False)
         for key in batch:
             pipe.zrange(key, 0, -1)
-        held |= {
+        found |= {
             key: members for key, members in zip(batch, pipe.execute(), strict=True) if members
         }
-    return held
+    return found
 
 
 def _read_entry(entry: str) -> OutboxEntry:

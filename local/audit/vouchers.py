@@ -1,4 +1,4 @@
-"""Vouchers for the audit: what MySQL and Redis say is left, sold and pending."""
+"""Vouchers for the audit: units left, sold and pending in MySQL and Redis."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _FIELDS = ("generation", "phase", "initial_stock", "stock", "pending", "sold")
 
 
 class VoucherRow(NamedTuple):
-    """A voucher in MySQL: units there ever were, units left, orders that succeeded."""
+    """A voucher in MySQL; ``sold``: its successful orders."""
 
     initial_stock: int
     stock: int
@@ -21,8 +21,7 @@ class VoucherRow(NamedTuple):
 
 
 class SaleState(NamedTuple):
-    """A voucher in Redis. ``waiting``: how many orders the recovery knows of; ``generation``: its
-    generation."""
+    """A voucher in Redis. ``waiting``: number of orders in ``recovery``."""
 
     live: bool
     initial_stock: int
@@ -34,31 +33,35 @@ class SaleState(NamedTuple):
 
 
 def read_vouchers(cursor: Cursor) -> dict[int, VoucherRow]:
-    """All vouchers by id. One statement."""
+    """Return all vouchers by id. One statement."""
     cursor.execute(
-        "SELECT v.id, v.initial_stock, v.stock, COUNT(o.holder_id) FROM voucher AS v"
-        " LEFT JOIN voucher_order AS o ON o.voucher_id = v.id GROUP BY v.id, v.initial_stock, v.stock"
+        """
+        SELECT v.id, v.initial_stock, v.stock, COUNT(o.holder_id)
+        FROM voucher AS v
+        LEFT JOIN voucher_order AS o ON o.voucher_id = v.id
+        GROUP BY v.id, v.initial_stock, v.stock
+        """
     )
     return {voucher_id: VoucherRow(*counts) for voucher_id, *counts in cursor.fetchall()}
 
 
 def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleState]:
-    """The sales that Redis holds. Two pipelines."""
+    """Return the sales that are in Redis. Two pipelines."""
     pipe = client.pipeline(transaction=False)
     for voucher_id in voucher_ids:
         pipe.hmget(state_key(voucher_id), _FIELDS)
-    held = {
+    states = {
         voucher_id: fields
         for voucher_id, fields in zip(
             voucher_ids, pipe.execute() if voucher_ids else (), strict=True
         )
         if fields[0] is not None
     }
-    for voucher_id, (generation, _, initial_stock, *_) in held.items():
+    for voucher_id, (generation, _, initial_stock, *_) in states.items():
         pipe.zcard(recovery_key(SaleGeneration(voucher_id, int(generation), int(initial_stock))))
-    waiting = pipe.execute() if held else []
+    waiting = pipe.execute() if states else []
     sales = {}
-    for (voucher_id, fields), in_recovery in zip(held.items(), waiting, strict=True):
+    for (voucher_id, fields), in_recovery in zip(states.items(), waiting, strict=True):
         generation, phase, initial_stock, stock, pending, sold = fields
         counts = (int(initial_stock), int(stock), int(pending), int(sold))
         sales[voucher_id] = SaleState(phase == "live", *counts, in_recovery, int(generation))
@@ -66,33 +69,31 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
 
 
 def find_oversold(vouchers: Mapping[int, VoucherRow]) -> Iterator[tuple[str, str]]:
-    """Vouchers in MySQL whose stock is not what their successes left. Always exact."""
+    """Yield vouchers in MySQL whose stock is not initial minus sold. Always exact."""
     for voucher_id, (initial_stock, stock, sold) in sorted(vouchers.items()):
         if stock != initial_stock - sold or sold > initial_stock:
             yield (
                 f"voucher {voucher_id}",
-                f"initial {initial_stock}, stock {stock}, successes {sold}",
+                f"initial {initial_stock}, stock {stock}, sold {sold}",
             )
 
 
 def find_wrong_sales(
     vouchers: Mapping[int, VoucherRow], sales: Mapping[int, SaleState]
 ) -> Iterator[tuple[str, str]]:
-    """Sales of which Redis and MySQL differ. Exact when nothing is on its way."""
+    """Yield sales that differ between Redis and MySQL. Exact while nothing is in transit."""
     for voucher_id, sale in sorted(sales.items()):
         of = f"voucher {voucher_id}"
         shown = f"Redis initial {sale.initial_stock}, stock {sale.stock}, pending {sale.pending}"
         shown += f", sold {sale.sold}"
         if sale.initial_stock != sale.stock + sale.pending + sale.sold:
-            yield of, f"{shown}: they don't add up"
+            yield of, f"{shown}: initial is not their sum"
         elif sale.waiting != sale.pending:
-            yield of, f"{shown}, but {sale.waiting} wait to be recovered"
+            yield of, f"{shown}, but {sale.waiting} in recovery"
         elif voucher_id not in vouchers:
-            yield of, f"{shown}, MySQL has none"
+            yield of, f"{shown}, MySQL has no row"
         elif sale.live and not sale.pending:
             row = vouchers[voucher_id]
             if (sale.initial_stock, sale.stock, sale.sold) != row:
-                yield (
-                    of,
-                    f"{shown}; MySQL initial {row.initial_stock}, stock {row.stock}, sold {row.sold}",
-                )
+                stored = f"initial {row.initial_stock}, stock {row.stock}, sold {row.sold}"
+                yield of, f"{shown}; MySQL {stored}"

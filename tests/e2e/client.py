@@ -1,4 +1,4 @@
-"""A client of the deployed API, as curl would be, and waiting for what comes later."""
+"""An HTTP client of the deployed API, and helpers that wait for asynchronous results."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ import urllib3
 
 @functools.cache
 def pool_from(source: str | None) -> urllib3.PoolManager:
-    """Connections that come from ``source``, a loopback address; None: from any."""
+    """Return a pool of connections from the loopback address ``source``; None: from any."""
     origin: dict[str, Any] = {"source_address": (source, 0)} if source else {}
     return urllib3.PoolManager(maxsize=32, retries=False, **origin)
 
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer: ``json`` is its body."""
+    """A response; ``json`` is its decoded body, None without one."""
 
     status: int
     headers: dict[str, str]
@@ -30,7 +30,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Client:
-    """Calls ``base_url``, as the user of ``token`` if there is one, from the address ``source``."""
+    """Calls ``base_url`` from the address ``source``, with ``token`` if there is one."""
 
     base_url: str
     token: str | None = None
@@ -39,7 +39,7 @@ class Client:
     def __call__(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> Reply:
-        """One request. ``body`` is sent as JSON, bytes as they are."""
+        """Send one request. ``body`` is sent as JSON, bytes unchanged."""
         sent = dict(headers or {})
         if self.token:
             sent.setdefault("authorization", f"Bearer {self.token}")
@@ -47,13 +47,13 @@ class Client:
             body = json.dumps(body).encode()
             sent.setdefault("content-type", "application/json")
         url = self.base_url + path
-        answer = pool_from(self.source).request(method, url, body=body, headers=sent, timeout=60)
-        said = json.loads(answer.data) if answer.data else None
-        return Reply(answer.status, {k.lower(): v for k, v in answer.headers.items()}, said)
+        response = pool_from(self.source).request(method, url, body=body, headers=sent, timeout=60)
+        decoded = json.loads(response.data) if response.data else None
+        return Reply(response.status, {k.lower(): v for k, v in response.headers.items()}, decoded)
 
 
 def problem(reply: Reply) -> str:
-    """The last part of a problem's type, after a look at the rest of it."""
+    """Check the form of a problem and return the last part of its type."""
     assert reply.headers["content-type"] == "application/problem+json"
     assert reply.json["status"] == reply.status
     assert reply.json["title"]
@@ -62,7 +62,7 @@ def problem(reply: Reply) -> str:
 
 
 def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:
-    """(counter, COUNT(*)) of a post's likes in MySQL."""
+    """Return (counter, COUNT(*)) of a post's likes in MySQL."""
     counter = rows("SELECT like_total FROM content_counter WHERE target_id = %s", post)
     number = rows(
         "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND kind = 'like' AND state = 1", post
@@ -71,7 +71,7 @@ def read_like_totals(rows: Callable[..., Any], post: int) -> tuple[int, int]:
 
 
 def wait_until(what: str, condition: Callable[[], Any], timeout_s: float = 30) -> Any:
-    """The first true value of ``condition``; fails with ``what`` when the time is over."""
+    """Return the first true value of ``condition``; fail with ``what`` after ``timeout_s``."""
     deadline_s = time.monotonic() + timeout_s
     while not (value := condition()):
         assert time.monotonic() < deadline_s, f"waited {timeout_s} s: {what}"

@@ -1,6 +1,6 @@
-"""The whole stack, once per run: the real template, deployed to an emulator on this machine.
+"""The whole stack, once per run: the template, deployed to an emulator on this machine.
 
-It lives in ``.local-test`` and may run beside a ``make run``.
+Its files are in ``.local-test``, so it may run beside ``make run``.
 """
 
 import functools
@@ -24,9 +24,9 @@ _ids = count(6_000_001)
 
 @pytest.fixture(scope="session")
 def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
-    """A running stack; what it started is ended even when it did not come up."""
+    """A running stack; its processes are stopped even when it fails to start."""
     stack = Stack(ROOT / ".local-test")
-    stack.down()  # what a run that was killed may have left
+    stack.down()  # stop what a killed run may have left running
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print("\nstarting the stack in .local-test ...", flush=True)
@@ -39,19 +39,19 @@ def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
 
 @pytest.fixture(scope="session")
 def base_url(stack: Stack) -> str:
-    """Where the HTTP API is, without a slash at the end."""
+    """The URL of the HTTP API, without a trailing slash."""
     return stack.base_url
 
 
 class Tokens:
-    """A process that opens sessions: this one may have read other settings of Plaza already."""
+    """A process that opens sessions, because this one may have read other settings of Plaza."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self._process: subprocess.Popen[str] | None = None
 
     def open(self, user_id: int, role: str) -> str:
-        """A session token. A process that an outage ended is replaced, once."""
+        """Return a session token. A process that an outage ended is replaced once."""
         token = self._request_token(user_id, role)
         if not token:
             self.close()
@@ -85,7 +85,7 @@ class Tokens:
 
 @pytest.fixture(scope="session")
 def sign_in(stack: Stack) -> Iterator[Callable[..., str]]:
-    """``sign_in(7)`` or ``sign_in(7, role="admin")``: a session token; the user is created."""
+    """``sign_in(7)`` or ``sign_in(7, role="admin")`` creates the user and returns a token."""
     tokens = Tokens(stack)
 
     @functools.cache
@@ -98,20 +98,20 @@ def sign_in(stack: Stack) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def rows(stack: Stack) -> Callable[..., tuple[Any, ...]]:
-    """Ask the stack's MySQL, on a connection of its own: it may have been away."""
+    """``rows(sql, *args)`` executes a statement on a new connection and returns its rows."""
 
-    def ask(sql: str, *args: object) -> tuple[Any, ...]:
+    def execute(sql: str, *args: object) -> tuple[Any, ...]:
         with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
             connection.autocommit(True)
             cursor.execute(sql, args)
             return tuple(cursor.fetchall())
 
-    return ask
+    return execute
 
 
 @pytest.fixture
 def add(rows: Callable[..., Any]) -> Callable[..., int]:
-    """Make content nobody reacted to yet; its id."""
+    """``add(content_type, deleted)`` creates content without reactions and returns its id."""
 
     def make(content_type: str = "post", deleted: bool = False) -> int:
         content_id = next(_ids)
@@ -135,12 +135,12 @@ def add(rows: Callable[..., Any]) -> Callable[..., int]:
 
 
 @pytest.fixture
-def anyone(base_url: str) -> Client:
-    """Somebody without a token."""
+def anonymous(base_url: str) -> Client:
+    """A client without a token."""
     return Client(base_url)
 
 
 @pytest.fixture
 def user(base_url: str, sign_in: Callable[..., str]) -> Callable[[int], Client]:
-    """A user by their id."""
+    """``user(7)`` returns a client that is signed in as user 7."""
     return lambda user_id: Client(base_url, sign_in(user_id))

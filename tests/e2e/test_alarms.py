@@ -1,4 +1,4 @@
-"""What the stack deploys of the alarms: the file that the template includes, resolved."""
+"""The alarms of the file that the template includes are deployed."""
 
 import json
 
@@ -30,4 +30,4 @@ def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack
         [reference] = properties["Dimensions"][0]["Value"].values()
         logical_id = reference if isinstance(reference, str) else reference[0]
         if logical_id != "Api":
-            assert logical_id in dimension["Value"], "the name of what it refers to"
+            assert logical_id in dimension["Value"], "the physical name contains the logical id"

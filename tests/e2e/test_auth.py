@@ -1,4 +1,4 @@
-"""Signing in and out on the deployed stack, with the code read as a developer reads it."""
+"""Sign-in and sign-out on the deployed stack; ``python -m local sms`` shows the codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _numbers = count(1)
 
 @pytest.fixture
 def newcomer(base_url: str) -> Callable[[], tuple[str, Client]]:
-    """A phone that nobody had, and a client at an address of its own."""
+    """``newcomer()`` returns an unused phone number and a client with an address of its own."""
 
     def make() -> tuple[str, Client]:
         number = next(_numbers)
@@ -33,7 +33,7 @@ def ask_for_code(client: Client, phone: str, **headers: str) -> Reply:
 
 
 def use_code(client: Client, sent: Reply, code: str) -> Reply:
-    """Sign in with the code and the challenge of the answer ``sent``."""
+    """Sign in with the code and the challenge of the response ``sent``."""
     assert sent.status == 202
     body = {"challenge": sent.json["challenge"], "code": code}
     return client("POST", "/auth/sessions", body)
@@ -51,7 +51,7 @@ def code_on(stack: Stack, phone: str) -> str:
     return done.stdout.strip()
 
 
-def test_somebody_signs_in_and_out(
+def test_a_new_user_signs_in_and_out(
     stack: Stack, newcomer: Callable[[], tuple[str, Client]], rows: Callable[..., Any]
 ) -> None:
     phone, client = newcomer()
@@ -74,7 +74,7 @@ def test_somebody_signs_in_and_out(
         assert (refused.status, problem(refused)) == (401, "unauthenticated")
 
 
-def test_signing_out_everywhere_ends_every_session_at_once(
+def test_signing_out_everywhere_ends_all_sessions_of_the_user(
     stack: Stack,
     base_url: str,
     newcomer: Callable[[], tuple[str, Client]],
@@ -84,15 +84,15 @@ def test_signing_out_everywhere_ends_every_session_at_once(
     done = use_code(client, ask_for_code(client, phone), code_on(stack, phone))
     me = Client(base_url, done.json["token"])
     elsewhere = Client(base_url, sign_in(int(done.json["user"]["id"])))
-    somebody = Client(base_url, sign_in(91))
+    other_user = Client(base_url, sign_in(91))
     assert elsewhere("GET", "/users/me/likes").status == 200
     assert me("DELETE", "/auth/sessions").status == 204
     assert me("GET", "/users/me/likes").status == 401
     assert elsewhere("GET", "/users/me/likes").status == 401
-    assert somebody("GET", "/users/me/likes").status == 200
+    assert other_user("GET", "/users/me/likes").status == 200
 
 
-def test_codes_for_a_phone_are_a_minute_apart_and_a_stranger_holds_nobody_up(
+def test_codes_for_a_phone_are_limited_to_one_a_minute_and_the_owner_can_sign_in(
     stack: Stack, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
     (phone, stranger), (other_phone, owner) = newcomer(), newcomer()
@@ -105,7 +105,7 @@ def test_codes_for_a_phone_are_a_minute_apart_and_a_stranger_holds_nobody_up(
     assert use_code(owner, sent, code_on(stack, phone)).status == 201
 
 
-def test_a_code_is_burnt_by_five_wrong_tries_with_its_challenge(
+def test_five_wrong_codes_invalidate_a_challenge(
     stack: Stack, base_url: str, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
     phone, client = newcomer()
@@ -119,15 +119,15 @@ def test_a_code_is_burnt_by_five_wrong_tries_with_its_challenge(
     assert use_code(client, sent, code).status == 401
 
 
-def test_sms_says_when_there_is_no_code_and_when_it_is_no_phone(stack: Stack) -> None:
-    for phone, told in (("+12025550199", "no code was sent"), ("12025550199", "phone")):
+def test_sms_reports_a_missing_code_and_an_invalid_phone(stack: Stack) -> None:
+    for phone, message in (("+12025550199", "no code was sent"), ("12025550199", "phone")):
         done = read_sms(stack, phone)
         assert (done.returncode, done.stdout) == (1, "")
-        assert told in done.stderr
+        assert message in done.stderr
         assert "Traceback" not in done.stderr
 
 
-def test_the_logs_of_the_stack_name_no_phone_and_no_code(
+def test_logs_contain_no_phone_code_token_or_challenge(
     stack: Stack, newcomer: Callable[[], tuple[str, Client]]
 ) -> None:
     phone, client = newcomer()
@@ -163,8 +163,8 @@ def test_an_admin_ends_the_sessions_of_a_user(
     assert victim("GET", "/users/me").status == 401
 
 
-def test_routes_without_the_authorizer_and_unknown_paths_are_answered(anyone: Client) -> None:
+def test_routes_without_the_authorizer_and_unknown_paths_have_responses(anonymous: Client) -> None:
     for path, status in (("/health", 200), ("/openapi.json", 200), ("/nowhere", 404)):
-        assert anyone("GET", path).status == status
-    refused = anyone("PATCH", "/users/me", b"{")
+        assert anonymous("GET", path).status == status
+    refused = anonymous("PATCH", "/users/me", b"{")
     assert (refused.status, problem(refused)) == (401, "unauthenticated")

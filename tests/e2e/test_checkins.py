@@ -1,4 +1,4 @@
-"""Check-ins, limits and the look at keys, on the deployed stack."""
+"""Check-ins, rate limits and the report of large keys on the deployed stack."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def in_redis(stack: Stack) -> Iterator[Any]:
         yield client
 
 
-def test_somebody_checks_in_where_they_are(
+def test_a_check_in_uses_the_users_time_zone(
     user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:
     ada = user(ADA)
@@ -35,10 +35,10 @@ def test_somebody_checks_in_where_they_are(
         "Pacific/Kiritimati"
     )
     first = ada("PUT", "/checkins/today")
-    there = datetime.now(UTC) + timedelta(hours=14)
+    local_time = datetime.now(UTC) + timedelta(hours=14)
     assert first.status == 200
     today = first.json["today"]
-    assert abs(datetime.fromisoformat(today).date() - there.date()) <= timedelta(days=1)
+    assert abs(datetime.fromisoformat(today).date() - local_time.date()) <= timedelta(days=1)
     assert (first.json["streak"], first.json["days"]) == (1, [int(today[-2:])])
     assert ada("PUT", "/checkins/today").json == first.json
     assert ada("GET", f"/checkins?month={today[:7]}").json == first.json
@@ -51,7 +51,7 @@ def test_somebody_checks_in_where_they_are(
     assert ada("PATCH", "/users/me", {"time_zone": "Mars/Base"}).status == 400
 
 
-def test_a_streak_is_right_after_redis_lost_a_users_keys(
+def test_a_streak_is_rebuilt_after_redis_lost_a_users_keys(
     user: Callable[[int], Client], rows: Callable[..., Any], in_redis: Any
 ) -> None:
     bo = user(BO)
@@ -66,12 +66,12 @@ def test_a_streak_is_right_after_redis_lost_a_users_keys(
     assert (again.status, again.json["streak"]) == (200, 40)
 
 
-def test_who_calls_too_often_waits_and_others_do_not(
+def test_a_caller_over_the_limit_is_refused_and_others_are_not(
     user: Callable[[int], Client], in_redis: Any
 ) -> None:
     cy = user(CY)
     assert cy("GET", "/users/me").status == 200
-    per_s = 100_000  # local/stack/deployment.py: nobody is held up here
+    per_s = 100_000  # the limit of local/stack/deployment.py
     key = Bucket("reads", str(CY), per_s, per_s).key
     seconds, microseconds = in_redis.time()
     in_redis.set(key, seconds * 1_000_000 + microseconds + 8_000_000)  # full in 8 s, empty for 7
@@ -87,16 +87,16 @@ def test_who_calls_too_often_waits_and_others_do_not(
     assert cy("GET", "/users/me").status == 200
 
 
-def test_big_keys_are_shown_in_a_table(stack: Stack, in_redis: Any) -> None:
+def test_large_keys_are_reported(stack: Stack, in_redis: Any) -> None:
     in_redis.sadd("{1}:e2e:big", *range(10_001))
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "keys"]
     try:
         shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        told = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
+        as_json = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)
     finally:
         in_redis.delete("{1}:e2e:big")
-    assert shown.returncode == told.returncode == 1, shown.stderr
+    assert shown.returncode == as_json.returncode == 1, shown.stderr
     assert "too big" in shown.stdout
-    report = json.loads(told.stdout)
+    report = json.loads(as_json.stdout)
     assert "{1}:e2e:big" in [row["key"] for row in report["oversized"]]
     assert report["complete"]

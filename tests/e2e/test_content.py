@@ -1,4 +1,4 @@
-"""Posts, comments and reviews through the deployed template."""
+"""Posts, comments and reviews on the deployed stack."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SHOP = 5_500_100
 
 
 @pytest.fixture
-def shop(rows: Callable[..., Any], stack: Stack, anyone: Client) -> int:
+def shop(rows: Callable[..., Any], stack: Stack, anonymous: Client) -> int:
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", SHOP)
     stack.invoke("FollowBinlog", {})
-    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{SHOP}").status == 200)
+    wait_until("the shop is readable", lambda: anonymous("GET", f"/shops/{SHOP}").status == 200)
     return SHOP
 
 
@@ -31,14 +31,14 @@ def write(client: Client, path: str, body: Any) -> str:
 
 
 def test_a_post_is_written_read_listed_commented_liked_and_deleted(
-    anyone: Client, user: Callable[[int], Client], rows: Callable[..., Any]
+    anonymous: Client, user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:
     author, reader = user(AUTHOR), user(READER)
     written = author("POST", "/posts", POST | {"images": ["https://pics.example/n.jpg"]})
     assert written.status == 201
     path = f"/posts/{written.json['id']}"
-    assert anyone("GET", path).json == written.json | {"viewers": 1, "mine": None}
-    assert [i["id"] for i in anyone("GET", f"/users/{AUTHOR}/posts").json["items"]][:1] == [
+    assert anonymous("GET", path).json == written.json | {"viewers": 1, "mine": None}
+    assert [i["id"] for i in anonymous("GET", f"/users/{AUTHOR}/posts").json["items"]][:1] == [
         written.json["id"]
     ]
 
@@ -48,61 +48,61 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(
     read = reader("GET", path).json
     assert (read["likes"], read["comments"], read["viewers"]) == (1, 3, 2)
     assert read["mine"] == {"liked": True, "collected": False}
-    first = anyone("GET", f"{path}/comments?limit=2").json
-    rest = anyone("GET", f"{path}/comments?limit=2&cursor={first['next']}").json
+    first = anonymous("GET", f"{path}/comments?limit=2").json
+    rest = anonymous("GET", f"{path}/comments?limit=2&cursor={first['next']}").json
     assert [i["id"] for i in first["items"] + rest["items"]] == comments[::-1]
     assert rest["next"] is None
     assert [i["likes"] for i in rest["items"]] == [1]
 
     assert reader("DELETE", f"/comments/{comments[1]}").status == 204
-    assert anyone("GET", f"/comments/{comments[1]}").status == 410
-    assert anyone("GET", path).json["comments"] == 2
+    assert anonymous("GET", f"/comments/{comments[1]}").status == 410
+    assert anonymous("GET", path).json["comments"] == 2
 
     refused = reader("DELETE", path)
     assert (refused.status, problem(refused)) == (403, "forbidden")
-    assert anyone("DELETE", path).status == 401
+    assert anonymous("DELETE", path).status == 401
     assert author("DELETE", path).status == 204
     for reply in (
-        anyone("GET", path),
+        anonymous("GET", path),
         author("DELETE", path),
-        anyone("GET", f"{path}/comments"),
+        anonymous("GET", f"{path}/comments"),
         reader("POST", f"{path}/comments", {"body": "too late"}),
         reader("PUT", f"{path}/likes/me"),
         user(OTHER)("PUT", f"{path}/likes/me"),
         user(OTHER)("PUT", f"{path}/collects/me"),
     ):
         assert (reply.status, problem(reply)) == (410, "gone")
-    assert anyone("GET", f"/users/{AUTHOR}/posts").json["items"] == []
+    assert anonymous("GET", f"/users/{AUTHOR}/posts").json["items"] == []
     post_id = written.json["id"]
     [(comment_total,)] = rows(
         "SELECT comment_total FROM content_counter WHERE target_type = 'post' AND target_id = %s",
         post_id,
     )
-    assert comment_total == 2, "what it had received stays counted"
+    assert comment_total == 2, "comments of a deleted post stay counted"
     assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", AUTHOR) == ((0,),)
     wait_until(
-        "the like it had is saved",
+        "the like is stored",
         lambda: rows("SELECT 1 FROM reaction WHERE target_id = %s", post_id),
     )
 
 
 def test_a_review_is_written_listed_and_deleted(
-    anyone: Client, user: Callable[[int], Client], shop: int
+    anonymous: Client, user: Callable[[int], Client], shop: int
 ) -> None:
     author = user(AUTHOR)
     path = f"/shops/{shop}/reviews"
     first = write(author, path, {"score": 5, "body": "Quick and warm."})
     second = write(user(READER), path, {"score": 2, "body": "Warm, not quick."})
-    listed = anyone("GET", path).json["items"]
+    listed = anonymous("GET", path).json["items"]
     assert [(i["id"], i["score"]) for i in listed[:2]] == [(second, 2), (first, 5)]
     assert user(READER)("DELETE", f"/reviews/{first}").status == 403
     assert author("DELETE", f"/reviews/{first}").status == 204
-    assert anyone("GET", f"/reviews/{first}").status == 410
-    assert first not in [i["id"] for i in anyone("GET", path).json["items"]]
-    assert anyone("GET", "/shops/5500199/reviews").status == 404
+    assert anonymous("GET", f"/reviews/{first}").status == 410
+    assert first not in [i["id"] for i in anonymous("GET", path).json["items"]]
+    assert anonymous("GET", "/shops/5500199/reviews").status == 404
 
 
-def test_what_is_sent_twice_under_one_key_is_made_once(
+def test_concurrent_posts_with_one_idempotency_key_create_one_post(
     user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:
     client, key = user(TWICE), {"idempotency-key": "9d6a-6f0f"}
@@ -116,7 +116,7 @@ def test_what_is_sent_twice_under_one_key_is_made_once(
     assert rows("SELECT posts_total FROM user_counter WHERE user_id = %s", TWICE) == ((1,),)
 
 
-def test_what_can_not_be_meant_is_refused_before_it_is_written(
+def test_an_invalid_post_is_refused_and_not_stored(
     user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:
     client = user(OTHER)
@@ -137,18 +137,19 @@ def test_what_can_not_be_meant_is_refused_before_it_is_written(
     assert rows("SELECT COUNT(*) FROM content WHERE author_id = %s", OTHER) == before
 
 
-def test_redis_hears_of_what_was_announced_although_nobody_told_it(
-    anyone: Client, user: Callable[[int], Client], rows: Callable[..., Any]
+def test_an_announced_refresh_updates_redis_after_a_crash(
+    anonymous: Client, user: Callable[[int], Client], rows: Callable[..., Any]
 ) -> None:
-    """As if who deletes it had died after the commit: the refresh of a write before comes later."""
+    """As if a deletion had crashed after the commit: the refresh that it announced comes later."""
     post_id = write(user(OTHER), "/posts", POST)
     path = f"/posts/{post_id}"
-    assert anyone("GET", path).status == 200
+    assert anonymous("GET", path).status == 200
     rows("UPDATE content SET deleted_at = UTC_TIMESTAMP(6) WHERE content_id = %s", post_id)
     rows(
-        "UPDATE user_counter SET posts_total = posts_total - 1, version = version + 1 WHERE user_id = %s",
+        "UPDATE user_counter SET posts_total = posts_total - 1, version = version + 1"
+        " WHERE user_id = %s",
         OTHER,
     )
-    assert anyone("GET", path).status == 200, "Redis has not heard of it"
-    wait_until("the refresh came", lambda: anyone("GET", path).status == 410, timeout_s=90)
+    assert anonymous("GET", path).status == 200, "Redis is stale"
+    wait_until("the refresh is done", lambda: anonymous("GET", path).status == 410, timeout_s=90)
     assert user(READER)("PUT", f"{path}/likes/me").status == 410

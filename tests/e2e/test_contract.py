@@ -1,4 +1,4 @@
-"""The deployed API does what the contract documents: all checks of schemathesis."""
+"""The deployed API conforms to the contract, by all checks of schemathesis."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ contract = schemathesis.openapi.from_dict(json.loads(CONTRACT.read_text()))
 
 @contract.auth()
 class SignedIn:
-    """Every case is a user's; schemathesis itself tries what happens without.
+    """Signs each case in; schemathesis itself tries requests without a token.
 
-    Operations that sign out have a session of their own: they would end the session of the others.
+    Operations of /auth use another user, because sign-out ends the session.
     """
 
     token = ""
@@ -58,15 +58,15 @@ def _is(form: str, value: object) -> bool:
 
 @schemathesis.hook
 def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str, Any]) -> None:
-    """Replace valid values that only the server can judge: cursors, phones, zones, texts, ids.
+    """Replace values that only the server can check: cursors, phones, time zones, texts, ids.
 
-    A pattern cannot say which of them exist. What the contract refuses stays as it is.
+    Values that the contract refuses are not replaced.
     """
     query = dict(case.query or {})
     cursor = query.get("cursor")
     if _is(CURSOR, cursor):
         if case.operation.path == "/shops":
-            del query["cursor"]  # signed for its query: the test cannot make one
+            del query["cursor"]  # it is signed for its query
         else:
             query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
         case.query = query
@@ -85,12 +85,12 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
 
 
 def _limit_id(text: Any) -> str:
-    """Returns the digits of an id of 63 bits: the pattern allows a little more."""
+    """Return an id of at most 63 bits: the pattern allows a few more."""
     return str(min(int(text), MAX_ID))
 
 
 def _make_visible(name: str, value: Any) -> Any:
-    """Returns ``value``, or letters in its place if it is a text that the sentence refuses."""
+    """Return ``value``, or letters if it is a text that the server refuses."""
     check = check_line if name in LINES else check_text if name in TEXTS else None
     if check is None or not isinstance(value, str) or not re.search(VISIBLE, value):
         return value
@@ -102,7 +102,7 @@ def _make_visible(name: str, value: Any) -> Any:
 
 @pytest.fixture(scope="session", autouse=True)
 def token(sign_in: Callable[..., str], stack: Stack) -> None:
-    """Sign in the user of the cases, and make the rankings, which a new stack has not."""
+    """Sign the users of the cases in, and build the rankings, which a new stack does not have."""
     stack.invoke("RefreshRankings", {})
     SignedIn.token, SignedIn.leaving = sign_in(70), sign_in(69)
 
@@ -122,7 +122,7 @@ def test_the_contract_is_served(base_url: str) -> None:
 def test_every_response_conforms_to_the_contract(
     case: schemathesis.Case[Any], base_url: str
 ) -> None:
-    # DELETE /posts/{post_id} takes this path too, and answers that `ranking` is not an id.
+    # DELETE /posts/ranking matches /posts/{post_id}, so the response is 404, not 405.
     shared = [unsupported_method] if case.operation.path == "/posts/ranking" else []
-    # A function that starts for the first time is slow on a busy machine.
+    # The first start of a function is slow on a busy machine.
     case.call_and_validate(base_url=base_url, excluded_checks=shared, timeout=60)

@@ -1,4 +1,4 @@
-"""Damage on the deployed stack, and what reconciliation makes of it."""
+"""Reconciliation on the deployed stack finds and repairs drift."""
 
 import json
 import subprocess
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:
-    """(exit status, report) of ``python -m local drift --json``."""
+    """Return (exit status, report) of ``python -m local drift --json``."""
     done = subprocess.run(
         [sys.executable, "-m", "local", "--dir", str(stack.directory), "drift", "--json"],
         cwd=ROOT,
@@ -32,7 +32,7 @@ def drift(stack: Stack) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)
 
 
-def test_what_was_damaged_is_found_repaired_and_told_to_admins(
+def test_drift_is_found_repaired_and_reported_to_admins(
     stack: Stack,
     add: Callable[..., int],
     user: Callable[[int], Client],
@@ -45,7 +45,7 @@ def test_what_was_damaged_is_found_repaired_and_told_to_admins(
         assert user(6_100_001)("PUT", f"/posts/{post}/likes/me").json["likes"] == 1
     saved = "SELECT COUNT(*) FROM content_counter WHERE target_id IN (%s, %s) AND like_total = 1"
     wait_until("both are saved", lambda: rows(saved, first, second) == ((2,),), 120)
-    drift(stack)  # what other tests left behind is not looked at here
+    drift(stack)  # repairs drift of other tests
 
     rows("UPDATE content_counter SET like_total = 5 WHERE target_id = %s", first)
     rows("UPDATE user_counter SET likes_received_total = 77 WHERE user_id = %s", AUTHOR)

@@ -1,4 +1,4 @@
-"""The feed through the deployed template: follow, post, read, unfollow, delete."""
+"""The feed on the deployed stack: follow, post, read, unfollow, delete."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _ids = count(5_800_001)
 
 
 @pytest.fixture
-def some(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
-    """``some(3)``: as many users nobody knows yet, (id, client) each."""
+def make_users(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
+    """``make_users(3)`` creates three users and returns (id, client) of each."""
 
     def make(number: int) -> list[tuple[int, Client]]:
         ids = [next(_ids) for _ in range(number)]
@@ -31,7 +31,7 @@ def write(client: Client) -> str:
 
 
 def feed(client: Client, limit: int = 2) -> list[str]:
-    """The ids of a feed, followed to its end."""
+    """Return the ids of all pages of a feed."""
     found, cursor = [], ""
     while True:
         reply = client("GET", f"/feed?limit={limit}{cursor}")
@@ -42,20 +42,20 @@ def feed(client: Client, limit: int = 2) -> list[str]:
         cursor = f"&cursor={reply.json['next']}"
 
 
-def test_what_those_whom_i_follow_post_is_in_my_feed_until_it_is_deleted_or_i_leave(
-    some: Callable[[int], list[tuple[int, Client]]],
+def test_a_feed_has_the_posts_of_followed_authors_until_deletion_or_unfollow(
+    make_users: Callable[[int], list[tuple[int, Client]]],
 ) -> None:
-    (ada_id, ada), (bo_id, bo), (_, me) = some(3)
+    (ada_id, ada), (bo_id, bo), (_, me) = make_users(3)
     assert feed(me) == []
     before = write(ada)
     assert me("PUT", f"/users/{ada_id}/followers/me").status == 200
-    # Some functions start here for the first time, which takes a while on a busy machine.
-    wait_until("what she posted before I followed is there", lambda: feed(me) == [before], 120)
+    # The first start of some functions is slow on a busy machine.
+    wait_until("older posts of ada are in the feed", lambda: feed(me) == [before], 120)
     first, second = write(ada), write(ada)
-    wait_until("her new posts are there", lambda: feed(me) == [second, first, before])
+    wait_until("new posts of ada are in the feed", lambda: feed(me) == [second, first, before])
     assert me("PUT", f"/users/{bo_id}/followers/me").status == 200
     third = write(bo)
-    wait_until("his is on top", lambda: feed(me) == [third, second, first, before])
+    wait_until("the post of bo is first", lambda: feed(me) == [third, second, first, before])
 
     [item] = me("GET", "/feed?limit=1").json["items"]
     assert item["author"]["id"] == str(bo_id)
@@ -65,16 +65,16 @@ def test_what_those_whom_i_follow_post_is_in_my_feed_until_it_is_deleted_or_i_le
     assert (item["likes"], item["mine"]["liked"]) == (1, True)
 
     assert ada("DELETE", f"/posts/{second}").status == 204
-    wait_until("what is deleted is not there", lambda: feed(me) == [third, first, before])
+    wait_until("the deleted post is not in the feed", lambda: feed(me) == [third, first, before])
     assert me("DELETE", f"/users/{ada_id}/followers/me").status == 200
     assert feed(me) == [third], "at once"
 
 
-def test_a_feed_needs_a_session_and_good_questions(
-    anyone: Client, some: Callable[[int], list[tuple[int, Client]]]
+def test_a_feed_request_without_session_or_with_invalid_query_is_refused(
+    anonymous: Client, make_users: Callable[[int], list[tuple[int, Client]]]
 ) -> None:
-    [(_, me)] = some(1)
-    refused = anyone("GET", "/feed")
+    [(_, me)] = make_users(1)
+    refused = anonymous("GET", "/feed")
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
     for query in ("limit=0", "limit=101", "cursor=abc"):
         refused = me("GET", f"/feed?{query}")

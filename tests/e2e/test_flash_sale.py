@@ -1,4 +1,4 @@
-"""A sale through the deployed template: offered, rushed at, decided, and everybody knows."""
+"""A flash sale on the deployed stack: offer, concurrent orders, decision, recovery."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def offer(
     sign_in: Callable[..., str],
     rows: Callable[..., Any],
     stack: Stack,
-    anyone: Client,
+    anonymous: Client,
 ) -> Callable[..., Reply]:
-    """Offer a voucher as an admin."""
+    """``offer(stock)`` creates a voucher as an admin and returns the reply."""
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", SHOP)
     stack.invoke("FollowBinlog", {})
-    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{SHOP}").status == 200)
+    wait_until("the shop is readable", lambda: anonymous("GET", f"/shops/{SHOP}").status == 200)
     admin = Client(base_url, sign_in(ADMIN, role="admin"))
 
     def make(stock: int, opens_in_s: float = -5, closes_in_s: float = 600) -> Reply:
-        question = {
+        body = {
             "shop_id": str(SHOP),
             "title": "Dinner for two",
             "price_cents": 1990,
@@ -47,14 +47,14 @@ def offer(
             "opens_at": rfc3339(opens_in_s),
             "closes_at": rfc3339(closes_in_s),
         }
-        return admin("POST", "/vouchers", question)
+        return admin("POST", "/vouchers", body)
 
     return make
 
 
-def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
+def test_concurrent_buyers_get_one_unit_each_until_it_is_sold_out(
     stack: Stack,
-    anyone: Client,
+    anonymous: Client,
     user: Callable[[int], Client],
     offer: Callable[..., Reply],
     rows: Callable[..., Any],
@@ -81,10 +81,10 @@ def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
             assert reply.json["status"] != "pending" or int(reply.headers["retry-after"]) >= 1
 
     def decided() -> bool:
-        answers = [clients[buyer]("GET", f"/orders/{order}") for buyer, order in orders.items()]
-        return [answer.json["status"] for answer in answers] == ["success"] * 5
+        found = [clients[buyer]("GET", f"/orders/{order}") for buyer, order in orders.items()]
+        return [reply.json["status"] for reply in found] == ["success"] * 5
 
-    wait_until("five people have heard that they have one", decided)
+    wait_until("five orders have succeeded", decided)
     found = rows("SELECT buyer_id, reason FROM voucher_order WHERE voucher_id = %s", voucher)
     assert dict(found) == dict.fromkeys(orders)
     assert rows("SELECT stock FROM voucher WHERE id = %s", voucher) == ((0,),)
@@ -93,30 +93,30 @@ def test_a_crowd_gets_what_there_is_one_each_and_everybody_learns_it(
     assert counts == ["0", "0", "5"]
 
     [buyer, other] = list(orders)[:2]
-    mine = clients[buyer]("GET", "/users/me/orders").json["items"]
-    assert [(order["order_id"], order["status"]) for order in mine] == [(orders[buyer], "success")]
+    own = clients[buyer]("GET", "/users/me/orders").json["items"]
+    assert [(order["order_id"], order["status"]) for order in own] == [(orders[buyer], "success")]
     stranger = clients[other]("GET", f"/orders/{orders[buyer]}")
     assert (stranger.status, problem(stranger)) == (404, "not-found")
     [listed] = [
         item
-        for item in anyone("GET", f"/shops/{SHOP}/vouchers").json["items"]
+        for item in anonymous("GET", f"/shops/{SHOP}/vouchers").json["items"]
         if item["id"] == voucher
     ]
     assert (listed["stock"], listed["left"], listed["exact"]) == (5, 0, True)
 
 
-def test_only_admins_offer_and_only_an_open_sale_sells(
-    anyone: Client, user: Callable[[int], Client], offer: Callable[..., Reply]
+def test_only_admins_create_vouchers_and_only_an_open_sale_accepts_orders(
+    anonymous: Client, user: Callable[[int], Client], offer: Callable[..., Reply]
 ) -> None:
     later = offer(stock=1, opens_in_s=600, closes_in_s=1200).json
     buyer = user(BUYERS[0])
     early = buyer("POST", f"/vouchers/{later['id']}/orders")
     assert (early.status, problem(early)) == (409, "not-open")
-    question = {name: later[name] for name in later.keys() - {"id", "left", "exact"}}
-    refused = buyer("POST", "/vouchers", question)
+    body = {name: later[name] for name in later.keys() - {"id", "left", "exact"}}
+    refused = buyer("POST", "/vouchers", body)
     assert (refused.status, problem(refused)) == (403, "forbidden")
-    nobody = anyone("POST", f"/vouchers/{later['id']}/orders")
-    assert (nobody.status, problem(nobody)) == (401, "unauthenticated")
+    unauthenticated = anonymous("POST", f"/vouchers/{later['id']}/orders")
+    assert (unauthenticated.status, problem(unauthenticated)) == (401, "unauthenticated")
 
 
 def test_an_order_whose_message_was_lost_is_sent_again(
@@ -126,7 +126,7 @@ def test_an_order_whose_message_was_lost_is_sent_again(
     rows: Callable[..., Any],
 ) -> None:
     voucher = int(offer(stock=3).json["id"])
-    # As an API function leaves it that dies between its reservation and the queue.
+    # As after a crash of the API function between the reservation and the send.
     base = state_key(voucher).removesuffix("state")
     order_id, buyer = voucher + 1_000_000, BUYERS[1]
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
@@ -139,10 +139,10 @@ def test_an_order_whose_message_was_lost_is_sent_again(
     again = user(buyer)("POST", f"/vouchers/{voucher}/orders")
     assert (again.status, again.json["order_id"]) == (200, str(order_id))
     wait_until(
-        "it is saved",
+        "it is stored",
         lambda: rows("SELECT buyer_id FROM voucher_order WHERE order_id = %s", order_id),
     )
     wait_until(
-        "its buyer hears of it",
+        "its buyer reads the success",
         lambda: user(buyer)("GET", f"/orders/{order_id}").json["status"] == "success",
     )

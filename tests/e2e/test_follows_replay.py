@@ -1,6 +1,6 @@
-"""Follows through the deployed stack, at their worst, and then the file, the lists and the audit.
+"""A replay of follows with duplicates and killed consumers on the deployed stack, and its audit.
 
-Commands run as people run them, in processes of their own.
+Commands run in processes of their own.
 """
 
 import json
@@ -14,7 +14,7 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.test_replay import empty_dlqs, replay, run
 
-__all__ = ["empty_dlqs"]  # a fixture that is used here too
+__all__ = ["empty_dlqs"]  # an autouse fixture
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ PEOPLE = 60
 
 
 def make_follows(count: int, seed: int) -> list[Follow]:
-    """Follows among some people, half of them of the three whom everybody wants to follow."""
+    """Return random follows among 60 users, about half of them of the first three."""
     chance = random.Random(seed)
     ids = range(FIRST_ID, FIRST_ID + PEOPLE)
     follows: dict[Follow, None] = {}
@@ -35,12 +35,12 @@ def make_follows(count: int, seed: int) -> list[Follow]:
     return list(follows)
 
 
-def test_follows_with_duplicates_and_killed_consumers_end_as_the_file_says(
+def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "follows.csv"
     write_file(path, make_follows(330, seed=3))
-    # 40 a second: slow enough for some consumers to die
+    # 40 a second is slow enough to kill some consumers.
     options = ("--duplicates", "0.2", "--kill-consumers", "--rate", "40", "--limit", "300")
 
     report = replay(stack, path, *options)
@@ -54,12 +54,12 @@ def test_follows_with_duplicates_and_killed_consumers_end_as_the_file_says(
     assert common["file"] == common["rows"] == common["api"] > 100
     assert (report["wrong"], report["failures"], report["differences"]) == ([], [], [])
 
-    again = replay(stack, path)  # what is there already is where it begins
+    again = replay(stack, path)  # begins with the follows of the first replay
     assert again["changed"] == again["expected"] == 30
     assert again["totals"]["followers"] == {"file": 330, "rows": 330, "api": 330}
 
-    status, said = run(stack, "audit", "--json")
-    audit = json.loads(said)
+    status, output = run(stack, "audit", "--json")
+    audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
     for name in ("followers", "following"):
         sums = audit["counters"][name]
@@ -67,7 +67,7 @@ def test_follows_with_duplicates_and_killed_consumers_end_as_the_file_says(
         assert sums["hot"] == sums["hot_counters"] > 0
 
 
-def test_an_audit_finds_followers_that_somebody_moved(stack: Stack, tmp_path: Path) -> None:
+def test_an_audit_reports_a_wrong_follower_counter(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     user_id = 8_200_001
     write_file(path, [Follow(user_id + 1, user_id)])
@@ -77,16 +77,16 @@ def test_an_audit_finds_followers_that_somebody_moved(stack: Stack, tmp_path: Pa
         cursor.execute(move, (1, user_id))
         connection.commit()
         try:
-            status, said = run(stack, "audit", "--json")
+            status, output = run(stack, "audit", "--json")
         finally:
             cursor.execute(move, (-1, user_id))
             connection.commit()
-    audit = json.loads(said)
+    audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"]) == (1, False, 1)
     assert f"followers of user {user_id}: counter 2, rows 1" in audit["differences"]
 
 
-def test_a_follow_of_oneself_is_refused_by_its_line(stack: Stack, tmp_path: Path) -> None:
+def test_a_self_follow_is_refused_with_its_line_number(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("follower_id,followee_id\n1,2\n7,7\n")
     assert run(stack, "replay", str(path)) == (

@@ -1,4 +1,4 @@
-"""Likes through the deployed template: HTTP, Redis, queue, MySQL, and back."""
+"""Likes on the deployed stack: HTTP, Redis, queue, MySQL, and back."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client, problem, read_like_totals, wait_until
 
 
-def test_a_like_goes_from_http_into_mysql_and_back(
-    anyone: Client, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+def test_a_like_is_stored_in_mysql_and_listed(
+    anonymous: Client,
+    user: Callable[[int], Client],
+    add: Callable[..., int],
+    rows: Callable[..., Any],
 ) -> None:
     post = add()
     first = user(1)("PUT", f"/posts/{post}/likes/me")
@@ -33,12 +36,12 @@ def test_a_like_goes_from_http_into_mysql_and_back(
         "exact": True,
     }
     wait_until("MySQL has one like", lambda: read_like_totals(rows, post) == (1, 1))
-    likers = anyone("GET", f"/posts/{post}/likers").json
+    likers = anonymous("GET", f"/posts/{post}/likers").json
     assert [item["user_id"] for item in likers["items"]] == ["2"]
     assert likers["next"] is None
 
 
-def test_clicks_from_many_tabs_at_once_are_one_like(
+def test_concurrent_likes_of_one_user_are_counted_once(
     user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:
     post, client = add(), user(3)
@@ -63,15 +66,18 @@ def test_posts_comments_and_reviews_can_be_liked_and_posts_collected(
     assert user(4)("DELETE", f"/posts/{post}/collects/me").json["collects"] == 0
 
 
-def test_my_likes_are_mine_alone_newest_first_page_by_page(
-    anyone: Client, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
+def test_own_likes_are_private_and_listed_newest_first_in_pages(
+    anonymous: Client,
+    user: Callable[[int], Client],
+    add: Callable[..., int],
+    rows: Callable[..., Any],
 ) -> None:
     client, posts = user(8_900_001), [add() for _ in range(5)]
     for post in posts:
         client("PUT", f"/posts/{post}/likes/me")
     marks = ",".join(map(str, posts))
     wait_until(
-        "all five are saved",
+        "all five are stored",
         lambda: rows(f"SELECT COUNT(*) FROM reaction WHERE target_id IN ({marks})")[0][0] == 5,
     )
 
@@ -86,19 +92,19 @@ def test_my_likes_are_mine_alone_newest_first_page_by_page(
 
     newest_first = [str(post) for post in reversed(posts)]
     wait_until("the list shows them", lambda: listed() == newest_first)
-    refused = anyone("GET", "/users/me/likes")
+    refused = anonymous("GET", "/users/me/likes")
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
 
 
-def test_a_hundred_targets_are_counted_in_one_call(
-    anyone: Client, user: Callable[[int], Client], add: Callable[..., int]
+def test_a_query_returns_a_hundred_targets(
+    anonymous: Client, user: Callable[[int], Client], add: Callable[..., int]
 ) -> None:
     posts = [add() for _ in range(99)]
     comment = add("comment")
     user(5)("PUT", f"/posts/{posts[0]}/likes/me")
-    question = {"targets": [{"type": "post", "id": str(p)} for p in posts]}
-    question["targets"].append({"type": "comment", "id": str(comment)})
-    reply = user(5)("POST", "/reactions/query", question)
+    body = {"targets": [{"type": "post", "id": str(p)} for p in posts]}
+    body["targets"].append({"type": "comment", "id": str(comment)})
+    reply = user(5)("POST", "/reactions/query", body)
     assert reply.status == 200
     assert reply.json["exact"] is True
     assert reply.json["items"][0] == {
@@ -115,19 +121,19 @@ def test_a_hundred_targets_are_counted_in_one_call(
         "collects": None,
         "mine": {"liked": False, "collected": None},
     }
-    assert anyone("POST", "/reactions/query", question).json["items"][0]["mine"] is None
+    assert anonymous("POST", "/reactions/query", body).json["items"][0]["mine"] is None
 
 
-def test_what_is_not_there_is_404_and_what_was_deleted_410(
-    anyone: Client, user: Callable[[int], Client], add: Callable[..., int]
+def test_an_unknown_target_is_404_and_a_deleted_one_410(
+    anonymous: Client, user: Callable[[int], Client], add: Callable[..., int]
 ) -> None:
-    gone = add(deleted=True)
-    for _ in range(2):  # from MySQL, then from the marker
+    deleted = add(deleted=True)
+    for _ in range(2):  # from MySQL, then from the tombstone
         for reply, status, slug in (
             (user(6)("PUT", "/posts/7999999/likes/me"), 404, "not-found"),
-            (anyone("GET", "/posts/7999999/likers"), 404, "not-found"),
-            (user(6)("PUT", f"/posts/{gone}/likes/me"), 410, "gone"),
-            (anyone("GET", f"/posts/{gone}/likers"), 410, "gone"),
+            (anonymous("GET", "/posts/7999999/likers"), 404, "not-found"),
+            (user(6)("PUT", f"/posts/{deleted}/likes/me"), 410, "gone"),
+            (anonymous("GET", f"/posts/{deleted}/likers"), 410, "gone"),
         ):
             assert (reply.status, problem(reply)) == (status, slug)
 
@@ -135,7 +141,7 @@ def test_what_is_not_there_is_404_and_what_was_deleted_410(
 @pytest.mark.parametrize(
     "post", ["abc", "0", "-1", "01", "1.5", "9223372036854775808", "1%00", "%F0%9F%98%80", "1e3"]
 )
-def test_a_path_id_that_is_none_is_404(user: Callable[[int], Client], post: str) -> None:
+def test_an_invalid_id_in_the_path_is_404(user: Callable[[int], Client], post: str) -> None:
     reply = user(6)("PUT", f"/posts/{post}/likes/me")
     assert (reply.status, problem(reply)) == (404, "not-found")
 
@@ -144,14 +150,16 @@ def test_a_path_id_that_is_none_is_404(user: Callable[[int], Client], post: str)
     "header",
     ["Bearer", "Bearer x", "Basic dTpw", "Bearer " + "A" * 43, "Bearer " + "é" * 43, "x" * 5000],
 )
-def test_a_token_that_is_broken_unknown_or_missing_is_401(
-    anyone: Client, add: Callable[..., int], header: str
+def test_a_malformed_unknown_or_missing_token_is_401(
+    anonymous: Client, add: Callable[..., int], header: str
 ) -> None:
     post = add()
     for method, path in (("PUT", f"/posts/{post}/likes/me"), ("GET", f"/posts/{post}/likers")):
-        reply = anyone(method, path, headers={"authorization": header.encode().decode("latin-1")})
+        reply = anonymous(
+            method, path, headers={"authorization": header.encode().decode("latin-1")}
+        )
         assert (reply.status, problem(reply)) == (401, "unauthenticated")
-    assert anyone("PUT", f"/posts/{post}/likes/me").status == 401
+    assert anonymous("PUT", f"/posts/{post}/likes/me").status == 401
 
 
 def test_an_expired_token_is_401(
@@ -183,8 +191,10 @@ def test_an_expired_token_is_401(
     ],
     ids=lambda value: str(value)[:40],
 )
-def test_a_bad_body_is_400_and_names_the_field(anyone: Client, body: Any, field: str) -> None:
-    reply = anyone("POST", "/reactions/query", body)
+def test_an_invalid_body_is_400_and_names_the_field(
+    anonymous: Client, body: Any, field: str
+) -> None:
+    reply = anonymous("POST", "/reactions/query", body)
     assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert field in json.dumps(reply.json.get("errors") or reply.json["detail"])
 
@@ -192,9 +202,9 @@ def test_a_bad_body_is_400_and_names_the_field(anyone: Client, body: Any, field:
 @pytest.mark.parametrize(
     "content_type", ["text/plain", "multipart/form-data", "application/x-www-form-urlencoded"]
 )
-def test_a_body_that_says_it_is_no_json_is_400(anyone: Client, content_type: str) -> None:
+def test_a_content_type_other_than_json_is_400(anonymous: Client, content_type: str) -> None:
     body = json.dumps({"targets": [{"type": "post", "id": "1"}]}).encode()
-    reply = anyone("POST", "/reactions/query", body, {"content-type": content_type})
+    reply = anonymous("POST", "/reactions/query", body, {"content-type": content_type})
     assert (reply.status, problem(reply)) == (400, "invalid-request")
     assert "content-type" in reply.json["detail"]
 
@@ -202,20 +212,20 @@ def test_a_body_that_says_it_is_no_json_is_400(anyone: Client, content_type: str
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "limit=x", "cursor=!", "cursor=WzFd", "cursor=", "order=best"]
 )
-def test_a_bad_query_is_400(anyone: Client, add: Callable[..., int], query: str) -> None:
-    reply = anyone("GET", f"/posts/{add()}/likers?{query}")
+def test_an_invalid_query_is_400(anonymous: Client, add: Callable[..., int], query: str) -> None:
+    reply = anonymous("GET", f"/posts/{add()}/likers?{query}")
     assert (reply.status, problem(reply)) == (400, "invalid-request")
 
 
-def test_a_wrong_method_is_405_and_an_unknown_path_404(anyone: Client) -> None:
-    wrong = anyone("POST", "/posts/1/likes/me")
+def test_a_wrong_method_is_405_and_an_unknown_path_404(anonymous: Client) -> None:
+    wrong = anonymous("POST", "/posts/1/likes/me")
     assert (wrong.status, problem(wrong)) == (405, "method-not-allowed")
     assert wrong.headers["allow"] == "DELETE, PUT"
-    unknown = anyone("GET", "/nothing/here")
+    unknown = anonymous("GET", "/nothing/here")
     assert (unknown.status, problem(unknown)) == (404, "not-found")
 
 
-def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
+def test_an_unreadable_message_is_dead_lettered_and_the_rest_of_its_batch_is_stored(
     stack: Stack, user: Callable[[int], Client], add: Callable[..., int], rows: Callable[..., Any]
 ) -> None:
     def is_saved(post: int) -> bool:
@@ -224,7 +234,7 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
     sqs = stack.connect("sqs")
     dead = stack.queues["reactions_dlq"]
     posts = [add() for _ in range(3)]
-    facts = [
+    events = [
         {
             "protocol": 2,
             "target_type": "post",
@@ -236,29 +246,30 @@ def test_a_poison_record_goes_to_the_dlq_alone_and_its_neighbours_are_saved(
         }
         for post in posts
     ]
-    bodies = ["{", *map(json.dumps, facts), json.dumps(facts[0] | {"actor_id": "x'; DROP TABLE"})]
+    injection = events[0] | {"actor_id": "x'; DROP TABLE"}
+    bodies = ["{", *map(json.dumps, [*events, injection])]
     sqs.send_message_batch(
         QueueUrl=stack.queues["reactions"],
         Entries=[{"Id": str(i), "MessageBody": body} for i, body in enumerate(bodies)],
     )
     for post in posts:
-        wait_until("the neighbours are saved", functools.partial(is_saved, post))
-    buried: dict[str, str] = {}
+        wait_until("the readable messages are stored", functools.partial(is_saved, post))
+    causes: dict[str, str] = {}
 
-    def both_are_there() -> bool:
-        answer = sqs.receive_message(
+    def receive_both() -> bool:
+        response = sqs.receive_message(
             QueueUrl=dead, MaxNumberOfMessages=10, MessageAttributeNames=["All"]
         )
-        for message in answer.get("Messages", []):
-            buried[message["Body"]] = message["MessageAttributes"]["cause"]["StringValue"]
+        for message in response.get("Messages", []):
+            causes[message["Body"]] = message["MessageAttributes"]["cause"]["StringValue"]
             sqs.delete_message(QueueUrl=dead, ReceiptHandle=message["ReceiptHandle"])
-        return len(buried) >= 2
+        return len(causes) >= 2
 
-    wait_until("both poison records are in the DLQ", both_are_there)
-    assert set(buried) == {bodies[0], bodies[-1]}
-    assert "actor_id" in buried[bodies[-1]]
+    wait_until("both unreadable messages are in the DLQ", receive_both)
+    assert set(causes) == {bodies[0], bodies[-1]}
+    assert "actor_id" in causes[bodies[-1]]
 
 
-def test_health_says_what_is_up(anyone: Client) -> None:
+def test_health_reports_each_dependency(anonymous: Client) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    wait_until("health says that all is up", lambda: anyone("GET", "/health").json == up, 10)
+    wait_until("all dependencies are up", lambda: anonymous("GET", "/health").json == up, 10)

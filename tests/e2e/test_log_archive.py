@@ -1,4 +1,4 @@
-"""Days of the vote log go to S3 through the deployed template, and everything still adds up."""
+"""The archive of the vote log on the deployed stack, and recounts from it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.e2e.client import wait_until
 
 FIRST = 5_500_001
 DAY_US = 86_400_000_000
-PATIENCE_S = 120  # many functions start at once here
+TIMEOUT_S = 120  # many functions start at the same time
 Rows = Callable[..., tuple[Any, ...]]
 
 
 def run(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
-    """A command of ``python -m local`` with --json."""
+    """Run ``python -m local ... --json``; return (exit status, report)."""
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), *words, "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
@@ -31,16 +31,16 @@ def run(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture
 def send(stack: Stack) -> Callable[[int, int, int, int], None]:
-    """A fact on the queue, as if it came late: ``send(post_id, actor, state, days_ago)``."""
+    """``send(post_id, actor, state, days_ago)`` queues a late event."""
     sqs = stack.connect("sqs")
     now_us = time.time_ns() // 1000
 
     def one(post_id: int, actor: int, state: int, days_ago: int) -> None:
-        said = {
+        event = {
             "protocol": 2, "target_type": "post", "target_id": post_id, "kind": "like",
             "actor_id": actor, "state": state, "version": now_us - days_ago * DAY_US,
         }  # fmt: skip
-        sqs.send_message(QueueUrl=stack.queues["reactions"], MessageBody=json.dumps(said))
+        sqs.send_message(QueueUrl=stack.queues["reactions"], MessageBody=json.dumps(event))
 
     return one
 
@@ -50,20 +50,20 @@ def in_log(rows: Rows, post_id: int) -> int:
     return int(count)
 
 
-def test_days_that_are_over_are_in_s3_and_count_as_ever(
+def test_closed_days_are_archived_and_still_recounted(
     stack: Stack, add: Callable[..., int], rows: Rows, send: Any
 ) -> None:
     post_id = add()
     for actor in range(5):
         send(post_id, FIRST + actor, 1, 20)
-    wait_until("they are saved", lambda: in_log(rows, post_id) == 5, PATIENCE_S)
+    wait_until("they are saved", lambda: in_log(rows, post_id) == 5, TIMEOUT_S)
     send(post_id, FIRST, 0, 12)
     send(post_id, FIRST + 9, 1, 1)
-    wait_until("they are saved", lambda: in_log(rows, post_id) == 7, PATIENCE_S)
+    wait_until("they are saved", lambda: in_log(rows, post_id) == 7, TIMEOUT_S)
     send(post_id, FIRST + 10, 1, 0)
-    wait_until("it is saved", lambda: in_log(rows, post_id) == 8, PATIENCE_S)
+    wait_until("it is saved", lambda: in_log(rows, post_id) == 8, TIMEOUT_S)
     stack.invoke("RollUpVotes", {})
-    for _ in range(2):  # what was logged since the last two looks at Redis stays in MySQL
+    for _ in range(2):  # rows since the last two sweeps stay in MySQL
         stack.invoke("SweepOutbox", {})
 
     done = stack.invoke("MaintainLog", {})
@@ -78,27 +78,27 @@ def test_days_that_are_over_are_in_s3_and_count_as_ever(
     found = stack.connect("s3").list_objects_v2(Bucket=bucket, Prefix="reaction_log/date=")
     assert len([o for o in found["Contents"] if "/manifest-" in o["Key"]]) >= 2
 
-    send(post_id, FIRST + 1, 1, 20)  # again, of a day that is gone
-    send(post_id, FIRST + 20, 1, 20)  # never heard of before
-    wait_until("they are logged", lambda: in_log(rows, post_id) == 4, PATIENCE_S)
+    send(post_id, FIRST + 1, 1, 20)  # a repeat, of a dropped day
+    send(post_id, FIRST + 20, 1, 20)  # a late event of that day
+    wait_until("they are logged", lambda: in_log(rows, post_id) == 4, TIMEOUT_S)
 
     assert run(stack, "rebuild", "--target", f"post:{post_id}")[0] == 0
-    status, told = run(stack, "rebuild", "--from-log", "--target", f"post:{post_id}")
-    assert (status, told["agrees"], told["contradicting"]) == (0, True, 0)
-    assert told["events_archived"] >= 6
+    status, report = run(stack, "rebuild", "--from-log", "--target", f"post:{post_id}")
+    assert (status, report["agrees"], report["contradicting"]) == (0, True, 0)
+    assert report["events_archived"] >= 6
     then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 15 * 86_400))
-    status, told = run(
+    status, report = run(
         stack, "rebuild", "--from-log", "--as-of", then, "--target", f"post:{post_id}"
     )
     assert status == 0
-    assert told["differences"] == [
+    assert report["differences"] == [
         {"of": f"post:{post_id}", "column": "like_total", "counter": 7, "recounted": 6}
     ]
-    status, told = run(stack, "audit", "--wait")
-    assert [line for line in told["differences"] if str(post_id) in line] == []
+    status, report = run(stack, "audit", "--wait")
+    assert [line for line in report["differences"] if str(post_id) in line] == []
 
 
-def test_what_differs_is_shown(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
+def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], rows: Rows) -> None:
     post_id = add()
     rows(
         "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
@@ -106,10 +106,10 @@ def test_what_differs_is_shown(stack: Stack, add: Callable[..., int], rows: Rows
         post_id,
     )
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "rebuild"]
-    asked = [*command, "--target", f"post:{post_id}"]
+    of_post = [*command, "--target", f"post:{post_id}"]
     try:
         for source in ([], ["--from-log"]):
-            done = subprocess.run([*asked, *source], cwd=ROOT, capture_output=True, text=True)
+            done = subprocess.run([*of_post, *source], cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 1, done.stderr
             assert f"like of post:{post_id}" in done.stdout
         assert "does not know comments and posts" in done.stdout

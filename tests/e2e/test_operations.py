@@ -1,4 +1,4 @@
-"""What an operator does on the running stack: find a request, see what died, send it back."""
+"""Operators on the deployed stack: find a request, list dead letters, redrive them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
 
 @pytest.fixture
 def dead(stack: Stack) -> Iterator[Callable[..., None]]:
-    """Put a message into the DLQ of reactions; it is empty after the test."""
+    """``dead(body)`` puts a message into the DLQ of reactions, which is purged after the test."""
     sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
 
     def put(body: str, **attributes: str) -> None:
-        said = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
-        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=said)
+        typed = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
+        sqs.send_message(QueueUrl=url, MessageBody=body, MessageAttributes=typed)
 
     yield put
     sqs.purge_queue(QueueUrl=url)
@@ -49,7 +49,7 @@ def shown(admin: Client) -> list[dict[str, Any]]:
     return list(reply.json["items"])
 
 
-def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_saved(
+def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_again(
     stack: Stack,
     admin: Client,
     dead: Callable[..., None],
@@ -57,20 +57,20 @@ def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_sa
     rows: Callable[..., Any],
 ) -> None:
     post = add()
-    said = {"request_id": {"DataType": "String", "StringValue": "my-poison-001"}}
+    attributes = {"request_id": {"DataType": "String", "StringValue": "my-poison-001"}}
     stack.connect("sqs").send_message(
         QueueUrl=stack.queues["reactions"],
         MessageBody='{"protocol": 2, "kind": "like", "phone": "+8613800138000"}',
-        MessageAttributes=said,
+        MessageAttributes=attributes,
     )
-    [letter] = wait_until("the poison is in the DLQ", lambda: shown(admin))
+    [letter] = wait_until("the unreadable message is in the DLQ", lambda: shown(admin))
     assert letter["body"] == {"protocol": 2, "kind": "like", "phone": "…"}
     assert letter["request_id"] == "my-poison-001"
     assert "target_type" in letter["cause"]
 
-    # One that was given up while MySQL was away, say.
-    fact = ReactionEvent(ReactionKey("post", post, "like", ADA), True, time.time_ns() // 1000)
-    dead(fact.to_json(), request_id="my-like-was-late")
+    # As after an outage of MySQL.
+    event = ReactionEvent(ReactionKey("post", post, "like", ADA), True, time.time_ns() // 1000)
+    dead(event.to_json(), request_id="my-like-was-late")
     assert len(shown(admin)) == 2
     listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}
     assert listed["reactions"]["dead_letters"] == 2
@@ -82,26 +82,26 @@ def test_a_poison_is_seen_sent_back_and_buried_again_and_what_was_given_up_is_sa
     saved = wait_until("it is saved", lambda: rows(sql, post))
     assert saved == (("my-like-was-late",),)
 
-    # The poison goes back, is buried at once, and goes round no second time.
+    # The unreadable message is moved once and is dead-lettered again.
     done = local(stack, "dlq", "redrive", "reactions")
     assert (done.returncode, done.stdout.partition(",")[0]) == (0, "1 sent back"), done.stderr
     again = wait_until(
-        "it is buried again", lambda: [one for one in shown(admin) if one["id"] != letter["id"]]
+        "it is in the DLQ again", lambda: [one for one in shown(admin) if one["id"] != letter["id"]]
     )
     assert [one["request_id"] for one in again] == ["my-poison-001"]
     printed = json.loads(local(stack, "dlq", "show", "reactions", "--limit", "5").stdout)
     assert (printed["body"], printed["cause"]) == (letter["body"], letter["cause"])
     assert local(stack, "dlq", "list").returncode == 1
     assert local(stack, "queues", "--json").returncode == 1
-    acts = (stack.directory / "logs" / "operator.log").read_text().splitlines()
-    assert {json.loads(line)["by"] for line in acts} == {"local"}
+    lines = (stack.directory / "logs" / "operator.log").read_text().splitlines()
+    assert {json.loads(line)["operator_id"] for line in lines} == {"local"}
 
 
-def test_only_admins_look_into_queues(
-    anyone: Client, user: Callable[[int], Client], admin: Client, dead: Callable[..., None]
+def test_only_admins_may_read_and_redrive_queues(
+    anonymous: Client, user: Callable[[int], Client], admin: Client, dead: Callable[..., None]
 ) -> None:
     dead("{}")
-    for client, status in ((anyone, 401), (user(ADA), 403)):
+    for client, status in ((anonymous, 401), (user(ADA), 403)):
         assert client("GET", "/ops/queues").status == status
         assert client("GET", f"{QUEUE}/dead-letters").status == status
         assert client("POST", f"{QUEUE}/redrives", {}).status == status
@@ -125,12 +125,12 @@ def test_a_request_is_found_by_its_id_from_the_client_to_the_row(
     def find() -> list[str]:
         done = local(stack, "logs", "--request", request_id)
         found = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-        way = [name for name, _ in found]
-        assert all(request_id in said for name, said in found if name != "reaction_log")
-        return way if "SaveReactions" in way else []
+        parts = [name for name, _ in found]
+        assert all(request_id in text for name, text in found if name != "reaction_log")
+        return parts if "SaveReactions" in parts else []
 
-    way = wait_until("the consumer's line is there", find)
-    assert way == ["Authorizer", "ReactionsApi", "SaveReactions", "reaction_log"]
+    parts = wait_until("the consumer has logged the request", find)
+    assert parts == ["Authorizer", "ReactionsApi", "SaveReactions", "reaction_log"]
     nothing = local(stack, "logs", "--request", "never-was-there")
     assert (nothing.returncode, nothing.stdout) == (1, "")
 
@@ -142,17 +142,17 @@ def test_a_hostile_request_id_is_ignored(
     stack: Stack, user: Callable[[int], Client], add: Callable[..., int]
 ) -> None:
     post = add()
-    for said in HOSTILE:
-        reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers={"X-Request-Id": said})
+    for request_id in HOSTILE:
+        reply = user(ADA)("PUT", f"/posts/{post}/likes/me", headers={"X-Request-Id": request_id})
         assert reply.status == 200
-        assert reply.headers["x-request-id"] not in ("", said)
+        assert reply.headers["x-request-id"] not in ("", request_id)
     written = local(stack, "logs").stdout
     assert "request_served" in written
-    assert not [said for said in HOSTILE if said[:200] in written]
+    assert not [request_id for request_id in HOSTILE if request_id[:200] in written]
 
 
-def test_a_problem_says_which_request_it_was(anyone: Client) -> None:
+def test_a_problem_has_the_request_id(anonymous: Client) -> None:
     for path in ("/posts/9/likes/me", "/nowhere"):
-        reply = anyone("PUT", path, headers={"X-Request-Id": "my-complaint-1"})
+        reply = anonymous("PUT", path, headers={"X-Request-Id": "my-complaint-1"})
         assert reply.status in (401, 404)
         assert reply.headers["x-request-id"] == "my-complaint-1"

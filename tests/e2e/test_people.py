@@ -1,4 +1,4 @@
-"""People through the deployed template: following, lists of people, profiles."""
+"""Follows, lists of users and profiles on the deployed stack."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _ids = count(5_000_001)
 
 
 @pytest.fixture
-def some(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
-    """``some(3)``: as many users nobody knows yet, (id, client) each."""
+def make_users(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Client]]]:
+    """``make_users(3)`` creates three users and returns (id, client) of each."""
 
     def make(number: int) -> list[tuple[int, Client]]:
         ids = [next(_ids) for _ in range(number)]
@@ -27,9 +27,9 @@ def some(user: Callable[[int], Client]) -> Callable[[int], list[tuple[int, Clien
 
 @pytest.fixture
 def totals(rows: Callable[..., Any]) -> Callable[[int], tuple[tuple[int, int], tuple[int, int]]]:
-    """``totals(7)``: (followers, following) of a user by counter, and the same by rows."""
+    """``totals(7)`` returns (followers, following) of a user by counter and by rows."""
 
-    def ask(user_id: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    def read(user_id: int) -> tuple[tuple[int, int], tuple[int, int]]:
         counted = rows(
             "SELECT followers_total, following_total FROM user_counter WHERE user_id = %s", user_id
         )
@@ -42,11 +42,11 @@ def totals(rows: Callable[..., Any]) -> Callable[[int], tuple[tuple[int, int], t
         )
         return (counted[0] if counted else (0, 0)), of_rows[0]
 
-    return ask
+    return read
 
 
 def listed(client: Client, path: str) -> list[str]:
-    """The ids in a list of people, followed to its end two by two."""
+    """Return the user ids of all pages of a list."""
     found, cursor = [], ""
     while True:
         page = client("GET", f"{path}?limit=2{cursor}").json
@@ -56,12 +56,12 @@ def listed(client: Client, path: str) -> list[str]:
         cursor = f"&cursor={page['next']}"
 
 
-def test_a_follow_goes_from_http_into_mysql_and_back(
-    some: Callable[[int], list[tuple[int, Client]]],
-    anyone: Client,
+def test_a_follow_is_stored_counted_and_taken_back(
+    make_users: Callable[[int], list[tuple[int, Client]]],
+    anonymous: Client,
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    (ada_id, ada), (bo_id, bo) = some(2)
+    (ada_id, ada), (bo_id, bo) = make_users(2)
     first = bo("PUT", f"/users/{ada_id}/followers/me")
     assert (first.status, first.json) == (200, {"following": True, "followers": 1, "changed": True})
     assert bo("PUT", f"/users/{ada_id}/followers/me").json["changed"] is False
@@ -69,7 +69,7 @@ def test_a_follow_goes_from_http_into_mysql_and_back(
     wait_until("it is counted", lambda: totals(ada_id) == ((1, 0), (1, 0)))
     wait_until("and shown", lambda: bo("GET", "/users/me").json["following"] == 1)
     assert totals(bo_id) == ((0, 1), (0, 1))
-    profile = anyone("GET", f"/users/{ada_id}").json
+    profile = anonymous("GET", f"/users/{ada_id}").json
     assert (profile["followers"], profile["mine"], profile["exact"]) == (1, None, True)
     last = bo("DELETE", f"/users/{ada_id}/followers/me").json
     assert last == {"following": False, "followers": 0, "changed": True}
@@ -77,48 +77,48 @@ def test_a_follow_goes_from_http_into_mysql_and_back(
     assert ada("GET", "/users/me").json["followers"] == 0
 
 
-def test_many_follow_one_at_once_and_each_counts_once(
-    some: Callable[[int], list[tuple[int, Client]]],
-    anyone: Client,
+def test_concurrent_followers_are_counted_once_each(
+    make_users: Callable[[int], list[tuple[int, Client]]],
+    anonymous: Client,
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    [(star_id, _)], fans = some(1), some(12)
+    [(star_id, _)], fans = make_users(1), make_users(12)
     path = f"/users/{star_id}/followers/me"
     with ThreadPoolExecutor(6) as crowd:
         replies = list(crowd.map(lambda fan: fan[1]("PUT", path), fans * 3))
     assert {reply.status for reply in replies} == {200}
     assert sum(reply.json["changed"] for reply in replies) == 12
     wait_until("all are counted", lambda: totals(star_id) == ((12, 0), (12, 0)))
-    followers = listed(anyone, f"/users/{star_id}/followers")
+    followers = listed(anonymous, f"/users/{star_id}/followers")
     assert sorted(map(int, followers)) == sorted(fan_id for fan_id, _ in fans)
 
 
-def test_lists_of_people_are_newest_first_and_say_whom_i_follow(
-    some: Callable[[int], list[tuple[int, Client]]],
-    anyone: Client,
+def test_lists_of_users_are_newest_first_and_have_viewer_states(
+    make_users: Callable[[int], list[tuple[int, Client]]],
+    anonymous: Client,
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    (ada_id, ada), (bo_id, bo), *others = some(6)
+    (ada_id, ada), (bo_id, bo), *others = make_users(6)
     ids = [str(other_id) for other_id, _ in others]
     for other_id in ids:
         ada("PUT", f"/users/{other_id}/followers/me")
     for other_id in ids[1:3]:
         bo("PUT", f"/users/{other_id}/followers/me")
     wait_until("all is saved", lambda: totals(ada_id)[0][1] == 4 and totals(bo_id)[0][1] == 2)
-    wait_until("and shown", lambda: listed(anyone, f"/users/{ada_id}/following") == ids[::-1])
+    wait_until("and shown", lambda: listed(anonymous, f"/users/{ada_id}/following") == ids[::-1])
     assert listed(bo, f"/users/{ada_id}/common-follows") == [ids[2], ids[1]]
     page = bo("GET", f"/users/{ada_id}/following").json
     mine = {item["user"]["id"]: item["mine"]["following"] for item in page["items"]}
     assert mine == {ids[0]: False, ids[1]: True, ids[2]: True, ids[3]: False}
     assert page["items"][0]["user"]["nickname"]
-    refused = anyone("GET", f"/users/{ada_id}/common-follows")
+    refused = anonymous("GET", f"/users/{ada_id}/common-follows")
     assert (refused.status, problem(refused)) == (401, "unauthenticated")
 
 
-def test_nobody_follows_themselves_or_somebody_who_is_not_there(
-    some: Callable[[int], list[tuple[int, Client]]], anyone: Client
+def test_a_follow_of_oneself_or_of_an_unknown_user_is_refused(
+    make_users: Callable[[int], list[tuple[int, Client]]], anonymous: Client
 ) -> None:
-    [(ada_id, ada)] = some(1)
+    [(ada_id, ada)] = make_users(1)
     refused = ada("PUT", f"/users/{ada_id}/followers/me")
     assert (refused.status, problem(refused)) == (409, "self-follow")
     for method, path in (
@@ -133,11 +133,11 @@ def test_nobody_follows_themselves_or_somebody_who_is_not_there(
     ):
         reply = ada(method, path)
         assert (reply.status, problem(reply)) == (404, "not-found"), path
-    assert anyone("PUT", f"/users/{ada_id}/followers/me").status == 401
+    assert anonymous("PUT", f"/users/{ada_id}/followers/me").status == 401
 
 
 def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
-    """As if the user had followed as many long ago: the audit looks at them, too."""
+    """Insert 4,999 follows with their log and counters, so that the audit stays clean."""
     rows(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " SELECT 'user', 4000000 + seq, 'follow', %s, 1, 1000 + seq FROM seq_1_to_4999",
@@ -145,7 +145,8 @@ def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     )
     rows(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version, create_date)"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+        " create_date)"
         " SELECT target_type, target_id, kind, actor_id, version, 1, 1, 1, '1970-01-01'"
         " FROM reaction WHERE actor_id = %s",
         actor_id,
@@ -167,12 +168,12 @@ def follow_4999(actor_id: int, rows: Callable[..., Any]) -> None:
     )
 
 
-def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
-    some: Callable[[int], list[tuple[int, Client]]],
+def test_a_user_at_the_follow_limit_can_follow_again_after_an_unfollow(
+    make_users: Callable[[int], list[tuple[int, Client]]],
     rows: Callable[..., Any],
     totals: Callable[[int], tuple[tuple[int, int], tuple[int, int]]],
 ) -> None:
-    (ada_id, ada), (bo_id, _), (cy_id, _) = some(3)
+    (ada_id, ada), (bo_id, _), (cy_id, _) = make_users(3)
     follow_4999(ada_id, rows)
     assert ada("PUT", f"/users/{bo_id}/followers/me").status == 200
     refused = ada("PUT", f"/users/{cy_id}/followers/me")
@@ -181,23 +182,23 @@ def test_who_follows_as_many_as_anybody_may_follows_one_more_only_for_another(
     assert (again.status, again.json["changed"]) == (200, False)
     ada("DELETE", f"/users/{bo_id}/followers/me")
 
-    def room() -> bool:
+    def follow_cy() -> bool:
         return ada("PUT", f"/users/{cy_id}/followers/me").status == 200
 
-    wait_until("there is room for one", room)
-    wait_until("it is saved", lambda: totals(ada_id) == ((0, 5000), (0, 5000)))
+    wait_until("the unfollow has released its claim", follow_cy)
+    wait_until("it is stored", lambda: totals(ada_id) == ((0, 5000), (0, 5000)))
 
 
 # ---------------------------------------------------------------- profiles
 
 
-def test_a_profile_is_changed_by_its_owner_and_shown_to_all(
-    some: Callable[[int], list[tuple[int, Client]]], anyone: Client
+def test_a_profile_is_changed_by_its_owner_and_public(
+    make_users: Callable[[int], list[tuple[int, Client]]], anonymous: Client
 ) -> None:
-    (ada_id, ada), (_, bo) = some(2)
-    assert anyone("GET", f"/users/{ada_id}").status == 200
-    said = {"nickname": "  Ada 🦊 ", "avatar": "https://pics.example/ada.png"}
-    changed = ada("PATCH", "/users/me", said)
+    (ada_id, ada), (_, bo) = make_users(2)
+    assert anonymous("GET", f"/users/{ada_id}").status == 200
+    body = {"nickname": "  Ada 🦊 ", "avatar": "https://pics.example/ada.png"}
+    changed = ada("PATCH", "/users/me", body)
     assert changed.status == 200
     shown = {"nickname": "Ada 🦊", "avatar": "https://pics.example/ada.png"}
     for reply in (changed, ada("GET", "/users/me"), bo("GET", f"/users/{ada_id}")):
@@ -205,11 +206,11 @@ def test_a_profile_is_changed_by_its_owner_and_shown_to_all(
         assert reply.json["id"] == str(ada_id)
     bo("PUT", f"/users/{ada_id}/followers/me")
     ada("PATCH", "/users/me", {"avatar": None})
-    assert anyone("GET", f"/users/{ada_id}").json["avatar"] is None
+    assert anonymous("GET", f"/users/{ada_id}").json["avatar"] is None
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("body", "field"),
     [
         ({"role": "admin"}, "body.role"),
         ({"nickname": "Ada", "role": "admin"}, "body.role"),
@@ -220,25 +221,30 @@ def test_a_profile_is_changed_by_its_owner_and_shown_to_all(
         ({"avatar": "http://pics.example/a.png"}, "body.avatar"),
     ],
 )
-def test_what_is_not_ones_to_change_is_refused(
-    some: Callable[[int], list[tuple[int, Client]]], rows: Callable[..., Any], said: Any, field: str
+def test_an_invalid_profile_change_is_refused_and_not_stored(
+    make_users: Callable[[int], list[tuple[int, Client]]],
+    rows: Callable[..., Any],
+    body: Any,
+    field: str,
 ) -> None:
-    [(ada_id, ada)] = some(1)
+    [(ada_id, ada)] = make_users(1)
     before = rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id)
-    refused = ada("PATCH", "/users/me", said, {"content-type": "application/json"})
+    refused = ada("PATCH", "/users/me", body, {"content-type": "application/json"})
     assert (refused.status, problem(refused)) == (400, "invalid-request")
     assert field in [error["field"] for error in refused.json["errors"]]
     assert rows("SELECT nickname, avatar, role, version FROM user WHERE id = %s", ada_id) == before
     assert before[0][2] == "user"
 
 
-def test_nobody_changes_or_reads_what_is_somebody_elses(
-    some: Callable[[int], list[tuple[int, Client]]], anyone: Client, add: Callable[..., int]
+def test_private_data_of_other_users_is_neither_readable_nor_writable(
+    make_users: Callable[[int], list[tuple[int, Client]]],
+    anonymous: Client,
+    add: Callable[..., int],
 ) -> None:
-    (ada_id, ada), (_, bo) = some(2)
+    (ada_id, ada), (_, bo) = make_users(2)
     post = add()
     ada("PUT", f"/posts/{post}/likes/me")
-    for client in (bo, anyone):
+    for client in (bo, anonymous):
         for path in (f"/users/{ada_id}/likes", f"/users/{ada_id}/collects"):
             reply = client("GET", path)
             assert (reply.status, problem(reply)) == (404, "not-found")
@@ -246,4 +252,6 @@ def test_nobody_changes_or_reads_what_is_somebody_elses(
         assert client("DELETE", f"/users/{ada_id}").status in (404, 405)
     assert bo("GET", "/users/me/likes").json["items"] == []
     for method, path in (("GET", "/users/me"), ("PATCH", "/users/me"), ("GET", "/users/me/likes")):
-        assert anyone(method, path, {"nickname": "x"} if method == "PATCH" else None).status == 401
+        assert (
+            anonymous(method, path, {"nickname": "x"} if method == "PATCH" else None).status == 401
+        )

@@ -1,4 +1,4 @@
-"""What readers are shown first, through the deployed template: likes, log, schedules, lists."""
+"""Recommended reviews and rankings of posts on the deployed stack."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.e2e.client import Client, problem, wait_until
 
 SHOP = 5_700_000
 FIRST_USER = 5_700_001
-PATIENCE_S = 120  # many functions start at once here
+TIMEOUT_S = 120  # many functions start at the same time
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 
-# What the facts of the log changed: a like of somebody who likes it already changed nothing.
-TURNS = (
-    "SELECT target_id AS post_id, version DIV 3600000000 AS hour, change_by AS turn"
+# The changes of likes by hour; a repeated like changes nothing.
+CHANGES = (
+    "SELECT target_id AS post_id, version DIV 3600000000 AS hour, change_by"
     " FROM reaction_log WHERE target_type = 'post' AND kind = 'like'"
 )
 LIVE = (
@@ -31,21 +31,21 @@ User = Callable[[int], Client]
 
 
 @pytest.fixture
-def shop(rows: Rows, stack: Stack, anyone: Client) -> int:
-    """A shop; its id."""
-    return insert_shop(SHOP, rows, stack, anyone)
+def shop(rows: Rows, stack: Stack, anonymous: Client) -> int:
+    """The id of a shop."""
+    return insert_shop(SHOP, rows, stack, anonymous)
 
 
-def insert_shop(shop_id: int, rows: Rows, stack: Stack, anyone: Client) -> int:
-    """A shop that MySQL has, and that the binlog tells of; its id."""
+def insert_shop(shop_id: int, rows: Rows, stack: Stack, anonymous: Client) -> int:
+    """Insert a shop into MySQL, wait until the binlog consumer has read it, and return its id."""
     rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Noodles')", shop_id)
     stack.invoke("FollowBinlog", {})
-    wait_until("the shop is known", lambda: anyone("GET", f"/shops/{shop_id}").status == 200)
+    wait_until("the shop is readable", lambda: anonymous("GET", f"/shops/{shop_id}").status == 200)
     return shop_id
 
 
 def pages(client: Client, path: str) -> list[dict[str, Any]]:
-    """All items of a list, from page to page."""
+    """Return the items of all pages of a list."""
     found: list[dict[str, Any]] = []
     cursor = ""
     while True:
@@ -58,7 +58,7 @@ def pages(client: Client, path: str) -> list[dict[str, Any]]:
 
 
 def like(user: User, path: str, counts: list[tuple[int, int]]) -> None:
-    """As many users as ``counts`` says like the first, the second, ... of ``path``."""
+    """Like targets of ``path``; ``counts``: (target id, number of users) of each."""
     for target_id, count in counts:
         for n in range(count):
             reply = user(FIRST_USER + n)("PUT", f"/{path}/{target_id}/likes/me")
@@ -66,7 +66,7 @@ def like(user: User, path: str, counts: list[tuple[int, int]]) -> None:
 
 
 def saved(rows: Rows, target_type: str, counts: list[tuple[int, int]]) -> bool:
-    """Whether MySQL has them all."""
+    """Return whether MySQL has all likes of ``counts``."""
     return all(
         rows(
             "SELECT COUNT(*) FROM reaction_log WHERE target_type = %s AND target_id = %s",
@@ -79,7 +79,7 @@ def saved(rows: Rows, target_type: str, counts: list[tuple[int, int]]) -> bool:
 
 
 def test_the_best_reviews_of_a_shop_are_recommended(
-    stack: Any, anyone: Client, user: User, shop: int, rows: Rows
+    stack: Any, anonymous: Client, user: User, shop: int, rows: Rows
 ) -> None:
     path = f"/shops/{shop}/reviews/recommended?limit=2"
     reviews = []
@@ -91,43 +91,45 @@ def test_the_best_reviews_of_a_shop_are_recommended(
         reviews.append(int(made.json["id"]))
     counts = list(zip(reviews, (1, 3, 0, 2, 1), strict=True))
     like(user, "reviews", counts)
-    wait_until("the likes are saved", lambda: saved(rows, "review", counts), PATIENCE_S)
+    wait_until("the likes are saved", lambda: saved(rows, "review", counts), TIMEOUT_S)
     assert stack.invoke("RollUpVotes", {})["rolled_up_to"] > 0
     stack.invoke("RefreshRecommendations", {})
     expected = [reviews[n] for n in (1, 3, 4, 0, 2)]
 
     def shown() -> list[int]:
-        return [int(item["id"]) for item in pages(anyone, path)]
+        return [int(item["id"]) for item in pages(anonymous, path)]
 
-    wait_until("the list is made", lambda: shown() == expected, PATIENCE_S)
+    wait_until("the list is built", lambda: shown() == expected, TIMEOUT_S)
     assert rows("SELECT * FROM stale_list WHERE shop_id = %s", shop) == ()
 
     user(FIRST_USER)("PUT", f"/reviews/{reviews[2]}/likes/me")
     last = pages(user(FIRST_USER), path)[-1]
-    assert (last["likes"], last["mine"]) == (1, {"liked": True}), "live, and in the old order"
+    assert (last["likes"], last["mine"]) == (1, {"liked": True}), "live total, old order"
     assert user(FIRST_USER + 1)("DELETE", f"/reviews/{reviews[1]}").status == 204
-    wait_until("the deleted is not shown", lambda: shown() == expected[1:])
+    wait_until("the deleted review is not listed", lambda: shown() == expected[1:])
 
 
-def test_a_cold_shop_is_empty_for_a_moment_and_then_right(
-    anyone: Client, user: User, rows: Rows, stack: Stack
+def test_the_list_of_a_new_shop_is_built_on_demand(
+    anonymous: Client, user: User, rows: Rows, stack: Stack
 ) -> None:
-    insert_shop(SHOP + 1, rows, stack, anyone)
+    insert_shop(SHOP + 1, rows, stack, anonymous)
     path = f"/shops/{SHOP + 1}/reviews"
     made = user(FIRST_USER)("POST", path, {"score": 5, "body": "The first."})
     assert made.status == 201
     wait_until(
-        "the list is made",
+        "the list is built",
         lambda: (
-            [i["id"] for i in pages(anyone, f"{path}/recommended?limit=9")] == [made.json["id"]]
+            [i["id"] for i in pages(anonymous, f"{path}/recommended?limit=9")] == [made.json["id"]]
         ),
-        PATIENCE_S,
+        TIMEOUT_S,
     )
-    missing = anyone("GET", f"/shops/{SHOP + 2}/reviews/recommended")
+    missing = anonymous("GET", f"/shops/{SHOP + 2}/reviews/recommended")
     assert (missing.status, problem(missing)) == (404, "not-found")
 
 
-def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, rows: Rows) -> None:
+def test_rankings_equal_those_computed_in_mysql(
+    stack: Any, anonymous: Client, user: User, rows: Rows
+) -> None:
     posts = []
     for n in range(4):
         made = user(FIRST_USER + n)("POST", "/posts", POST)
@@ -135,7 +137,7 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
         posts.append(int(made.json["id"]))
     counts = list(zip(posts, (2, 4, 2, 1), strict=True))
     like(user, "posts", counts)
-    wait_until("the likes are saved", lambda: saved(rows, "post", counts), PATIENCE_S)
+    wait_until("the likes are saved", lambda: saved(rows, "post", counts), TIMEOUT_S)
 
     def expected(window: str) -> list[tuple[int, int]]:
         if window == "all":
@@ -146,7 +148,7 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
             )
         else:
             found = rows(
-                f"SELECT SUM(turn) AS likes, post_id FROM ({TURNS}) AS turns{LIVE}"
+                f"SELECT SUM(change_by) AS likes, post_id FROM ({CHANGES}) AS changes{LIVE}"
                 " WHERE hour > UNIX_TIMESTAMP(NOW(6)) DIV 3600 - %s"
                 " GROUP BY post_id HAVING likes > 0 ORDER BY likes DESC, post_id DESC LIMIT 1000",
                 {"day": 24, "week": 168}[window],
@@ -154,7 +156,7 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
         return [(int(likes), post_id) for likes, post_id in found]
 
     def shown(window: str) -> list[tuple[int, int]]:
-        items = pages(anyone, f"/posts/ranking?limit=97&window={window}")
+        items = pages(anonymous, f"/posts/ranking?limit=97&window={window}")
         return [(item["score"], int(item["id"])) for item in items]
 
     def agrees(window: str) -> bool:
@@ -164,15 +166,17 @@ def test_rankings_are_what_mysql_says(stack: Any, anyone: Client, user: User, ro
 
     for window in ("all", "day", "week"):
         wait_until(
-            f"the ranking of {window} is right", functools.partial(agrees, window), PATIENCE_S
+            f"the ranking of {window} is right", functools.partial(agrees, window), TIMEOUT_S
         )
-        ours = [entry for entry in shown(window) if entry[1] in posts]
-        assert ours == [(4, posts[1]), (2, posts[2]), (2, posts[0]), (1, posts[3])]
+        own = [entry for entry in shown(window) if entry[1] in posts]
+        assert own == [(4, posts[1]), (2, posts[2]), (2, posts[0]), (1, posts[3])]
 
     first = pages(user(FIRST_USER), "/posts/ranking?limit=100&window=day")
     mine = {int(item["id"]): item["mine"] for item in first if int(item["id"]) in posts}
     assert mine == {post_id: {"liked": True, "collected": False} for post_id in posts}
     assert user(FIRST_USER + 1)("DELETE", f"/posts/{posts[1]}").status == 204
-    wait_until("the deleted is not shown", lambda: posts[1] not in {p for _, p in shown("all")})
-    refused = anyone("GET", "/posts/ranking?window=year")
+    wait_until(
+        "the deleted post is not listed", lambda: posts[1] not in {p for _, p in shown("all")}
+    )
+    refused = anonymous("GET", "/posts/ranking?window=year")
     assert (refused.status, problem(refused)) == (400, "invalid-request")

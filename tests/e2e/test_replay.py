@@ -1,6 +1,6 @@
-"""A crowd through the deployed stack, at its worst, and then the audit report.
+"""A replay with duplicates and killed consumers on the deployed stack, and its audit.
 
-Commands run as people run them, in processes of their own.
+Commands run in processes of their own.
 """
 
 import json
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(autouse=True)
 def empty_dlqs(stack: Stack) -> None:
-    """What other tests made sure of ends in a DLQ is no loss here."""
+    """Purge the dead letters of other tests, so that the audit is clean."""
     for name, url in stack.queues.items():
         if name.endswith("_dlq"):
             stack.connect("sqs").purge_queue(QueueUrl=url)
 
 
 def run(stack: Stack, *command: str) -> tuple[int, str]:
-    """(exit status, what it printed) of ``python -m local``."""
+    """Run ``python -m local``; return (exit status, stdout, or stderr if that is empty)."""
     done = subprocess.run(
         [sys.executable, "-m", "local", "--dir", str(stack.directory), *command],
         cwd=ROOT,
@@ -43,14 +43,14 @@ def run(stack: Stack, *command: str) -> tuple[int, str]:
 
 
 def replay(stack: Stack, path: Path, *options: str) -> dict[str, Any]:
-    """The report of a replay that must be clean."""
-    status, said = run(stack, "replay", str(path), "--json", *options)
-    report: dict[str, Any] = json.loads(said)
-    assert (status, report["clean"]) == (0, True), said
+    """Replay a file, check that it ends clean, and return its report."""
+    status, output = run(stack, "replay", str(path), "--json", *options)
+    report: dict[str, Any] = json.loads(output)
+    assert (status, report["clean"]) == (0, True), output
     return report
 
 
-def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_says(
+def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "skewed.csv"
@@ -59,21 +59,21 @@ def test_a_skewed_file_with_duplicates_and_killed_consumers_ends_as_the_file_say
     _, after = predict(plan(interactions), set())
     likes = sum(reaction.kind == "like" for reaction in after)
 
-    # 40 a second: slow enough for some consumers to die
+    # 40 a second is slow enough to kill some consumers.
     report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", "40")
 
     assert report["killed"] >= 1
     assert report["duplicates"] > 30
     assert report["totals"]["like"] == {"file": likes, "rows": likes, "api": likes}
-    # Of on and off, saved the other way round after a consumer was killed, none is a change.
+    # A like and its unlike that are stored in reverse order after a kill change nothing.
     assert report["changed"] == report["expected"] >= report["persisted"]
     assert (report["wrong"], report["failures"], report["differences"]) == ([], [], [])
 
     again = replay(stack, path, "--limit", "100")
     assert again["totals"]["like"]["rows"] > 0
 
-    status, said = run(stack, "audit", "--json")
-    audit = json.loads(said)
+    status, output = run(stack, "audit", "--json")
+    audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
     assert audit["accepted"] == audit["persisted"] >= report["persisted"]
 
@@ -97,12 +97,12 @@ def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("command", [("audit",), ("audit", "--wait")])
-def test_the_audit_is_a_table_to_read(stack: Stack, command: tuple[str, ...]) -> None:
-    status, said = run(stack, *command)
-    assert (status, "likes" in said, "drift" in said) == (0, True, True)
+def test_the_audit_prints_a_table(stack: Stack, command: tuple[str, ...]) -> None:
+    status, output = run(stack, *command)
+    assert (status, "likes" in output, "drift" in output) == (0, True, True)
 
 
-def test_an_audit_finds_a_counter_that_somebody_moved(stack: Stack, tmp_path: Path) -> None:
+def test_an_audit_reports_a_wrong_like_counter(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     post = 7_000_001
     write_file(path, [Interaction(post, post, 4.0, 0)])
@@ -110,17 +110,17 @@ def test_an_audit_finds_a_counter_that_somebody_moved(stack: Stack, tmp_path: Pa
     move = "UPDATE content_counter SET like_total = like_total + {} WHERE target_id = %s"
     _execute(stack, move.format("1"), post)
     try:
-        status, said = run(stack, "audit", "--json")
+        status, output = run(stack, "audit", "--json")
     finally:
         _execute(stack, move.format("-1"), post)
-    audit = json.loads(said)
-    # A replay rolls the log up, so the hours of the post are known to be less, too.
+    audit = json.loads(output)
+    # A replay rolls the log up, so the hours of the post differ, too.
     assert (status, audit["clean"], audit["drift"]) == (1, False, 2)
     assert f"like post:{post}: Redis 1, counter 2, rows 1" in audit["differences"]
     assert f"hours of post:{post}: rolled up 1, likes 2" in audit["differences"]
 
 
-def test_a_file_with_a_bad_line_is_refused_by_its_number(stack: Stack, tmp_path: Path) -> None:
+def test_an_invalid_line_is_refused_with_its_number(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
     path.write_text("user_id,item_id,rating,timestamp\n1,2,4,5\n1,x,4,5\n")
     assert run(stack, "replay", str(path)) == (

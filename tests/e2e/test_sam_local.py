@@ -1,4 +1,4 @@
-"""What ``python -m local sam`` writes resolves, for SAM itself, to what is deployed."""
+"""The files of ``python -m local sam`` give SAM the environment of the deployed functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from local.paths import TOOLS
 from local.stack import sam_local
 from local.stack.stack import Stack
 
-# Runs where SAM is installed: what `sam local invoke` would give to each function.
+# Runs in SAM's virtual environment: the environment that `sam local invoke` passes to functions.
 RESOLVE = """
 import json, sys, tomllib
 from samcli.cli.types import CfnParameterOverridesType
@@ -48,7 +48,7 @@ def resolve(stack: Stack, section: str) -> dict[str, Any]:
     return found
 
 
-def test_sam_gives_each_function_what_the_stack_gives_it(stack: Stack) -> None:
+def test_sam_passes_each_function_the_environment_of_the_stack(stack: Stack) -> None:
     service = json.loads((stack.directory / "lambda.json").read_text())
     deployed = {one["logical_id"]: one["variables"] for one in service["functions"].values()}
     for section in ("local_invoke", "local_start_api"):
@@ -57,5 +57,5 @@ def test_sam_gives_each_function_what_the_stack_gives_it(stack: Stack) -> None:
         for name, variables in deployed.items():
             expected = {**variables, "AWS_ENDPOINT_URL": stack.aws_endpoint_url}
             assert found[name]["after"] == expected
-            assert found[name]["before"]["PLAZA_ENVIRONMENT"] == "local"  # by the parameters alone
+            assert found[name]["before"]["PLAZA_ENVIRONMENT"] == "local"  # from the parameters
             assert found[name]["before"]["PLAZA_REDIS_URL"] == stack.redis_url

@@ -1,4 +1,4 @@
-"""Schedules fire: EventBridge, as it is emulated, invokes what the template says."""
+"""The emulator's EventBridge invokes the functions of the template's schedules."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from local.stack.stack import Stack
 from tests.e2e.client import wait_until
 
 USER = 93
-MAX_FIRING_S = 90  # the emulator looks every ten seconds; the machine may be busy
+MAX_FIRING_S = 90  # the emulator polls every ten seconds; the machine may be busy
 
 
 def find_schedule(scheduler: Any, function: str) -> dict[str, Any]:
-    """The deployed schedule of a function."""
+    """Return the deployed schedule of a function."""
     (found,) = (
         schedule
         for page in scheduler.get_paginator("list_schedules").paginate()
@@ -31,9 +31,9 @@ def find_schedule(scheduler: Any, function: str) -> dict[str, Any]:
 
 @pytest.fixture
 def fire(stack: Stack) -> Iterator[Callable[[str], None]]:
-    """Lets EventBridge invoke a function now, with the target of its deployed schedule.
+    """``fire(logical_id)`` makes EventBridge invoke a function with its deployed schedule's target.
 
-    A deployed schedule can't be moved: the emulator fires a one-time schedule only if it is new.
+    It creates a schedule, because the emulator fires a one-time schedule only if it is new.
     """
     scheduler, made = stack.connect("scheduler"), []
 
@@ -51,7 +51,7 @@ def fire(stack: Stack) -> Iterator[Callable[[str], None]]:
         scheduler.delete_schedule(Name=name)
 
 
-def test_a_schedule_fires_and_its_function_does_its_work(
+def test_a_schedule_invokes_its_function(
     fire: Callable[[str], None], rows: Callable[..., Any], sign_in: Callable[..., str]
 ) -> None:
     sign_in(USER)
@@ -64,13 +64,13 @@ def test_a_schedule_fires_and_its_function_does_its_work(
     )
 
 
-def test_schedules_of_a_minute_fire_by_themselves(stack: Stack) -> None:
+def test_schedules_of_each_minute_fire(stack: Stack) -> None:
     logs = stack.directory / "logs" / "functions"
-    for logical_id in ("PublishUnsent", "FinalizeVouchers"):  # which no test invokes
+    for logical_id in ("PublishUnsent", "FinalizeVouchers"):  # no test invokes these
         wait_until(f"{logical_id} ran", (logs / f"{logical_id}.log").exists, MAX_FIRING_S)
 
 
-def test_every_schedule_of_the_template_has_a_function_that_is_forwarded(stack: Stack) -> None:
+def test_every_schedule_has_a_function_that_is_forwarded_to_the_stack(stack: Stack) -> None:
     scheduler, lambdas = stack.connect("scheduler"), stack.connect("lambda")
     names = [
         schedule["Target"]["Arn"].rpartition(":")[2]

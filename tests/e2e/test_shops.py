@@ -1,4 +1,4 @@
-"""Shops through the deployed template: written by an admin, read by all, near me, past the API."""
+"""Shops on the deployed stack: writes of admins, reads, search by distance, changes in MySQL."""
 
 from __future__ import annotations
 
@@ -13,59 +13,59 @@ from tests.e2e.client import Client, problem, wait_until
 
 ADMIN = 5_950_001
 TYPE = 5_950_001
-_places = count(1)  # each test is at a place of its own
+_places = count(1)  # each test has a place of its own
 
 
 @pytest.fixture
 def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
-    """Who may write shops."""
+    """A client that may write shops."""
     return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
 @pytest.fixture
 def place(rows: Callable[..., Any]) -> dict[str, Any]:
-    """A type that is there, and somewhere nobody else is."""
+    """An existing shop type, and a place without other shops."""
     rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", TYPE)
     return {"type_id": str(TYPE), "place": {"x": -170.0 + next(_places), "y": -44.0}}
 
 
 @pytest.fixture
 def follow(stack: Stack) -> Callable[[], Any]:
-    """Let the binlog be followed now; on its own it is within a minute."""
+    """``follow()`` invokes the binlog consumer, which otherwise runs every minute."""
     return lambda: stack.invoke("FollowBinlog", {})
 
 
-def test_a_shop_is_made_changed_and_deleted_by_an_admin_and_seen_by_all(
-    admin: Client, anyone: Client, user: Callable[[int], Client], place: dict[str, Any]
+def test_a_shop_is_written_by_admins_and_public(
+    admin: Client, anonymous: Client, user: Callable[[int], Client], place: dict[str, Any]
 ) -> None:
     made = admin("POST", "/shops", {"name": "Noodles", **place})
     assert made.status == 201
     path = f"/shops/{made.json['id']}"
-    assert anyone("GET", path).json == made.json
-    for client, status in ((user(5_950_002), 403), (anyone, 401)):
+    assert anonymous("GET", path).json == made.json
+    for client, status in ((user(5_950_002), 403), (anonymous, 401)):
         assert client("PUT", path, {"name": "mine"}).status == status
         assert client("POST", "/shops", {"name": "mine"}).status == status
     changed = admin("PUT", path, {"name": "Soup", **place})
     assert (changed.status, changed.json["name"]) == (200, "Soup")
-    assert anyone("GET", path).json == changed.json
+    assert anonymous("GET", path).json == changed.json
     assert admin("DELETE", path).status == 204
-    gone = anyone("GET", path)
-    assert (gone.status, problem(gone)) == (410, "gone")
+    deleted = anonymous("GET", path)
+    assert (deleted.status, problem(deleted)) == (410, "gone")
 
 
-def test_near_me_is_by_distance_in_pages_and_follows_a_move(
-    admin: Client, anyone: Client, place: dict[str, Any]
+def test_a_search_is_ordered_by_distance_and_updated_after_a_move(
+    admin: Client, anonymous: Client, place: dict[str, Any]
 ) -> None:
     ids, (x, y) = [], place["place"].values()
     for km in (2, 1, 3):
-        said = {"name": f"{km} km", **place, "place": {"x": x, "y": y + km / 111.2}}
-        ids.append(admin("POST", "/shops", said).json["id"])
+        body = {"name": f"{km} km", **place, "place": {"x": x, "y": y + km / 111.2}}
+        ids.append(admin("POST", "/shops", body).json["id"])
     near = f"/shops?x={x}&y={y}&type={TYPE}&radius=5000&limit=2"
 
     def names() -> list[str]:
         found, cursor = [], ""
         while True:
-            reply = anyone("GET", near + cursor)
+            reply = anonymous("GET", near + cursor)
             assert reply.status == 200, reply.json
             page = reply.json
             found += [shop["name"] for shop in page["items"]]
@@ -74,7 +74,7 @@ def test_near_me_is_by_distance_in_pages_and_follows_a_move(
             cursor = f"&cursor={page['next']}"
 
     assert names() == ["1 km", "2 km", "3 km"]
-    nearest = anyone("GET", near).json["items"][0]
+    nearest = anonymous("GET", near).json["items"][0]
     assert nearest["distance_m"] == pytest.approx(1_000, rel=0.01)
     admin("PUT", f"/shops/{ids[2]}", {"name": "here", **place})
     assert names() == ["here", "1 km", "2 km"]
@@ -82,28 +82,30 @@ def test_near_me_is_by_distance_in_pages_and_follows_a_move(
     assert names() == ["1 km", "2 km"]
 
 
-def test_what_an_operator_changes_in_mysql_is_shown(
+def test_a_shop_changed_in_mysql_is_served(
     admin: Client,
-    anyone: Client,
+    anonymous: Client,
     place: dict[str, Any],
     rows: Callable[..., Any],
     follow: Callable[[], Any],
 ) -> None:
     path = f"/shops/{admin('POST', '/shops', {'name': 'Noodles', **place}).json['id']}"
-    assert anyone("GET", path).json["name"] == "Noodles"
+    assert anonymous("GET", path).json["name"] == "Noodles"
     rows("UPDATE shop SET name = 'Soup' WHERE id = %s", path.rpartition("/")[2])
-    wait_until("it is shown", lambda: follow() and anyone("GET", path).json["name"] == "Soup")
+    wait_until(
+        "the change is served", lambda: follow() and anonymous("GET", path).json["name"] == "Soup"
+    )
 
 
-def test_types_are_listed_and_what_is_no_shop_is_not_there(
-    anyone: Client, place: dict[str, Any]
+def test_types_are_listed_and_unknown_shops_are_404(
+    anonymous: Client, place: dict[str, Any]
 ) -> None:
     def listed() -> bool:
-        return str(TYPE) in [one["id"] for one in anyone("GET", "/shop-types").json["items"]]
+        return str(TYPE) in [one["id"] for one in anonymous("GET", "/shop-types").json["items"]]
 
-    wait_until("the type is there", listed, timeout_s=90)
+    wait_until("the type is listed", listed, timeout_s=90)
     for path in ("/shops/4711", "/shops/abc"):
-        missing = anyone("GET", path)
+        missing = anonymous("GET", path)
         assert (missing.status, problem(missing)) == (404, "not-found")
     for query in ("x=1", "x=1&y=86", "x=1&y=1&radius=50001"):
-        assert anyone("GET", f"/shops?{query}").status == 400
+        assert anonymous("GET", f"/shops?{query}").status == 400

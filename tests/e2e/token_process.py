@@ -1,7 +1,7 @@
 """Session tokens for tests: ``python -m tests.e2e.token_process DIRECTORY``.
 
-A line ``ID ROLE`` comes in, a token goes out. One process for all of them: starting one takes
-longer than most tests. What Plaza logs goes to stderr.
+Reads lines ``ID ROLE`` from stdin and writes a token for each to stdout; logs go to stderr. One
+process serves all tests, because its start takes longer than most of them.
 """
 
 import os
@@ -14,7 +14,7 @@ from local.stack.tokens import open_sessions
 
 
 def main() -> None:
-    """Answer until stdin is closed."""
+    """Write tokens until stdin is closed."""
     add_layer_to_path()
     tokens = os.fdopen(os.dup(1), "w")
     sys.stdout = sys.stderr

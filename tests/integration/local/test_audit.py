@@ -1,4 +1,4 @@
-"""The audit on a real Redis and a real database: what it reads, and with how many questions."""
+"""The audit on real stores: what it reads and reports, and how many statements it costs."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ def audit(redis_url: str, mysql_url: str, plaza: World) -> Audit:
 def people(plaza: World) -> World:
     """Users 1 to 4; user 1 wrote a post that 2 and 3 like, 4 commented on; 2 and 3 follow 1."""
     for user_id in range(1, 5):
-        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
+        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'user')", (user_id,))
     plaza.add(POST, author_id=1)
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " VALUES ('comment', 8, 4, 7)"
     )
-    mysql.run_in_transaction(_count_what_was_written)
+    mysql.run_in_transaction(_count_content)
     for user_id in (2, 3):
         react(LIKE, POST, user_id, True)
         react(FOLLOW, Target("user", 1), user_id, True)
@@ -80,18 +80,18 @@ def people(plaza: World) -> World:
     return plaza
 
 
-def _count_what_was_written(cursor: pymysql.cursors.Cursor) -> None:
+def _count_content(cursor: pymysql.cursors.Cursor) -> None:
     counters.lock_content(cursor, [POST])
     counters.add_to_content(cursor, {POST: {"comment_total": 1}})
     counters.add_to_users(cursor, {(1,): {"posts_total": 1}})
 
 
-def test_what_plaza_wrote_is_clean_and_all_of_it_is_seen(people: World, audit: Audit) -> None:
-    truth = audit()
-    assert (truth.clean, truth.differences) == (True, [])
-    assert truth.totals["like"] == (2, 2, 2, 2)
-    assert truth.totals["follow"] == (2, 2, 2, 2)
-    assert truth.counters == {
+def test_data_written_by_plaza_is_clean_and_counted_completely(people: World, audit: Audit) -> None:
+    report = audit()
+    assert (report.clean, report.differences) == (True, [])
+    assert report.totals["like"] == (2, 2, 2, 2)
+    assert report.totals["follow"] == (2, 2, 2, 2)
+    assert report.counters == {
         "comments": (1, 1, 1, 1),
         "followers": (2, 2, 2, 2),
         "following": (2, 2, 1, 1),
@@ -102,7 +102,7 @@ def test_what_plaza_wrote_is_clean_and_all_of_it_is_seen(people: World, audit: A
 
 
 @pytest.mark.parametrize(
-    ("statement", "said"),
+    ("statement", "difference"),
     [
         (
             "UPDATE user_counter SET followers_total = 3 WHERE user_id = 1",
@@ -130,27 +130,27 @@ def test_what_plaza_wrote_is_clean_and_all_of_it_is_seen(people: World, audit: A
         ),
     ],
 )
-def test_a_row_that_somebody_touched_is_found(
-    people: World, audit: Audit, statement: str, said: str
+def test_a_changed_row_is_reported_as_drift(
+    people: World, audit: Audit, statement: str, difference: str
 ) -> None:
     mysql.write(statement)
-    truth = audit()
-    assert said in [str(difference) for difference in truth.differences]
-    assert truth.drift >= 1
+    report = audit()
+    assert difference in [str(found) for found in report.differences]
+    assert report.drift >= 1
 
 
-def test_claims_and_old_projections_are_found(people: World, audit: Audit) -> None:
+def test_unreleased_claims_and_stale_projections_are_reported(people: World, audit: Audit) -> None:
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 2 WHERE user_id = 1")
     plaza_redis.execute("FLUSHALL")
     counters.read_users([1])
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 1 WHERE user_id = 1")
     assert counters.claim(2, "following_total", 5000, "user:3")
-    truth = audit()
-    assert [difference.subject for difference in truth.differences] == [
+    report = audit()
+    assert [difference.subject for difference in report.differences] == [
         "counters of user 1",
         "claims of user 2",
     ]
-    assert (truth.drift, truth.others) == (0, 2)
+    assert (report.drift, report.others) == (0, 2)
 
 
 # ---------------------------------------------------------------- votes, vouchers, check-ins
@@ -170,14 +170,14 @@ def busy(people: World) -> World:
     return people
 
 
-def test_what_all_of_plaza_wrote_is_clean_and_all_of_it_is_seen(busy: World, audit: Audit) -> None:
-    truth = audit()
-    assert (truth.clean, truth.differences) == (True, [])
-    assert (truth.vouchers, truth.sold, truth.checkins) == (1, 1, 2)
+def test_votes_orders_and_checkins_written_by_plaza_are_clean(busy: World, audit: Audit) -> None:
+    report = audit()
+    assert (report.clean, report.differences) == (True, [])
+    assert (report.vouchers, report.sold, report.checkins) == (1, 1, 2)
 
 
-def said(truth: AuditReport) -> list[str]:
-    return [difference.subject.partition(" ")[0] for difference in truth.differences]
+def subjects(report: AuditReport) -> list[str]:
+    return [difference.subject.partition(" ")[0] for difference in report.differences]
 
 
 @pytest.mark.parametrize(
@@ -196,16 +196,16 @@ def said(truth: AuditReport) -> list[str]:
         ),
     ],
 )
-def test_a_vote_a_voucher_or_a_day_that_somebody_touched_is_found(
+def test_a_changed_vote_voucher_or_checkin_row_is_reported(
     busy: World, audit: Audit, statement: str, of: list[str]
 ) -> None:
     mysql.write(statement)
-    truth = audit()
-    assert said(truth)[: len(of)] == of
-    assert not truth.clean
+    report = audit()
+    assert subjects(report)[: len(of)] == of
+    assert not report.clean
 
 
-def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: Audit) -> None:
+def test_votes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) -> None:
     react(LIKE, REVIEW, 4, True)
     react(LIKE, POST, 4, True)
     busy.queues.drain()
@@ -214,64 +214,68 @@ def test_votes_that_are_not_rolled_up_yet_are_no_difference(busy: World, audit: 
     assert audit().clean
 
 
-def test_redis_that_was_touched_is_found(busy: World, audit: Audit) -> None:
+def test_changed_sale_and_streak_in_redis_are_reported(busy: World, audit: Audit) -> None:
     [state] = find_keys("*:voucher:*:state")
     plaza_redis.execute("HINCRBY", state, "stock", 1)
     keys = CheckInKeys(2)
     plaza_redis.execute("HSET", keys.head, "streak", 5)
-    assert said(audit()) == ["voucher", "streak"]
+    assert subjects(audit()) == ["voucher", "streak"]
 
 
-def test_what_is_pending_is_told_as_pending(busy: World, audit: Audit) -> None:
+def test_orders_and_checkins_in_transit_are_reported_as_pending(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
     place_order.place_order(voucher.id, 3)
     daily_checkin.check_in(4)
-    truth = audit()
-    assert (truth.pending, truth.outbox_index, truth.quiet, truth.differences) == (2, 1, False, [])
+    report = audit()
+    assert (report.pending, report.outbox_index, report.quiet, report.differences) == (
+        2,
+        1,
+        False,
+        [],
+    )
     busy.queues.drain()
     assert audit().clean
 
 
-def test_an_order_that_sqs_did_not_take_is_pending_until_the_recovery_decides_it(
+def test_an_order_that_sqs_refused_is_pending_until_the_recovery_decides_it(
     busy: World, audit: Audit
 ) -> None:
     voucher = offer(stock=3)
     busy.queues.away = True
     place_order.place_order(voucher.id, 3)
     busy.queues.away = False
-    truth = audit()
-    assert (truth.pending, truth.quiet, truth.differences) == (2, False, [])  # in both places
+    report = audit()
+    # In Redis and in the order outbox.
+    assert (report.pending, report.quiet, report.differences) == (2, False, [])
     recover_orders.recover_orders()
     assert audit().clean
 
 
-def test_one_id_of_two_orders_is_found_at_any_time(busy: World, audit: Audit) -> None:
+def test_an_id_of_two_orders_is_reported_while_busy(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
     made, _ = place_order.place_order(voucher.id, 3)
-    life = sale_store.find_sales([voucher.id])[voucher.id]
-    sale_store.reserve(life, made.id, 4)
-    truth = audit()
-    assert [str(difference) for difference in truth.differences] == [
+    generation = sale_store.find_sales([voucher.id])[voucher.id]
+    sale_store.reserve(generation, made.id, 4)
+    report = audit()
+    assert [str(difference) for difference in report.differences] == [
         f"order {made.id}: one id, 2 orders:"
         f" voucher {voucher.id} of buyer 3, voucher {voucher.id} of buyer 4"
     ]
-    assert truth.drift == 1
+    assert report.drift == 1
 
 
-def test_an_order_that_nothing_decides_is_found(busy: World, audit: Audit) -> None:
+def test_an_order_that_nothing_will_decide_is_reported(busy: World, audit: Audit) -> None:
     voucher = offer(stock=3)
     made, _ = place_order.place_order(voucher.id, 3)
-    assert audit().differences == []  # the recovery will
+    assert audit().differences == []  # the recovery will decide it
     mysql.write("UPDATE voucher SET finalized_at = UTC_TIMESTAMP(6) WHERE id = %s", (voucher.id,))
-    said = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
-    assert [str(difference) for difference in audit().differences] == [said]
+    stranded = f"order {made.id}: of buyer 3, voucher {voucher.id}: nothing decides it"
+    assert [str(difference) for difference in audit().differences] == [stranded]
     plaza_redis.execute("DEL", *find_keys(f"*:voucher:{voucher.id}:*"))
-    assert [str(difference) for difference in audit().differences] == [said]  # by its pointer
+    assert [str(difference) for difference in audit().differences] == [stranded]  # by its pointer
 
 
-def test_an_outbox_of_check_ins_that_no_sweeper_finds_is_a_difference(
-    busy: World, audit: Audit
-) -> None:
+def test_an_unindexed_outbox_of_checkins_is_reported(busy: World, audit: Audit) -> None:
     daily_checkin.check_in(4)
     plaza_redis.execute("DEL", CheckInKeys(4).outboxes)
     assert [str(d) for d in audit().differences] == [
@@ -288,7 +292,7 @@ def of_post(kind: Kind = LIKE) -> TargetKeys:
 
 @pytest.fixture
 def viral(people: World, set_up: Callable[..., None]) -> World:
-    """Twelve more like the post, of which Redis keeps four and a Bloom filter."""
+    """Twelve more users like the post; Redis keeps four of them and a Bloom filter."""
     set_up(recent_cap=4)
     redis_hydration.evict_all([(LIKE, POST, None)])
     for user_id in range(101, 113):
@@ -299,14 +303,14 @@ def viral(people: World, set_up: Callable[..., None]) -> World:
 
 
 def test_a_target_with_a_filter_is_clean(viral: World, audit: Audit) -> None:
-    truth = audit()
-    assert (truth.clean, truth.totals["like"]) == (True, (14, 14, 14, 14))
+    report = audit()
+    assert (report.clean, report.totals["like"]) == (True, (14, 14, 14, 14))
     meta = stores.meta(POST)
     assert (meta["complete"], len(stores.recent(POST))) == (0, 4)
     assert meta["bloom"] > 0
 
 
-def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) -> None:
+def test_actors_that_the_filter_denies_are_reported(viral: World, audit: Audit) -> None:
     keys = of_post()
     plaza_redis.execute("DEL", keys.bloom)
     plaza_redis.execute("SETBIT", keys.bloom, stores.meta(POST)["bloom"], 1)
@@ -315,34 +319,34 @@ def test_an_actor_whom_the_filter_denies_is_found(viral: World, audit: Audit) ->
 
 
 @pytest.mark.parametrize(
-    ("command", "said"),
+    ("command", "details"),
     [
         (("ZREM", "recent", 112), "in the rows and not in Redis: 112"),
         (("ZADD", "recent", 1, 112), "at another version in Redis: 112"),
         (("ZADD", "recent", 2**52, 999), "in Redis and not in the rows: 999"),
     ],
 )
-def test_a_member_of_recent_that_was_touched_is_found(
-    viral: World, audit: Audit, command: tuple[str, str, int], said: str
+def test_a_changed_member_of_recent_is_reported(
+    viral: World, audit: Audit, command: tuple[str, str, int], details: str
 ) -> None:
     name, of, *rest = command
     plaza_redis.execute(name, getattr(of_post(), of), *rest)
-    assert said in [difference.details for difference in audit().differences]
+    assert details in [difference.details for difference in audit().differences]
 
 
 @pytest.mark.parametrize(
-    ("field", "by", "said"),
+    ("field", "by", "details"),
     [
         ("base", 1, "Redis 4, counter 3, rows 3"),
-        ("delta", 1, "delta 2, the outbox comes to 1"),
-        ("outbox_count", 1, "waits for 2, the outbox has 1"),
+        ("delta", 1, "delta 2, the outbox adds up to 1"),
+        ("outbox_count", 1, "outbox_count 2, the outbox has 1"),
         ("db_version", 1, "Redis @3, MySQL @2"),
         ("version", -(10**15), "version"),
         ("protocol", 1, "unreadable: protocol 3"),
     ],
 )
-def test_a_number_of_a_target_that_was_touched_is_found_while_it_is_busy(
-    people: World, audit: Audit, field: str, by: int, said: str
+def test_a_changed_field_of_meta_is_reported_while_the_target_is_busy(
+    people: World, audit: Audit, field: str, by: int, details: str
 ) -> None:
     react(LIKE, POST, 4, True)
     people.queues.drain()
@@ -350,102 +354,107 @@ def test_a_number_of_a_target_that_was_touched_is_found_while_it_is_busy(
     assert audit().differences == []
     plaza_redis.execute("HINCRBY", of_post().meta, field, by)
     found = [difference.details for difference in audit().differences]
-    assert any(one.startswith(said.replace("Redis 4,", "Redis 5 with 1 pending,")) for one in found)
+    expected = details.replace("Redis 4,", "Redis 5 with 1 pending,")
+    assert any(one.startswith(expected) for one in found)
 
 
-def test_commits_that_redis_was_not_told_of_are_on_their_way(
+def test_unacknowledged_commits_are_pending_and_hide_no_drift(
     people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    s = stores.meta(POST)["db_version"]
+    db_version = stores.meta(POST)["db_version"]
     react(LIKE, POST, 4, True)
     react(LIKE, POST, 2, False)
     with monkeypatch.context() as patched:
         patched.setattr(persist, "acknowledge", lambda saved: None)
         people.queues.drain()
-    truth = audit()
-    assert (truth.pending, truth.differences) == (2, []), "right for the version that Redis has"
+    report = audit()
+    assert (report.pending, report.differences) == (2, []), "right for the version that Redis has"
     plaza_redis.execute("HINCRBY", of_post().meta, "base", 1)
     plaza_redis.execute("ZREM", of_post().recent, 3)
     assert [d.details for d in audit().differences] == [
-        f"Redis 3 with 2 pending @{s}, 0 since, counter 2, rows 2",
+        f"Redis 3 with 2 pending @{db_version}, 0 since, counter 2, rows 2",
         "in the rows and not in Redis: 3",
     ]
 
 
-def test_a_lost_commit_is_found_once_all_is_quiet(people: World, audit: Audit) -> None:
+def test_a_lost_commit_is_reported_when_quiet(people: World, audit: Audit) -> None:
     persist.save([ReactionEvent(ReactionKey(*POST, "like", 4), True, 2**50)])
     assert audit().clean
-    s = stores.meta(POST)["db_version"]
-    plaza_redis.execute("HSET", of_post().meta, "db_version", s - 1, "base", 2)
+    newest = stores.meta(POST)["db_version"]
+    plaza_redis.execute("HSET", of_post().meta, "db_version", newest - 1, "base", 2)
     plaza_redis.execute("ZREM", of_post().recent, 4)
-    assert [d.details for d in audit().differences] == [f"Redis @{s - 1}, MySQL @{s}"]
+    assert [d.details for d in audit().differences] == [f"Redis @{newest - 1}, MySQL @{newest}"]
 
 
-def test_an_outbox_that_no_sweeper_finds_is_found(people: World, audit: Audit) -> None:
+def test_an_outbox_that_no_sweep_finds_is_reported(people: World, audit: Audit) -> None:
     react(LIKE, POST, 4, True)
     keys = of_post()
     plaza_redis.execute("ZREM", keys.outboxes, keys.member)
-    assert [str(d) for d in audit().differences] == ["like post:7: 1 pending, and not in outboxes"]
+    assert [str(d) for d in audit().differences] == [
+        "like post:7: 1 pending, and not in the outbox index"
+    ]
     plaza_redis.execute("ZADD", keys.outboxes, 2**53, keys.member)
     assert audit().others == 1
 
 
-def test_commits_ahead_that_nothing_will_finish_are_found(people: World, audit: Audit) -> None:
+def test_commits_ahead_that_no_sweep_applies_are_reported(people: World, audit: Audit) -> None:
     keys = of_post()
     plaza_redis.execute("HSET", keys.ahead, 9, "3|4 5 1")
-    assert [d.details for d in audit().differences] == ["commits are ahead @1, and not swept: 9"]
+    assert [d.details for d in audit().differences] == ["ahead @1, and not swept: 9"]
     plaza_redis.execute("DEL", keys.meta)
-    assert [d.details for d in audit().differences] == ["not loaded, commits are ahead for ever: 9"]
+    assert [d.details for d in audit().differences] == ["not loaded, ahead does not expire: 9"]
 
 
-def test_messages_that_nobody_sends_are_found(people: World, audit: Audit) -> None:
+def test_spilled_messages_that_no_sweep_sends_are_reported(people: World, audit: Audit) -> None:
     spill("reactions", "{}")
-    truth = audit()
-    assert (truth.quiet, truth.spilled, truth.differences) == (False, {"reactions": 1}, [])
+    report = audit()
+    assert (report.quiet, report.spilled, report.differences) == (False, {"reactions": 1}, [])
     spill("orders", "{}")
     assert [str(d) for d in audit().differences] == [
-        "queue orders: 1 spilled, and sent by no sweeper"
+        "queue orders: 1 spilled, and no sweep sends them"
     ]
 
 
-def test_what_another_run_of_redis_loaded_counts_as_not_loaded(people: World, audit: Audit) -> None:
+def test_a_target_loaded_before_a_restart_of_redis_is_not_loaded(
+    people: World, audit: Audit
+) -> None:
     keys = of_post()
     plaza_redis.execute("HSET", keys.meta, "run_id", "another", "base", 77)
-    truth = audit()
-    assert (truth.clean, truth.totals["like"].hot) == (True, 0)
+    report = audit()
+    assert (report.clean, report.totals["like"].hot) == (True, 0)
     hydrate([(LIKE, POST)])
     assert audit().totals["like"] == (2, 2, 2, 2)
 
 
-def test_a_cold_target_is_compared_with_the_log_too(people: World, audit: Audit) -> None:
+def test_an_evicted_target_is_compared_with_the_log(people: World, audit: Audit) -> None:
     react(COLLECT, POST, 2, True)
     people.queues.drain()
     redis_hydration.evict_all([(COLLECT, POST, None)])
     assert audit().clean
     mysql.write("UPDATE reaction_log SET change_by = 0 WHERE kind = 'collect'")
     assert [str(d) for d in audit().differences] == [
-        "collect post:7: Redis not there, counter 1, rows 1, log 0"
+        "collect post:7: Redis not loaded, counter 1, rows 1, log 0"
     ]
 
 
-def test_a_fence_says_nothing(people: World, audit: Audit) -> None:
+def test_a_fence_is_not_reported(people: World, audit: Audit) -> None:
     plaza_redis.execute("FLUSHALL")
     react(FOLLOW, Target("user", 1), 4, True)
-    people.queues.drain()  # leaves the version of a counter that is not in Redis
-    truth = audit()
-    assert (truth.clean, truth.counters["followers"]) == (True, (3, 3, 0, 0))
+    people.queues.drain()  # leaves a fence for a counter that is not in Redis
+    report = audit()
+    assert (report.clean, report.counters["followers"]) == (True, (3, 3, 0, 0))
 
 
-def test_how_often_it_asks_does_not_depend_on_what_is_there(
+def test_the_number_of_calls_does_not_depend_on_the_data(
     people: World, audit: Audit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: dict[str, int] = {}
+    calls: dict[str, int] = {}
 
     def count(owner: type, name: str) -> None:
         real = getattr(owner, name)
 
         def counted(self: object, *args: object, **named: object) -> object:
-            asked[name] = asked.get(name, 0) + 1
+            calls[name] = calls.get(name, 0) + 1
             return real(self, *args, **named)
 
         monkeypatch.setattr(owner, name, counted)
@@ -454,14 +463,13 @@ def test_how_often_it_asks_does_not_depend_on_what_is_there(
     count(redis.client.Pipeline, "execute")
     count(redis.client.Redis, "scan")
     audit()
-    before = dict(asked)
-    asked.clear()
+    before = dict(calls)
     for user_id in range(100, 200):
-        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
+        mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'user')", (user_id,))
         react(FOLLOW, Target("user", user_id), 1, True)
     people.queues.drain()
     counters.read_users(list(range(100, 200)))
-    asked.clear()
-    truth = audit()
-    assert (truth.clean, truth.counters["following"].rows) == (True, 102)
-    assert asked == before
+    calls.clear()
+    report = audit()
+    assert (report.clean, report.counters["following"].rows) == (True, 102)
+    assert calls == before

@@ -1,4 +1,4 @@
-"""A burst of likes of one post, by real processes, while the consumer is late."""
+"""A burst of likes of one post by several processes while the consumer is late."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from local.load.burst import Options, run_burst
 from tests.support.plaza import World, forget
 
 RECENT_CAP = 100
-# 500 a second: a machine that runs other tests has that to spare. More actors leave ``recent``
-# while the build of the filter is late than the sample could miss.
+# 500 a second leaves a machine time for other tests. More actors leave ``recent`` while the build
+# of the filter is late than the sample could miss.
 BURST = Options(
     likes=1_500,
     seconds=3,
@@ -24,7 +24,7 @@ BURST = Options(
 )
 
 
-def test_every_answer_is_true_during_a_burst_with_a_late_consumer(
+def test_every_response_is_right_during_a_burst_with_a_late_consumer(
     plaza: World,
     monkeypatch: pytest.MonkeyPatch,
     record_property: Callable[[str, object], None],
@@ -35,9 +35,9 @@ def test_every_answer_is_true_during_a_burst_with_a_late_consumer(
     environment = {name: value for name, value in os.environ.items() if name.startswith("PLAZA_")}
     report = run_burst(environment, BURST)
     record_property("likes a second", round(report.options.likes / report.took_s))
-    record_property("wrong answers", report.wrong)
+    record_property("wrong responses", report.wrong)
     assert report.quiet_after_s is not None
     assert [moment for moment in report.observations if moment.wrong] == []
     assert report.wrong_likes == report.wrong_rows == 0
-    least, largest = report.expected_totals
-    assert least <= report.total <= largest
+    smallest, largest = report.expected_totals
+    assert smallest <= report.total <= largest

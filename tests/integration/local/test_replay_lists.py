@@ -1,4 +1,4 @@
-"""What a replay asks the API for beside totals: whole lists, and users about themselves."""
+"""What a replay reads from the API beside totals: whole lists and viewer states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ READER = 1
 
 
 class FunctionApiReader(ApiReader):
-    """Asks the functions in this process."""
+    """Calls the functions in this process."""
 
     def __init__(self) -> None:
         self._concurrency = 1
@@ -41,7 +41,7 @@ class FunctionApiReader(ApiReader):
     async def fetch(
         self, path: str, *, body: Any = None, user_id: int | None = None
     ) -> Mapping[str, Any]:
-        """The answer of the function that has the route."""
+        """Return the response of the function that has the route."""
         is_profile = path.startswith("/users/") and "/me/" not in path
         reply = ask_function(
             "GET" if body is None else "POST",
@@ -51,13 +51,13 @@ class FunctionApiReader(ApiReader):
             folder="api/users" if is_profile else "api/reactions",
         )
         assert reply.status == 200, reply.body
-        answer: Mapping[str, Any] = reply.body
-        return answer
+        fields: Mapping[str, Any] = reply.body
+        return fields
 
 
 @pytest.fixture
 def after(plaza: World) -> set[Reaction]:
-    """All like a large post; the reader likes and collects many others."""
+    """230 users like one post; the reader likes and collects many others."""
     made = {Reaction("like", LARGE, user_id) for user_id in LIKERS}
     made |= {Reaction("like", post_id, READER) for post_id in range(100, 220)}
     made |= {Reaction("collect", post_id, READER) for post_id in range(100, 105)}
@@ -69,7 +69,7 @@ def after(plaza: World) -> set[Reaction]:
 
 
 def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
-    """Likers in both orders, and what users are answered about themselves."""
+    """Read likers in both orders, and the viewer states of users."""
     api, posts = FunctionApiReader(), [LARGE, SMALL]
 
     async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
@@ -82,12 +82,12 @@ def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]
     return asyncio.run(do())
 
 
-def test_all_pages_of_both_orders_and_own_states_are_as_they_must_be(after: set[Reaction]) -> None:
-    earliest, latest, mine = read([1, 2, 230, 999])
+def test_all_pages_of_both_orders_and_viewer_states_are_right(after: set[Reaction]) -> None:
+    earliest, latest, viewer_states = read([1, 2, 230, 999])
     assert earliest == {LARGE: list(LIKERS), SMALL: []}
     assert find_wrong_orders(earliest, latest) == []
-    assert len(mine) == 8
-    assert find_wrong_viewer_states(after, mine) == []
+    assert len(viewer_states) == 8
+    assert find_wrong_viewer_states(after, viewer_states) == []
 
 
 def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
@@ -102,18 +102,20 @@ def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
     assert find_wrong_own_lists(after, lists, posts) == []
 
 
-def test_a_row_that_redis_does_not_know_shows_in_what_is_compared(after: set[Reaction]) -> None:
+def test_a_row_changed_behind_redis_is_reported(after: set[Reaction]) -> None:
     mysql.write(
         "UPDATE reaction SET state = 0 WHERE target_id = %s AND actor_id = 3 AND kind = 'like'",
         (LARGE,),
     )
-    earliest, _, mine = read([3])
+    earliest, _, viewer_states = read([3])
     stored = after - {Reaction("like", LARGE, 3)}
-    assert find_wrong_viewer_states(stored, mine) == ["user 3 is answered like True of post 7"]
+    assert find_wrong_viewer_states(stored, viewer_states) == [
+        "user 3 is answered like True of post 7"
+    ]
     assert set(earliest[LARGE]) == set(LIKERS)
 
 
-def test_users_are_asked_whether_they_follow(plaza: World) -> None:
+def test_viewer_states_include_whether_a_user_follows(plaza: World) -> None:
     mysql.write("INSERT INTO user (id, nickname) VALUES (1, 'Ada'), (2, 'Ben'), (3, 'Chloe')")
     assert follows.follow(3, 1).changed
 

@@ -1,4 +1,4 @@
-"""Looking at queues and sending back what died, with the real client, on an SQS in this process."""
+"""Depths of queues, dead letters and redrives, with the real client on an SQS in this process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.support.functions import event, handler
 
-FACT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
+EVENT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
 
 
 class Sqs:
-    """Queues ``reactions`` and ``orders`` with their DLQs; that of orders has one, too."""
+    """Queues ``reactions`` and ``orders`` with their DLQs; the DLQ of orders has one, too."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -32,22 +32,22 @@ class Sqs:
         self.urls = {name: client.create_queue(QueueName=name)["QueueUrl"] for name in names}
 
     def put(self, queue: str, body: str, **attributes: str) -> str:
-        said = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
+        typed = {k: {"DataType": "String", "StringValue": v} for k, v in attributes.items()}
         sent = self.client.send_message(
-            QueueUrl=self.urls[queue], MessageBody=body, MessageAttributes=said
+            QueueUrl=self.urls[queue], MessageBody=body, MessageAttributes=typed
         )
         return str(sent["MessageId"])
 
     def take(self, queue: str) -> list[dict[str, Any]]:
-        taken: list[dict[str, Any]] = []
+        received: list[dict[str, Any]] = []
         while found := self.client.receive_message(
             QueueUrl=self.urls[queue],
             MaxNumberOfMessages=10,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         ).get("Messages"):
-            taken += found
-        return taken
+            received += found
+        return received
 
 
 @pytest.fixture
@@ -56,23 +56,25 @@ def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
     for name, url in found.urls.items():
         monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
     settings.settings.cache_clear()
-    hold = sqs_client.receive
-    monkeypatch.setattr(sqs_client, "receive", lambda queue, hide_s: hold(queue, hide_s, wait_s=0))
+    receive = sqs_client.receive
+    monkeypatch.setattr(
+        sqs_client, "receive", lambda queue, visibility_s: receive(queue, visibility_s, wait_s=0)
+    )
     return found
 
 
 def lines(capsys: pytest.CaptureFixture[str], of: str) -> list[dict[str, Any]]:
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in said if line["event"] == of]
+    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in logged if line["event"] == of]
 
 
-# ---------------------------------------------------------------- looking
+# ---------------------------------------------------------------- queues and dead letters
 
 
-def test_queues_are_told_with_what_waits_and_what_died(sqs: Sqs) -> None:
+def test_queues_report_their_depths_and_dead_letters(sqs: Sqs) -> None:
     for _ in range(3):
-        sqs.put("reactions", FACT)
-    sqs.put("reactions_dlq", FACT)
+        sqs.put("reactions", EVENT)
+    sqs.put("reactions_dlq", EVENT)
     sqs.client.send_message(QueueUrl=sqs.urls["orders"], MessageBody="{}", DelaySeconds=60)
     sqs.client.receive_message(QueueUrl=sqs.urls["reactions"], MaxNumberOfMessages=1)
     found = {state.name: state for state in operations.read_queues()}
@@ -81,7 +83,7 @@ def test_queues_are_told_with_what_waits_and_what_died(sqs: Sqs) -> None:
     assert found["orders"][1:] == (0, 0, 1, None, 0)
 
 
-def test_the_age_of_the_oldest_is_what_cloudwatch_says(sqs: Sqs) -> None:
+def test_the_oldest_age_is_the_newest_value_of_cloudwatch(sqs: Sqs) -> None:
     import boto3
 
     for age_s, ago_s in ((70.0, 120), (95.0, 10)):
@@ -99,15 +101,13 @@ def test_the_age_of_the_oldest_is_what_cloudwatch_says(sqs: Sqs) -> None:
     assert queue_admin.read_oldest_ages(["orders", "reactions"]) == {"reactions": 95.0}
 
 
-def test_dead_letters_are_shown_and_stay_where_they_are(
-    sqs: Sqs, capsys: pytest.CaptureFixture[str]
-) -> None:
-    ids = {sqs.put("reactions_dlq", FACT, cause="no fact", request_id=f"r{n}") for n in range(12)}
-    for _ in range(3):  # nobody is hidden from who looks next
+def test_listed_dead_letters_stay_in_the_dlq(sqs: Sqs, capsys: pytest.CaptureFixture[str]) -> None:
+    ids = {sqs.put("reactions_dlq", EVENT, cause="no event", request_id=f"r{n}") for n in range(12)}
+    for _ in range(3):  # each call releases the messages for the next one
         letters = operations.list_dead_letters("reactions", 100, operator_id="1")
         assert {letter.id for letter in letters} == ids
-    assert letters[0].body == json.loads(FACT)
-    assert letters[0].cause == "no fact"
+    assert letters[0].body == json.loads(EVENT)
+    assert letters[0].cause == "no event"
     assert {letter.request_id for letter in letters} == {f"r{n}" for n in range(12)}
     assert letters[0].receives == 3
     assert len(operations.list_dead_letters("reactions", 5, operator_id="1")) == 5
@@ -115,7 +115,7 @@ def test_dead_letters_are_shown_and_stay_where_they_are(
     assert [line["operator_id"] for line in lines(capsys, "dead_letters_listed")] == ["1"] * 4
 
 
-def test_what_a_consumer_gives_up_for_good_is_not_shown_or_sent_back_beside_it(sqs: Sqs) -> None:
+def test_a_dlq_with_a_consumer_is_neither_listed_nor_redriven(sqs: Sqs) -> None:
     sqs.put("orders_dlq", "{}")
     with pytest.raises(DlqHasConsumer):
         operations.list_dead_letters("orders", 10, operator_id="1")
@@ -128,16 +128,16 @@ def test_what_a_consumer_gives_up_for_good_is_not_shown_or_sent_back_beside_it(s
     assert len(sqs.take("orders_dlq")) == 1
 
 
-# ---------------------------------------------------------------- sending back
+# ---------------------------------------------------------------- redrives
 
 
-def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
+def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
     sqs: Sqs, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for n in range(23):
-        sqs.put("reactions_dlq", f"{n}", cause="no fact", message_id="m", request_id=f"r{n}")
-    done = operations.redrive("reactions", operator_id="9")
-    assert (done.moved, done.remaining, done.backlog_too_long) == (23, 0, False)
+        sqs.put("reactions_dlq", f"{n}", cause="no event", message_id="m", request_id=f"r{n}")
+    result = operations.redrive("reactions", operator_id="9")
+    assert (result.moved, result.remaining, result.backlog_too_long) == (23, 0, False)
     back = sqs.take("reactions")
     assert sorted(int(m["Body"]) for m in back) == list(range(23))
     for message in back:
@@ -149,10 +149,8 @@ def test_all_that_died_goes_back_with_its_request_and_without_its_cause(
     assert (again.moved, again.remaining) == (0, 0)
 
 
-def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
-    sqs: Sqs,
-) -> None:
-    """Its version is when the first queue took it; a move would make it newer than it is."""
+def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> None:
+    """Its version is the time at which the first queue received it, not that of a move."""
     sqs_client.send(
         "reactions", ReactionEvent(ReactionKey("post", 11, "like", 7), True, None).to_json()
     )
@@ -162,16 +160,16 @@ def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(
     sent_ms = int(message["Attributes"]["SentTimestamp"])
     for source, target in (("reactions", "reactions_dlq"), ("reactions_dlq", "reactions")) * 2:
         time.sleep(0.002)  # SQS counts in milliseconds
-        [held] = sqs_client.receive(source, 30)
-        assert held.sent_ms >= sent_ms
-        assert sqs_client.move(source, target, [held]) == [held]
+        [received] = sqs_client.receive(source, 30)
+        assert received.sent_ms >= sent_ms
+        assert sqs_client.move(source, target, [received]) == [received]
     [back] = sqs.take("reactions")
     assert int(back["Attributes"]["SentTimestamp"]) > sent_ms
     assert effective_version_us(back) == sent_ms * 1000 + 999
 
 
 def effective_version_us(message: dict[str, Any]) -> int:
-    """The version that the consumer of reactions gives to the event in ``message``."""
+    """Return the version that the consumer of reactions gives to the event in ``message``."""
     found: list[ReactionEvent] = []
     record = {
         "messageId": message["MessageId"],
@@ -187,36 +185,36 @@ def effective_version_us(message: dict[str, Any]) -> int:
     return found[0].effective_version_us
 
 
-def test_only_so_many_go_back(sqs: Sqs) -> None:
+def test_a_redrive_moves_up_to_its_limit(sqs: Sqs) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    done = operations.redrive("reactions", operator_id="9", limit=12)
-    assert (done.moved, done.remaining) == (12, 18)
+    result = operations.redrive("reactions", operator_id="9", limit=12)
+    assert (result.moved, result.remaining) == (12, 18)
     assert len(sqs.take("reactions")) == 12
     assert len(sqs.take("reactions_dlq")) == 18, "none is hidden"
 
 
-def test_only_the_chosen_go_back_and_those_that_are_not_there_are_named(sqs: Sqs) -> None:
+def test_a_redrive_by_id_moves_the_chosen_and_reports_the_missing(sqs: Sqs) -> None:
     ids = [sqs.put("reactions_dlq", f"{n}") for n in range(25)]
-    done = operations.redrive("reactions", operator_id="9", ids=[ids[3], ids[24], "never-was"])
-    assert (done.moved, done.missing) == (2, ("never-was",))
+    result = operations.redrive("reactions", operator_id="9", ids=[ids[3], ids[24], "never-was"])
+    assert (result.moved, result.missing) == (2, ("never-was",))
     assert sorted(m["Body"] for m in sqs.take("reactions")) == ["24", "3"]
     assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
 
 
-def test_looking_for_the_chosen_goes_no_further_than_a_call_can(
+def test_a_redrive_by_id_stops_after_the_messages_of_one_call(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
     monkeypatch.setattr(queue_admin, "MAX_PER_CALL", 10)
-    done = operations.redrive("reactions", operator_id="9", ids=["never-was"])
-    assert (done.moved, done.missing, done.remaining) == (0, ("never-was",), 30)
+    result = operations.redrive("reactions", operator_id="9", ids=["never-was"])
+    assert (result.moved, result.missing, result.remaining) == (0, ("never-was",), 30)
     received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
     assert sorted(received) == ["1"] * 20 + ["2"] * 10
 
 
-def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
+def test_a_crash_between_sending_and_deleting_leaves_a_duplicate(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sqs.put("reactions_dlq", "a")
@@ -232,7 +230,9 @@ def test_who_dies_between_sending_and_deleting_leaves_one_too_many(
     assert sum(sqs_client.measure("reactions_dlq")) == 1
 
 
-def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_that_sqs_refuses_stays_in_the_dlq(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for n in range(4):
         sqs.put("reactions_dlq", f"{n}")
     post = Sender.post
@@ -242,12 +242,12 @@ def test_what_could_not_be_sent_stays(sqs: Sqs, monkeypatch: pytest.MonkeyPatch)
         return post(sender, action, {**parameters, "Entries": kept})
 
     monkeypatch.setattr(Sender, "post", refuse_one)
-    done = operations.redrive("reactions", operator_id="9")
-    assert (done.moved, done.remaining) == (3, 1)
+    result = operations.redrive("reactions", operator_id="9")
+    assert (result.moved, result.remaining) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]
 
 
-def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
+def test_a_redrive_that_sqs_interrupts_logs_what_was_moved(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for n in range(25):
@@ -257,7 +257,7 @@ def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
     def fail_later(*args: Any, **options: Any) -> Any:
         calls.append(args)
         if len(calls) > 1:
-            raise QueueDown("SQS is away (a test says so)")
+            raise QueueDown("SQS is unavailable (set by a test)")
         return move(*args, **options)
 
     monkeypatch.setattr(sqs_client, "move", fail_later)
@@ -268,36 +268,41 @@ def test_an_sqs_that_goes_away_in_between_is_told_with_what_was_done(
     assert sum(sqs_client.measure("reactions_dlq")) == 15
 
 
-def test_what_comes_back_while_it_is_sent_is_not_sent_again(
+def test_a_message_dead_lettered_during_a_redrive_is_not_moved_again(
     sqs: Sqs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message that can't be read is buried anew at once; it must not go round for ever."""
+    """An unreadable message is dead-lettered again at once; the call must not loop."""
     sqs.put("reactions_dlq", "poison")
     move, sent = sqs_client.move, []
 
-    def bury_at_once(source: str, target: str, held: Any, **options: Any) -> Any:
-        sent.extend(move(source, target, held, **options))
+    def dead_letter_at_once(source: str, target: str, received: Any, **options: Any) -> Any:
+        sent.extend(move(source, target, received, **options))
         time.sleep(0.01)  # SQS counts in milliseconds
-        sqs.put("reactions_dlq", "poison", cause="no fact")
-        return held
+        sqs.put("reactions_dlq", "poison", cause="no event")
+        return received
 
-    monkeypatch.setattr(sqs_client, "move", bury_at_once)
+    monkeypatch.setattr(sqs_client, "move", dead_letter_at_once)
     assert operations.redrive("reactions", operator_id="9").moved == 1
     assert len(sent) == 1
 
 
-def test_a_queue_that_is_behind_is_given_nothing(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_queue_with_a_long_backlog_is_not_redriven(
+    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sqs.put("reactions", "a")
     sqs.put("reactions_dlq", "b")
     monkeypatch.setattr(queue_admin, "_MAX_BACKLOG", 0)
-    done = operations.redrive("reactions", operator_id="9", ids=["x"])
-    assert (done.moved, done.remaining, done.missing, done.backlog_too_long) == (0, 1, ("x",), True)
+    result = operations.redrive("reactions", operator_id="9", ids=["x"])
+    assert (result.moved, result.remaining, result.missing, result.backlog_too_long) == (
+        0,
+        1,
+        ("x",),
+        True,
+    )
     assert len(sqs.take("reactions_dlq")) == 1
 
 
-def test_it_goes_no_faster_than_a_consumer_that_just_recovered_can_bear(
-    sqs: Sqs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_redrive_is_throttled(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
     monkeypatch.setattr(queue_admin, "MAX_MESSAGES_PER_S", 40)
@@ -306,7 +311,7 @@ def test_it_goes_no_faster_than_a_consumer_that_just_recovered_can_bear(
     assert time.monotonic() - began_s >= 30 / 40
 
 
-def test_big_messages_go_in_calls_that_sqs_takes(sqs: Sqs) -> None:
+def test_large_messages_are_split_into_calls_that_sqs_accepts(sqs: Sqs) -> None:
     for n in range(6):
         sqs.put("reactions_dlq", str(n) * 120_000)
     assert operations.redrive("reactions", operator_id="9").moved == 6
@@ -315,16 +320,16 @@ def test_big_messages_go_in_calls_that_sqs_takes(sqs: Sqs) -> None:
 # ---------------------------------------------------------------- the routes
 
 
-def ask(name: str, **changes: Any) -> tuple[int, Any]:
-    answer = handler("api/operations")(event(f"operations.{name}") | changes, None)
-    return answer["statusCode"], json.loads(answer["body"])
+def call(name: str, **changes: Any) -> tuple[int, Any]:
+    response = handler("api/operations")(event(f"operations.{name}") | changes, None)
+    return response["statusCode"], json.loads(response["body"])
 
 
-def test_admins_see_queues_and_users_do_not(sqs: Sqs) -> None:
-    status, page = ask("list_queues")
+def test_admins_may_list_queues_and_users_may_not(sqs: Sqs) -> None:
+    status, page = call("list_queues")
     assert (status, page["next"]) == (200, None)
     assert [item["name"] for item in page["items"]] == ["orders", "orders_dlq", "reactions"]
-    assert ask("list_queues_as_user")[0] == 403
+    assert call("list_queues_as_user")[0] == 403
 
 
 @pytest.mark.parametrize("name", ["list_queues", "list_dead_letters", "redrive"])
@@ -332,28 +337,30 @@ def test_admins_see_queues_and_users_do_not(sqs: Sqs) -> None:
     ("session", "status"),
     [({}, 401), ({"user_id": "7", "role": "user"}, 403), ({"refusal": "unknown"}, 401)],
 )
-def test_only_admins_get_in(sqs: Sqs, name: str, session: dict[str, str], status: int) -> None:
-    sqs.put("reactions_dlq", FACT)
+def test_callers_other_than_admins_are_refused(
+    sqs: Sqs, name: str, session: dict[str, str], status: int
+) -> None:
+    sqs.put("reactions_dlq", EVENT)
     context = event(f"operations.{name}")["requestContext"]
     context["authorizer"]["lambda"] = session
-    assert ask(name, requestContext=context)[0] == status
+    assert call(name, requestContext=context)[0] == status
     assert sqs.take("reactions") == []
 
 
-def test_dead_letters_are_sent_back_over_http(sqs: Sqs) -> None:
-    sqs.put("reactions_dlq", '{"phone": "+8613800138000"}', cause="no fact")
-    status, page = ask("list_dead_letters")
+def test_dead_letters_are_listed_and_redriven_over_http(sqs: Sqs) -> None:
+    sqs.put("reactions_dlq", '{"phone": "+8613800138000"}', cause="no event")
+    status, page = call("list_dead_letters")
     [item] = page["items"]
-    assert (status, item["cause"], item["body"]) == (200, "no fact", {"phone": "…"})
+    assert (status, item["cause"], item["body"]) == (200, "no event", {"phone": "…"})
     assert item["sent_at"].endswith("Z")
-    assert ask("redrive") == (200, {"moved": 1, "remaining": 0, "missing": [], "delayed": False})
+    assert call("redrive") == (200, {"moved": 1, "remaining": 0, "missing": [], "delayed": False})
 
 
 @pytest.mark.parametrize(
     ("queue", "status"),
     [("orders", 409), ("nothing", 404), ("reactions_dlq", 404), ("%2e%2e", 404), ("A" * 99, 404)],
 )
-def test_a_queue_that_is_none_or_not_for_people_is_refused(
+def test_unknown_queues_and_dlqs_with_a_consumer_are_refused(
     sqs: Sqs, queue: str, status: int
 ) -> None:
     for name, rest in (("list_dead_letters", "dead-letters"), ("redrive", "redrives")):
@@ -361,7 +368,7 @@ def test_a_queue_that_is_none_or_not_for_people_is_refused(
         context = event(f"operations.{name}")["requestContext"]
         context["http"]["path"] = path
         changes = {"rawPath": path, "pathParameters": {"queue": queue}, "requestContext": context}
-        assert ask(name, **changes)[0] == status
+        assert call(name, **changes)[0] == status
 
 
 @pytest.mark.parametrize(
@@ -380,7 +387,7 @@ def test_a_queue_that_is_none_or_not_for_people_is_refused(
         '{"queue": "orders"}',
     ],
 )
-def test_a_question_that_makes_no_sense_moves_nothing(sqs: Sqs, body: str) -> None:
-    sqs.put("reactions_dlq", FACT)
-    assert ask("redrive", body=body)[0] == 400
+def test_an_invalid_redrive_request_moves_nothing(sqs: Sqs, body: str) -> None:
+    sqs.put("reactions_dlq", EVENT)
+    assert call("redrive", body=body)[0] == 400
     assert len(sqs.take("reactions_dlq")) == 1

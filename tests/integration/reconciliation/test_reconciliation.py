@@ -1,4 +1,4 @@
-"""Reconciliation on a real Redis and a real MariaDB: what differs is found, and repaired."""
+"""Reconciliation on a real Redis and MariaDB: every kind of drift is found and repaired."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.stores import add_users, counter, keys, meta, outbox, recent
 
-POST, QUIET, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
+POST, OTHER_POST, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
 AUTHOR = 1
 LIKERS = range(2, 12)
 SetUp = Callable[..., None]
@@ -61,20 +61,20 @@ Damage = Callable[[], object]
 
 @pytest.fixture
 def audit(redis_url: str, mysql_url: str) -> Callable[[], AuditReport]:
-    """The audit report, which shares no code with what is tested here."""
+    """The audit, which shares no code with the reconciliation."""
     return lambda: compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})
 
 
 @pytest.fixture
 def crowd(set_up: SetUp, plaza: World) -> World:
-    """Users 1 to 11. 2 to 11 like a post of user 1, and some more; all of it is hot and quiet.
+    """Users 1 to 11; 2 to 11 like a post of user 1. All targets are in Redis, nothing is pending.
 
-    Redis keeps five of the likers by name, so that the post has a Bloom filter.
+    Redis keeps five of the likers in ``recent``, so that the post has a Bloom filter.
     """
     set_up(recent_cap=5)
     add_users(*range(1, 12))
     write(POST, AUTHOR)
-    write(QUIET, AUTHOR)
+    write(OTHER_POST, AUTHOR)
     plaza.add(REVIEW, author_id=2)
     write(Target("comment", 20), 3, POST.id)
     write(Target("comment", 21), 4, POST.id)
@@ -82,18 +82,18 @@ def crowd(set_up: SetUp, plaza: World) -> World:
         react.react(LIKE, POST, user_id, True)
     for user_id in (2, 3):
         react.react(COLLECT, POST, user_id, True)
-        react.react(LIKE, QUIET, user_id, True)
+        react.react(LIKE, OTHER_POST, user_id, True)
         react.react(LIKE, REVIEW, user_id + 1, True)
         react.react(FOLLOW, Target("user", AUTHOR), user_id, True)
     plaza.queues.drain()
     vote_roll_up.roll_up_votes()
     counters.read_users(range(1, 12))
-    counters.read_comments([POST.id, QUIET.id])
+    counters.read_comments([POST.id, OTHER_POST.id])
     return plaza
 
 
 def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
-    """Make content, and count it as who writes it does."""
+    """Create content and count it as the product does."""
     mysql.write(
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " VALUES (%s, %s, %s, %s)",
@@ -109,14 +109,14 @@ def write(target: Target, author_id: int, parent_id: int | None = None) -> None:
 
 
 def run(world: World) -> RunReport:
-    """A run from its beginning to its end, repairs included."""
+    """Execute a whole run, repairs included, and return its report."""
     run_id = orchestrator.start()
     world.queues.drain()
     return orchestrator.read_report(run_id)
 
 
 def reasons(report: RunReport) -> set[tuple[str, str, str]]:
-    """(reason, what, target) of all that a run found."""
+    """Return (reason, what, target) of each finding."""
     return {
         (e.finding.reason, e.finding.subject.what, str(e.finding.subject.target))
         for e in report.examples
@@ -127,10 +127,10 @@ def meta_of(target: Target = POST, kind: Kind = LIKE) -> str:
     return keys(target, kind).meta
 
 
-# ---------------------------------------------------------------- nothing differs
+# ---------------------------------------------------------------- no drift
 
 
-def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], AuditReport]) -> None:
+def test_data_written_by_plaza_has_no_drift(crowd: World, audit: Callable[[], AuditReport]) -> None:
     report = run(crowd)
     assert (report.differing, report.repaired, report.reason_counts, report.examples) == (
         0,
@@ -140,21 +140,21 @@ def test_what_plaza_wrote_does_not_differ(crowd: World, audit: Callable[[], Audi
     )
     assert report.is_resolved
     assert report.tally.relations == 10 + 2 + 2 + 2 + 2
-    assert report.tally.targets == 4, "two posts, a review, a user who is followed"
-    assert report.tally.users == 3, "an author and two who follow"
+    assert report.tally.targets == 4, "two posts, a review, a followed user"
+    assert report.tally.users == 3, "an author and two followers"
     assert report.tally.cached == 5 + 11 + 2, "reactions, users, comments"
     assert report.tally.skipped == 0
     assert audit().clean
 
 
-def test_a_filter_is_looked_through(crowd: World) -> None:
+def test_a_bloom_filter_is_a_part_of_the_run(crowd: World) -> None:
     orchestrator.start()
     crowd.queues.drain()
     parts = {p for (p,) in mysql.fetch_all("SELECT part FROM reconciliation_part")}
     assert f"filter:like:{POST}" in parts
 
 
-def test_nothing_at_all_does_not_differ(plaza: World) -> None:
+def test_empty_stores_have_no_drift(plaza: World) -> None:
     report = run(plaza)
     assert report.is_resolved
     assert report.differing == report.tally.targets == report.tally.users == 0
@@ -171,18 +171,18 @@ def test_nothing_at_all_does_not_differ(plaza: World) -> None:
         "like:post:-7",
     ],
 )
-def test_what_is_no_target_of_ours_is_passed_by(plaza: World, name: str) -> None:
+def test_a_key_that_is_not_plazas_is_ignored(plaza: World, name: str) -> None:
     target = name.partition(":")[2]
     tag = f"{{{shard_of(target)}}}"
     redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "db_version", 1, "outbox_count", 0)
     if "post" not in target or len(target) > 10:
         redis.execute("HSET", f"{tag}:{target}:comments", "version", 5, "value", 1)
-    redis.execute("HSET", "{1}:like:post:8:meta", "base", 5)  # the shard of another
+    redis.execute("HSET", "{1}:like:post:8:meta", "base", 5)  # the wrong shard
     report = run(plaza)
     assert (report.differing, report.tally.cached, report.is_resolved) == (0, 0, True)
 
 
-# ---------------------------------------------------------------- each kind of difference
+# ---------------------------------------------------------------- each kind of drift
 
 
 def sql(statement: str) -> Damage:
@@ -193,34 +193,35 @@ def command(*parts: Any) -> Damage:
     return lambda: redis.execute(*[p() if callable(p) else p for p in parts])
 
 
-def a_member_less() -> None:
+def remove_member() -> None:
     redis.execute("ZREM", keys(POST).recent, recent(POST)[-1])
 
 
-def another_member() -> None:
-    redis.execute("ZREM", keys(QUIET).recent, recent(QUIET)[-1])
-    redis.execute("ZADD", keys(QUIET).recent, 5, 4242)
+def replace_member() -> None:
+    redis.execute("ZREM", keys(OTHER_POST).recent, recent(OTHER_POST)[-1])
+    redis.execute("ZADD", keys(OTHER_POST).recent, 5, 4242)
 
 
-def a_hole_in_the_filter() -> None:
+def empty_filter() -> None:
     bits = meta(POST)["bloom"]
     redis.execute("DEL", keys(POST).bloom)
-    redis.execute("SETBIT", keys(POST).bloom, bits, 1)  # sealed, and empty
+    redis.execute("SETBIT", keys(POST).bloom, bits, 1)  # complete, but empty
 
 
-def what_mysql_does_not_know() -> None:
+def add_unknown_target() -> None:
     ghost = Target("post", 404)
     redis.client().hset(
         meta_of(ghost),
         mapping={
-            "protocol": 2, "run_id": redis.find_node(meta_of(ghost)).run_id, "db_version": 2, "base": 3,
-            "delta": 0, "version": 9, "complete": 1, "bloom": 0, "outbox_count": 0, "floor": 0,
+            "protocol": 2, "run_id": redis.find_node(meta_of(ghost)).run_id, "db_version": 2,
+            "base": 3, "delta": 0, "version": 9, "complete": 1, "bloom": 0, "outbox_count": 0,
+            "floor": 0,
         },
     )  # fmt: skip
     redis.execute("ZADD", keys(ghost).recent, 7, 5, 8, 6, 9, 7)
 
 
-def a_user(field: str, value: object) -> Damage:
+def set_user_projection(field: str, value: object) -> Damage:
     return lambda: redis.execute("HSET", counters.user_key(AUTHOR), field, str(value))
 
 
@@ -229,14 +230,14 @@ def comments_key() -> str:
     return str(key)
 
 
-def an_old_projection_of_a_newer_version() -> None:
+def put_user_projection_ahead() -> None:
     redis.execute("HSET", counters.user_key(AUTHOR), "version", 10**6)
     value = counters.UserCounter(1, 2, 3, 4, 5, 10**6)
     redis.execute("HSET", counters.user_key(AUTHOR), "value", value.to_json())
 
 
-def told_too_little() -> None:
-    """The settle of what MySQL saved got lost."""
+def store_without_acknowledging() -> None:
+    """Store an event in MySQL whose acknowledgement is lost."""
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
         " VALUES ('post', 8, 'like', 11, 1, 1700000000000000)"
@@ -246,7 +247,8 @@ def told_too_little() -> None:
         " WHERE target_id = 8 AND target_type = 'post'"
     )
     mysql.write(
-        "UPDATE user_counter SET likes_received_total = likes_received_total + 1, version = version + 1"
+        "UPDATE user_counter"
+        " SET likes_received_total = likes_received_total + 1, version = version + 1"
         " WHERE user_id = 1"
     )
 
@@ -257,7 +259,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         sql(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}"),
         {("counter", "like", "post:7"), ("total", "like", "post:7")},
     ),
-    "a counter is gone": (
+    "a counter is missing": (
         sql(f"DELETE FROM content_counter {POST_7}"),
         {
             ("counter", "like", "post:7"),
@@ -269,7 +271,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("ahead", "comments", "post:7"),
         },
     ),
-    "a counter counts nothing": (
+    "a counter has no rows": (
         sql(
             "INSERT INTO content_counter (target_type, target_id, like_total)"
             " VALUES ('comment', 20, 3)"
@@ -280,7 +282,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         sql(f"UPDATE content_counter SET comment_total = 9 {POST_7}"),
         {("counter", "comments", "post:7"), ("projection", "comments", "post:7")},
     ),
-    "a comment went without being counted": (
+    "a comment was deleted without being counted": (
         sql(
             "UPDATE content SET deleted_at = NOW(6)"
             " WHERE content_type = 'comment' AND content_id = 21"
@@ -314,7 +316,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
             ("projection", "user", "user:1"),
         },
     ),
-    "a user's totals are gone": (
+    "a user's totals are missing": (
         sql("DELETE FROM user_counter WHERE user_id = 3"),
         {
             ("counter", "following", "user:3"),
@@ -327,20 +329,20 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         {("total", "like", "post:7")},
     ),
     "a member is missing": (
-        a_member_less,
+        remove_member,
         {("members", "like", "post:7"), ("filter", "like", "post:7")},
     ),
-    "a member is another": (another_member, {("members", "like", "post:8")}),
-    "the filter denies somebody": (a_hole_in_the_filter, {("filter", "like", "post:7")}),
+    "a member is wrong": (replace_member, {("members", "like", "post:8")}),
+    "the filter denies an actor": (empty_filter, {("filter", "like", "post:7")}),
     "Redis is ahead of MySQL": (
         command("HSET", meta_of, "db_version", 10**9),
         {("ahead", "like", "post:7")},
     ),
-    "Redis knows what MySQL does not": (
-        what_mysql_does_not_know,
+    "Redis has a target that MySQL does not have": (
+        add_unknown_target,
         {("unknown", "like", "post:404")},
     ),
-    "Redis waits for an empty outbox": (
+    "outbox_count is not the size of the outbox": (
         command("HSET", meta_of, "outbox_count", 2),
         {("stuck", "like", "post:7")},
     ),
@@ -348,17 +350,20 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         command("HSET", meta_of, "base", "many"),
         {("unreadable", "like", "post:7")},
     ),
-    "a projection is wrong": (
-        a_user("value", counters.UserCounter(1, 2, 3, 4, 5, 17).to_json()),
+    "a projection has two versions": (
+        set_user_projection("value", counters.UserCounter(1, 2, 3, 4, 5, 17).to_json()),
         {("unreadable", "user", "user:1")},
     ),
     "a projection is ahead of MySQL": (
-        an_old_projection_of_a_newer_version,
+        put_user_projection_ahead,
         {("ahead", "user", "user:1"), ("projection", "user", "user:1")},
     ),
-    "a projection can't be read": (a_user("value", "{"), {("unreadable", "user", "user:1")}),
+    "a projection can't be read": (
+        set_user_projection("value", "{"),
+        {("unreadable", "user", "user:1")},
+    ),
     "a version of a projection can't be read": (
-        a_user("version", "new"),
+        set_user_projection("version", "new"),
         {("unreadable", "user", "user:1")},
     ),
     "comments in Redis are wrong": (
@@ -369,8 +374,8 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         command("HSET", comments_key, "version", 10**7),
         {("ahead", "comments", "post:7")},
     ),
-    "Redis was not told of what was saved": (
-        told_too_little,
+    "an event was not acknowledged": (
+        store_without_acknowledging,
         {
             ("total", "like", "post:8"),
             ("members", "like", "post:8"),
@@ -381,7 +386,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
+def test_drift_is_found_by_reason_and_repaired(
     name: str, crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
     damage, expected = DAMAGES[name]
@@ -395,20 +400,20 @@ def test_it_is_found_by_its_reason_and_repaired_and_then_all_agree(
     again = run(crowd)
     assert again.run_id != report.run_id
     assert (again.differing, again.examples) == (0, [])
-    counters.read_users(range(1, 12))  # who comes next brings back what was forgotten
-    queries.read_counts([(LIKE, POST), (LIKE, QUIET), (COLLECT, POST)], 2)
-    truth = audit()
-    # What was removed by hand is in the log still, and in the hours that were rolled up from it.
+    counters.read_users(range(1, 12))  # the next readers load what was dropped
+    queries.read_counts([(LIKE, POST), (LIKE, OTHER_POST), (COLLECT, POST)], 2)
+    audited = audit()
+    # Rows that were removed by hand are still in the log and in the hours that it was rolled up to.
     others = ("log ", "rolled up")
-    rest = [d.details for d in truth.differences if not d.details.startswith(others)]
-    assert [said for said in rest if ", log " not in said] == []
+    rest = [d.details for d in audited.differences if not d.details.startswith(others)]
+    assert [details for details in rest if ", log " not in details] == []
     assert run(crowd).differing == 0
 
 
-# ---------------------------------------------------------------- what is on its way
+# ---------------------------------------------------------------- in transit
 
 
-def test_below_what_is_pending_a_target_is_compared_and_what_is_pending_stays(
+def test_a_target_with_an_outbox_is_repaired_and_keeps_its_outbox(
     crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
     react.react(LIKE, POST, 1, True)
@@ -427,61 +432,61 @@ def test_below_what_is_pending_a_target_is_compared_and_what_is_pending_stays(
     assert audit().clean
 
 
-def test_what_mysql_has_and_redis_is_told_before_the_second_look_is_no_difference(
+def test_a_commit_applied_before_the_recheck_is_no_drift(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As while Redis is away: an event is saved, and its commit is applied later."""
-    told_too_little()
+    """As while Redis is unavailable: an event is stored, and its commit is applied later."""
+    store_without_acknowledging()
     mysql.write("UPDATE user_counter SET version = version - 1 WHERE user_id = 1")
     counters.refresh_projections([1])
     mysql.write("UPDATE user_counter SET version = version + 1 WHERE user_id = 1")
     recheck_suspects = run_steps._recheck_suspects
 
-    def told_meanwhile(run_id: int, after_id: int) -> Any:
+    def acknowledge_first(run_id: int, after_id: int) -> Any:
         key = ReactionKey("post", 8, "like", 11)
         persist.acknowledge_again([queues.Unacknowledged(keys=[key])])
-        redis_hydration.evict_all([(LIKE, QUIET, None)])
+        redis_hydration.evict_all([(LIKE, OTHER_POST, None)])
         return recheck_suspects(run_id, after_id)
 
-    monkeypatch.setattr(run_steps, "_recheck_suspects", told_meanwhile)
+    monkeypatch.setattr(run_steps, "_recheck_suspects", acknowledge_first)
     report = run(crowd)
     assert (report.differing, report.tally.skipped) == (0, 0)
 
 
-def test_what_changed_between_two_looks_and_is_behind_is_moving(
+def test_a_stale_target_that_changed_before_the_recheck_is_skipped(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told_too_little()
+    store_without_acknowledging()
     counters.refresh_projections([1])
     recheck_suspects = run_steps._recheck_suspects
 
-    def moved_meanwhile(run_id: int, after_id: int) -> Any:
-        redis.execute("HINCRBY", meta_of(QUIET), "base", -1)
+    def change_first(run_id: int, after_id: int) -> Any:
+        redis.execute("HINCRBY", meta_of(OTHER_POST), "base", -1)
         return recheck_suspects(run_id, after_id)
 
-    monkeypatch.setattr(run_steps, "_recheck_suspects", moved_meanwhile)
+    monkeypatch.setattr(run_steps, "_recheck_suspects", change_first)
     report = run(crowd)
     assert (report.differing, report.tally.skipped) == (0, 1)
 
 
-def test_the_second_look_comes_later_than_what_was_announced(crowd: World) -> None:
+def test_the_recheck_is_delayed_only_when_there_are_suspects(crowd: World) -> None:
     sent: list[tuple[str, int]] = []
     send = crowd.queues.send
 
-    def noted(queue: str, body: str, delay_s: int = 0) -> None:
+    def record_and_send(queue: str, body: str, delay_s: int = 0) -> None:
         sent.append((json.loads(body).get("part", ""), delay_s))
         send(queue, body, delay_s)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plaza.infra.sqs.send", noted)
+        patch.setattr("plaza.infra.sqs.send", record_and_send)
         run(crowd)
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
-    delays_s = [delay_s for part, delay_s in sent if part == "recheck"]  # some are asked for twice
+    delays_s = [delay_s for part, delay_s in sent if part == "recheck"]  # a part may be sent twice
     assert list(dict.fromkeys(delays_s)) == [0, orchestrator.RECHECK_DELAY_S]
 
 
-def test_looking_prolongs_no_life(crowd: World) -> None:
+def test_a_run_changes_no_expiry(crowd: World) -> None:
     every = sorted(redis.client().scan_iter("*"))
     for key in every:
         redis.execute("PEXPIRE", key, 500_000)
@@ -511,19 +516,19 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def damage_all() -> None:
-    """Something of each sort, in every part of a run."""
+    """Cause drift in every part of a run."""
     for statement in (
         f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}",
         "UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'",
         "UPDATE user_counter SET following_total = 9 WHERE user_id = 3",
     ):
         mysql.write(statement)
-    redis.execute("HSET", meta_of(QUIET), "base", 55)
+    redis.execute("HSET", meta_of(OTHER_POST), "base", 55)
     redis.execute("HINCRBY", meta_of(POST, COLLECT), "db_version", 10**6)
-    what_mysql_does_not_know()
+    add_unknown_target()
 
 
-def test_small_steps_find_what_one_big_step_finds(
+def test_small_steps_find_the_same_drift_as_one_large_step(
     crowd: World, monkeypatch: pytest.MonkeyPatch, audit: Callable[[], AuditReport]
 ) -> None:
     clean = run(crowd)
@@ -532,7 +537,7 @@ def test_small_steps_find_what_one_big_step_finds(
     assert again.tally.relations == clean.tally.relations
     assert again.tally.targets == clean.tally.targets
     assert again.tally.users == clean.tally.users
-    assert again.tally.cached >= clean.tally.cached, "SCAN may give a key twice"
+    assert again.tally.cached >= clean.tally.cached, "SCAN may return a key twice"
     damage_all()
     report = run(crowd)
     assert report.differing == report.repaired == len(reasons(report)) > 8
@@ -540,7 +545,7 @@ def test_small_steps_find_what_one_big_step_finds(
     assert audit().clean
 
 
-def test_a_target_with_more_than_a_step_should_compare_stands_alone(
+def test_a_target_larger_than_a_range_is_a_range_of_its_own(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 3)
@@ -548,12 +553,12 @@ def test_a_target_with_more_than_a_step_should_compare_stands_alone(
     assert mysql_counts.find_target_range_end("post", POST.id) == MAX_ID
     monkeypatch.setattr(mysql_counts, "MAX_RELATIONS", 12)
     assert mysql_counts.find_target_range_end("post", 0) == POST.id, (
-        "what is beside it would be too much"
+        "with the next target, the range is too large"
     )
-    assert mysql_counts.find_user_range_end(0) == AUTHOR, "by what they received"
+    assert mysql_counts.find_user_range_end(0) == AUTHOR, "by reactions received"
 
 
-def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> None:
+def test_the_number_of_statements_and_round_trips_does_not_grow_with_targets(plaza: World) -> None:
     add_users(*range(1, 12))
     taken = []
     for size in (5, 50):
@@ -568,7 +573,7 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
             before = statements()
             run(plaza)
             taken.append((statements() - before, trips.sent))
-        for post in range(1, size + 1):  # all of them differ: found, looked at again and repaired
+        for post in range(1, size + 1):  # all differ: found, compared again and repaired
             redis.execute("HSET", meta_of(Target("post", post)), "base", 99)
         with count_round_trips() as trips:
             before = statements()
@@ -581,27 +586,27 @@ def test_a_step_takes_as_many_questions_for_many_as_for_few(plaza: World) -> Non
     assert more_damaged[1] <= damaged[1] + 2
 
 
-# ---------------------------------------------------------------- at once, and interrupted
+# ---------------------------------------------------------------- concurrency and crashes
 
 
-def test_a_run_that_goes_on_is_gone_on_with_and_none_is_begun(crowd: World) -> None:
+def test_start_resumes_an_open_run(crowd: World) -> None:
     first = orchestrator.start()
     assert orchestrator.start() == first
     crowd.queues.drain()
     report = orchestrator.read_report(first)
     assert report.is_resolved
-    assert report.tally.relations == 18, "each was counted once although each was asked for twice"
+    assert report.tally.relations == 18, "each is counted once although each part was sent twice"
     assert orchestrator.start() > first
 
 
-def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
+def test_only_one_of_two_consumers_commits_a_step(crowd: World) -> None:
     damage_all()
     run_id = orchestrator.start()
     crowd.queues.take(COMPARISONS)
     for part in mysql_runs.read_parts(run_id):
-        mine, others = run_steps.execute(part), run_steps.execute(part)
-        assert mysql_runs.commit_step(part, others)
-        assert not mysql_runs.commit_step(part, mine)
+        first, second = run_steps.execute(part), run_steps.execute(part)
+        assert mysql_runs.commit_step(part, first)
+        assert not mysql_runs.commit_step(part, second)
     sums = mysql.fetch_all("SELECT SUM(relations), SUM(targets) FROM reconciliation_part")
     orchestrator.start()
     crowd.queues.drain()
@@ -610,32 +615,31 @@ def test_of_two_who_take_the_same_step_one_has_done_it(crowd: World) -> None:
     assert report.is_resolved
 
 
-def test_a_repair_that_is_delivered_twice_counts_once_and_changes_nothing_more(
-    crowd: World,
-) -> None:
+def test_a_repair_that_is_delivered_twice_is_counted_and_applied_once(crowd: World) -> None:
     damage_all()
     run_id = orchestrator.start()
     sent: list[str] = []
     while bodies := crowd.queues.take(COMPARISONS):
         orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
         sent += crowd.queues.take(REPAIRS)
-    asked = [RepairFindings.from_json(body) for body in sent]
-    repair.repair(asked)
-    versions = (
-        "SELECT target_id, like_version + collect_version + comment_version + follow_version FROM content_counter"
-        " UNION ALL SELECT user_id, version FROM user_counter"
-    )
+    repairs = [RepairFindings.from_json(body) for body in sent]
+    repair.repair(repairs)
+    versions = """
+        SELECT target_id, like_version + collect_version + comment_version + follow_version
+        FROM content_counter
+        UNION ALL
+        SELECT user_id, version
+        FROM user_counter
+        """
     before = mysql.fetch_all(versions)
     repaired = orchestrator.read_report(run_id).repaired
-    repair.repair(asked)
+    repair.repair(repairs)
     assert mysql.fetch_all(versions) == before
     report = orchestrator.read_report(run_id)
     assert report.repaired == repaired == report.differing
 
 
-def test_a_repair_of_what_was_put_right_meanwhile_changes_nothing_in_mysql(
-    crowd: World,
-) -> None:
+def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crowd: World) -> None:
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
@@ -648,8 +652,8 @@ def test_a_repair_of_what_was_put_right_meanwhile_changes_nothing_in_mysql(
     assert queries.read_counts([(LIKE, POST)], 2) == ([(10, True)], True)
 
 
-def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> None:
-    """The repair gives a newer version, and takes the lease of who loads the target."""
+def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -> None:
+    """The repair raises the version, and ends the lease of a load in progress."""
     mysql.write(f"UPDATE content_counter SET like_total = 12, comment_total = 9 {POST_7}")
     mysql.write("UPDATE user_counter SET posts_total = 9 WHERE user_id = 1")
     redis.execute("FLUSHALL")
@@ -667,7 +671,7 @@ def test_who_read_before_a_repair_brings_nothing_wrong_back(crowd: World) -> Non
     assert queries.read_counts([(LIKE, POST)], None) == ([(10, False)], True)
 
 
-def test_votes_that_followed_a_wrong_counter_follow_the_right_one(crowd: World) -> None:
+def test_a_repair_corrects_the_votes_of_a_review(crowd: World) -> None:
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
     mysql.write("UPDATE content SET parent_id = 5, votes = 7 WHERE content_type = 'review'")
     run(crowd)
@@ -677,35 +681,35 @@ def test_votes_that_followed_a_wrong_counter_follow_the_right_one(crowd: World) 
 
 
 class Killed(BaseException):
-    """The process ended here."""
+    """Simulates the end of the process."""
 
 
 @contextlib.contextmanager
 def killed_after(call: int) -> Iterator[list[int]]:
-    """The ``call``-th call to Redis, MySQL or the queue is done, and its process never hears it."""
+    """Execute the ``call``-th call to Redis, MySQL or the queue, then raise Killed."""
     calls = [0]
 
-    def mortal(real: Callable[..., Any]) -> Callable[..., Any]:
+    def killing(real: Callable[..., Any]) -> Callable[..., Any]:
         def called(*args: Any, **options: Any) -> Any:
             calls[0] += 1
-            mine = calls[0]
-            answer = real(*args, **options)
-            if mine == call:
+            number = calls[0]
+            result = real(*args, **options)
+            if number == call:
                 raise Killed
-            return answer
+            return result
 
         return called
 
     with pytest.MonkeyPatch.context() as patch:
         for dependency in (redis.REDIS, mysql.MYSQL):
-            patch.setattr(dependency, "call", mortal(dependency.call))
+            patch.setattr(dependency, "call", killing(dependency.call))
         for name in ("send", "send_all"):
-            patch.setattr(sqs, name, mortal(getattr(sqs, name)))
+            patch.setattr(sqs, name, killing(getattr(sqs, name)))
         yield calls
 
 
 def deliver(world: World) -> None:
-    """Let the consumers work; what a killed one had comes again."""
+    """Run the consumers; a message is deleted only after it was processed."""
     work: dict[str, Callable[[str], None]] = {
         COMPARISONS.name: lambda body: orchestrator.process_parts([ComparePart.from_json(body)]),
         REPAIRS.name: lambda body: repair.repair([RepairFindings.from_json(body)]),
@@ -717,10 +721,10 @@ def deliver(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
+def test_a_kill_at_any_call_does_not_change_the_result_of_a_run(
     crowd: World, audit: Callable[[], AuditReport]
 ) -> None:
-    for _ in range(2):  # the first time, there was no counter for what MySQL did not know
+    for _ in range(2):  # the first repair creates the missing counter
         damage_all()
         expected = run(crowd)
         assert expected.is_resolved
@@ -735,7 +739,7 @@ def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
         mysql.forget_connection()
         begun = [r.run_id for r in orchestrator.read_reports() if r.run_id > newest]
         lost = call % 2 == 1
-        if lost:  # and what waited in the queues, too: the next schedule finds the run
+        if lost:  # the queues' messages, too: the next schedule resumes the run
             crowd.queues.messages.clear()
         newest = orchestrator.start()
         deliver(crowd)
@@ -746,7 +750,7 @@ def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
         ), call
         assert report.tally.relations == expected.tally.relations, call
         if not orchestrator.read_report(newest).is_resolved:
-            assert lost, call  # repairs that were asked for are asked for by the next run
+            assert lost, call  # the next run sends the lost repairs
             newest = run(crowd).run_id
             assert orchestrator.read_report(newest).is_resolved, call
         assert audit().clean, call
@@ -754,7 +758,7 @@ def test_whoever_is_killed_at_any_call_the_run_ends_as_if_nobody_had_been(
     assert run(crowd).differing == 0
 
 
-def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> None:
+def test_a_run_resumes_after_a_queue_outage(crowd: World) -> None:
     damage_all()
     crowd.queues.away = True
     with pytest.raises(QueueDown):
@@ -766,7 +770,7 @@ def test_a_queue_that_is_away_delays_a_run_and_spoils_nothing(crowd: World) -> N
     assert run(crowd).differing == 0
 
 
-def test_without_redis_a_repair_comes_again(
+def test_a_repair_is_retried_after_an_outage_of_redis(
     crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
@@ -799,15 +803,15 @@ def message(body: str) -> dict[str, Any]:
 # ---------------------------------------------------------------- functions, routes, reports
 
 
-def test_the_functions_take_what_aws_sends(crowd: World) -> None:
+def test_the_functions_process_events_of_aws(crowd: World) -> None:
     damage_all()
     started = handler("schedule/reconcile")(event("reconcile.schedule"), None)
     run_id = started["run"]
     for queue, folder in ((COMPARISONS, "compare_parts"), (REPAIRS, "repair_drift")):
         while bodies := crowd.queues.take(queue):
             for body in bodies:
-                answer = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
-                assert answer == {"batchItemFailures": []}
+                response = handler(f"queue/{folder}")({"Records": [message(body)]}, None)
+                assert response == {"batchItemFailures": []}
     assert orchestrator.read_report(run_id).is_resolved
     for name in ("compare_parts.targets", "repair_drift.findings"):
         folder = name.partition(".")[0]
@@ -817,7 +821,7 @@ def test_the_functions_take_what_aws_sends(crowd: World) -> None:
 OPS = "api/reconciliation"
 
 
-def test_an_admin_starts_a_run_and_reads_what_came_of_it(crowd: World) -> None:
+def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert ask("reconciliation.list_runs", OPS) == (200, {"items": [], "next": None})
     mysql.write("UPDATE content_counter SET like_total = 7 WHERE target_type = 'review'")
     status, begun = ask("reconciliation.start_run", OPS)
@@ -847,7 +851,7 @@ def test_runs_are_listed_page_by_page(crowd: World) -> None:
     assert handler(OPS)(request, None)["statusCode"] == 400
 
 
-def test_who_is_no_admin_is_refused(plaza: World) -> None:
+def test_callers_other_than_admins_are_refused(plaza: World) -> None:
     assert ask("reconciliation.list_runs_as_user", OPS)[0] == 403
     request = event("reconciliation.start_run")
     request["requestContext"]["authorizer"]["lambda"]["role"] = "user"
@@ -856,7 +860,7 @@ def test_who_is_no_admin_is_refused(plaza: World) -> None:
     assert handler(OPS)(request, None)["statusCode"] == 401
 
 
-def test_runs_of_long_ago_are_told_without_their_findings(
+def test_old_runs_are_reported_without_examples(
     crowd: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage_all()
@@ -874,7 +878,7 @@ def test_runs_of_long_ago_are_told_without_their_findings(
     assert then.tally == first.tally != Tally()
 
 
-def test_a_run_tells_what_it_found_in_one_line(
+def test_the_end_of_a_run_is_one_log_line_with_its_findings(
     crowd: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     damage_all()

@@ -1,4 +1,4 @@
-"""Days of the vote log go to S3 and leave MySQL, and nothing is lost whatever happens meanwhile."""
+"""Closed days of the vote log are archived to S3 and dropped, and no event is ever lost."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def partitions() -> list[str]:
 
 
 def archived() -> Known:
-    """What archives hold, all of them together."""
+    """Return the events of all archives."""
     return {
         (*row[:4], row.version_us, row.state)
         for name in s3_archive.list_manifests()
@@ -82,7 +82,7 @@ def days_in_mysql() -> list[int]:
 # ---------------------------------------------------------------- partitions
 
 
-def test_partitions_are_made_for_the_days_to_come(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_are_created_ahead(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(days, "DAYS_AHEAD", 14)
     assert partitions() == ["p_max"]
     assert maintain().created == 15
@@ -91,19 +91,19 @@ def test_partitions_are_made_for_the_days_to_come(s3: Any, monkeypatch: pytest.M
     assert maintain().created == 0
 
 
-def test_each_day_adds_one(s3: Any) -> None:
+def test_each_day_adds_one_partition(s3: Any) -> None:
     assert maintain().created == 3
     assert maintenance.maintain_log(10, day(-1)).created == 1
     assert maintenance.maintain_log(10, day(-3)).created == 2
     assert partitions()[-2:] == ["p20261126", "p_max"]
 
 
-def test_rows_that_are_there_already_get_partitions_by_day(s3: Any, mysql_url: str) -> None:
+def test_rows_of_the_catch_all_partition_get_partitions_by_day(s3: Any, mysql_url: str) -> None:
     events = [log_event(ago, at(ago)) for ago in (0, 1, 3, 5, 70, 400)] + [log_event(9, at(-300))]
     persist.save(events)
     assert maintain().created == 3 + 60
     assert events_in_mysql(mysql_url) == known(events)
-    # What is older than sixty days is in the lowest of them, what is far ahead stays.
+    # Days older than sixty are in the lowest partition; future events stay in the catch-all one.
     assert rows_in("p20260922") == 2
     assert [rows_in(f"p202611{21 - ago}") for ago in (0, 1, 3, 5)] == [1, 1, 1, 1]
     assert rows_in("p_max") == 1
@@ -114,50 +114,50 @@ def rows_in(partition: str) -> int:
     return int(count)
 
 
-def test_too_many_rows_are_not_moved_while_consumers_wait(s3: Any) -> None:
+def test_a_catch_all_partition_with_too_many_rows_is_not_split(s3: Any) -> None:
     persist.save([log_event(actor, at(0)) for actor in range(1, 12)])
     found = maintain(max_moved=10)
     assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_max"])
     assert maintain(max_moved=11).created == 3
 
 
-def test_a_log_in_use_is_left_alone_and_nobody_waits_long(s3: Any, mysql_url: str) -> None:
+def test_a_run_gives_up_on_a_log_in_use_and_consumers_do_not_wait(s3: Any, mysql_url: str) -> None:
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         other.begin()
         cursor.execute("SELECT COUNT(*) FROM reaction_log")
         with pytest.raises(MysqlDown):
             maintain()
-        persist.save([log_event(1, at(0))])  # nothing stands in the way of consumers
+        persist.save([log_event(1, at(0))])  # consumers are not blocked
         other.rollback()
     assert maintain().created == 3
-    [(_, patience)] = mysql.fetch_all("SHOW SESSION VARIABLES LIKE 'lock_wait_timeout'")
-    assert int(patience) > 1, "as it was before"
+    [(_, timeout_s)] = mysql.fetch_all("SHOW SESSION VARIABLES LIKE 'lock_wait_timeout'")
+    assert int(timeout_s) > 1, "the default is restored"
 
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
-    """Write an event to the log, as the first commit of its target."""
+    """Append an event to the log as the first commit of its target."""
     mysql_reactions.append_log(
         cursor, [LogEntry(event, event.effective_version_us, 1)], {event.key: 1}
     )
 
 
-def test_nothing_comes_between_the_last_look_and_the_drop(s3: Any, mysql_url: str) -> None:
-    with connect_mysql(mysql_url) as other, other.cursor() as stranger:
-        stranger.execute("SET SESSION lock_wait_timeout = 1")
+def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:
+    with connect_mysql(mysql_url) as other, other.cursor() as writer:
+        writer.execute("SET SESSION lock_wait_timeout = 1")
 
         def try_to_append(cursor: Cursor) -> None:
             with pytest.raises(OperationalError, match="Lock wait timeout"):
-                append(stranger, log_event(1, at(10)))
+                append(writer, log_event(1, at(10)))
 
         mysql_log.run_exclusively(try_to_append)
-        append(stranger, log_event(1, at(10)))
-    assert days_in_mysql() == [10], "and it is let go of"
+        append(writer, log_event(1, at(10)))
+    assert days_in_mysql() == [10]
 
 
-# ---------------------------------------------------------------- what is archived, and when
+# ---------------------------------------------------------------- archives
 
 
-def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> None:
+def test_a_closed_day_is_archived_and_dropped(s3: Any, mysql_url: str) -> None:
     events = [log_event(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
     persist.save(events)
     roll_up()
@@ -170,7 +170,7 @@ def test_a_closed_day_is_archived_and_leaves_mysql(s3: Any, mysql_url: str) -> N
     assert maintain().events == 0
 
 
-def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
+def test_an_archive_is_gzipped_json_lines_with_a_manifest(s3: Any) -> None:
     persist.save([log_event(2, at(12, 2)), log_event(1, at(12, 1)), log_event(3, at(12, 3), False)])
     persist.save([log_event(9, at(0))])
     roll_up()
@@ -192,13 +192,13 @@ def test_an_archive_is_what_anybody_can_read(s3: Any) -> None:
         }
         for actor, state in ((1, 1), (2, 1), (3, 0))
     ]
-    said = json.loads(s3.get_object(Bucket=BUCKET, Key=manifest)["Body"].read())
-    assert (said["day"], said["events"], said["bytes"]) == ("2026-11-09", 3, len(raw))
-    assert (said["min_version"], said["max_version"]) == (at(12, 1), at(12, 3))
-    assert said["objects"][0]["name"] in part
+    fields = json.loads(s3.get_object(Bucket=BUCKET, Key=manifest)["Body"].read())
+    assert (fields["day"], fields["events"], fields["bytes"]) == ("2026-11-09", 3, len(raw))
+    assert (fields["min_version"], fields["max_version"]) == (at(12, 1), at(12, 3))
+    assert fields["objects"][0]["name"] in part
 
 
-def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
+def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:
     events = random_history(random.Random(3), 200)
     persist.save(events)
     [rest] = mysql_log.read_partitions()
@@ -213,7 +213,7 @@ def test_python_and_mysql_sum_up_the_same(s3: Any) -> None:
     assert {row[:6] for row in read_lines(text)} == known(events)
 
 
-def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
+def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
     events = random_history(random.Random(5), 400, days=0)
     persist.save(events)
     [rest] = mysql_log.read_partitions()
@@ -230,7 +230,7 @@ def test_pages_of_any_size_are_the_day_in_order(s3: Any) -> None:
         assert read == whole
 
 
-def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
+def test_a_page_reads_only_its_own_rows(s3: Any) -> None:
     persist.save(random_history(random.Random(6), 900, days=0))
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
@@ -242,7 +242,7 @@ def test_a_page_reads_what_it_holds_wherever_it_is(s3: Any) -> None:
 
 
 def rows_read() -> int:
-    """How many rows this connection has gone through."""
+    """Return the number of rows that this connection has read."""
     return sum(
         int(count)
         for name, count in mysql.fetch_all("SHOW SESSION STATUS")
@@ -250,7 +250,7 @@ def rows_read() -> int:
     )
 
 
-def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
+def test_equal_events_have_equal_archives(s3: Any) -> None:
     events = [log_event(actor, at(10, actor)) for actor in range(1, 31)]
     archives = []
     for seed in (1, 2):
@@ -269,28 +269,28 @@ def test_an_archive_is_the_same_whoever_writes_it(s3: Any) -> None:
     assert len(archives[0]) == 5 + 2
 
 
-def test_what_was_not_rolled_up_stays(s3: Any) -> None:
+def test_a_day_above_a_watermark_is_kept(s3: Any) -> None:
     persist.save([log_event(1, at(10)), log_event(2, at(0))])
-    assert maintain().dropped == 0, "nobody has read the log yet"
+    assert maintain().dropped == 0, "there is no watermark"
     mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
     found = maintain()
     assert (days_in_mysql(), found.behind > 0) == ([10, 0], True)
     roll_up()
     maintain()
-    assert days_in_mysql() == [10, 0], "somebody else has not"
+    assert days_in_mysql() == [10, 0], "the other watermark is below it"
     mysql.write("DELETE FROM watermark WHERE name = 'other'")
     maintain()
     assert days_in_mysql() == [0]
 
 
-def test_the_highest_seq_stays_so_that_none_is_given_twice(
+def test_the_partition_of_the_highest_seq_is_kept_so_that_no_seq_repeats(
     s3: Any, mysql_server: Server, plaza: World
 ) -> None:
     persist.save([log_event(1, at(12))])
     persist.save([log_event(1, at(10))])
     roll_up()
     found = maintain()
-    assert (days_in_mysql(), found.behind) == ([10], 0), "it is over, and it is the newest there is"
+    assert (days_in_mysql(), found.behind) == ([10], 0), "it is closed, but has the highest seq"
     head = mysql_reactions.read_log_head()
     mysql_server.stop()
     mysql_server.start()
@@ -302,8 +302,8 @@ def test_the_highest_seq_stays_so_that_none_is_given_twice(
     assert days_in_mysql() == [0]
 
 
-@pytest.mark.skipif(bool(MYSQLD), reason="InnoDB of MySQL 8 keeps the highest seq by itself")
-def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
+@pytest.mark.skipif(bool(MYSQLD), reason="InnoDB of MySQL 8 persists the highest seq")
+def test_mariadb_repeats_seqs_after_the_highest_is_dropped(s3: Any) -> None:
     maintain()
     persist.save([log_event(1, at(0)), log_event(2, at(-2))])
     head = mysql_reactions.read_log_head()
@@ -313,38 +313,38 @@ def test_without_that_rule_seqs_would_be_given_twice(s3: Any) -> None:
     assert mysql_reactions.read_log_head() <= head
 
 
-def test_the_schedule_does_all_of_it_and_an_operator_may_move_more(s3: Any) -> None:
+def test_the_schedule_maintains_the_log_and_an_operator_sets_max_moved(s3: Any) -> None:
     run, sample = handler("schedule/maintain_log"), event("maintain_log.schedule")
     persist.save([log_event(1, at(0)), log_event(2, at(0))])
     refused = run({"max_moved": 1}, None)
     assert (refused["unsplit"], refused["created"]) == (1, 0)
-    done = run(sample, None)
-    assert (done["unsplit"], done["created"] > 0) == (0, True)
+    result = run(sample, None)
+    assert (result["unsplit"], result["created"] > 0) == (0, True)
 
 
-# ---------------------------------------------------------------- late and again
+# ---------------------------------------------------------------- late and repeated events
 
 
-def test_a_late_fact_of_a_dropped_day_is_archived_too(s3: Any, mysql_url: str) -> None:
+def test_a_late_event_of_a_dropped_day_is_archived(s3: Any, mysql_url: str) -> None:
     early = [log_event(actor, at(12, actor)) for actor in range(1, 10)]
     persist.save([*early, log_event(1, at(9))])
     persist.save([log_event(1, at(0))])
     roll_up()
     maintain()
     late = [log_event(50, at(12)), log_event(51, at(30))]
-    persist.save([*late, early[0]])  # one of them comes again
+    persist.save([*late, early[0]])  # early[0] is a repeat
     assert days_in_mysql() == [30, 12, 0]
     persist.save([log_event(2, at(0))])
     roll_up()
     maintenance.maintain_log(1_000, day(-1))
-    assert days_in_mysql() == [0], "they were in the partition that was the lowest"
+    assert days_in_mysql() == [0], "they were in the lowest partition"
     assert archived() == known([*early, *late, log_event(1, at(9))])
     assert len([key for key in objects_of(12) if "manifest-" in key]) == 2
     with mysql_log.snapshot() as cursor:
         assert recount.count_events(cursor) == len(archived()) + 2
 
 
-def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
+def test_an_event_that_arrives_while_its_day_is_archived_is_not_dropped(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
     events = [log_event(actor, at(10, actor)) for actor in range(1, 30)] + [log_event(1, at(0))]
@@ -370,7 +370,7 @@ def test_a_fact_that_comes_while_its_day_is_archived_is_not_dropped(
     assert archived() | events_in_mysql(mysql_url) >= known(events)
 
 
-def test_a_fact_that_comes_right_before_the_drop_is_seen_under_the_lock(s3: Any) -> None:
+def test_an_event_that_arrives_right_before_the_drop_prevents_it(s3: Any) -> None:
     persist.save([log_event(1, at(10)), log_event(1, at(0))])
     maintain()
     lowest = mysql_log.read_partitions()[0]
@@ -380,10 +380,10 @@ def test_a_fact_that_comes_right_before_the_drop_is_seen_under_the_lock(s3: Any)
     assert days_in_mysql() == [10, 0]
 
 
-def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
+def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str
 ) -> None:
-    """It would commit when the day was summed up, and not be above the head."""
+    """Else it would commit after the checksum was read, with a seq below the head."""
     persist.save([log_event(1, at(10))])
     maintain()
     with (
@@ -400,9 +400,9 @@ def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
         sums = mysql_log.read_checksums
 
         def commit_then(*args: Any) -> Any:
-            answer = sums(*args)
+            result = sums(*args)
             other.commit()
-            return answer
+            return result
 
         now.setattr(mysql_log, "read_checksums", commit_then)
         with pytest.raises(MysqlDown):
@@ -413,11 +413,11 @@ def test_an_appender_with_a_lower_seq_that_has_not_committed_is_waited_for(
     assert days_in_mysql() == [0]
 
 
-# ---------------------------------------------------------------- killed, twice, away
+# ---------------------------------------------------------------- kills, overlaps, no S3
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 STORAGE = (
@@ -436,10 +436,10 @@ STORAGE = (
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
+def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_resumes(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, after: bool
 ) -> None:
-    """Each run is killed one call later than the one before, until one comes through."""
+    """Each run is killed one call later than the one before, until one completes."""
     events = [log_event(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 24)]
     persist.save([*events, log_event(1, at(0, 7))])
     roll_up()
@@ -451,11 +451,11 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
         def called(*args: Any, **named: Any) -> Any:
             if left[0] == 0 and not after:
                 raise Killed
-            answer = call(*args, **named)
+            result = call(*args, **named)
             left[0] -= 1
             if left[0] < 0 and after:
                 raise Killed
-            return answer
+            return result
 
         return called
 
@@ -476,7 +476,7 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_goes_on(
 
 
 def archived_now(real: Any) -> Known:
-    """``archived`` by the calls that don't kill."""
+    """Return ``archived`` by the original functions, which do not raise Killed."""
     return {
         (*row[:4], row.version_us, row.state)
         for name in real[s3_archive, "list_manifests"]()
@@ -493,7 +493,7 @@ def test_without_s3_nothing_is_dropped(
     roll_up()
 
     def refuse(*args: Any) -> Any:
-        raise ObjectsDown("S3 is away (a test says so)")
+        raise ObjectsDown("S3 is unavailable (set by a test)")
 
     with monkeypatch.context() as now:
         now.setattr(objects, away, refuse)
@@ -504,7 +504,7 @@ def test_without_s3_nothing_is_dropped(
     assert days_in_mysql() == [0]
 
 
-def test_a_run_that_is_out_of_time_is_gone_on_with(
+def test_the_next_run_resumes_one_that_was_out_of_time(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     persist.save([log_event(actor, at(10, actor)) for actor in range(1, 50)])
@@ -526,7 +526,7 @@ def test_a_run_that_is_out_of_time_is_gone_on_with(
     for runs in range(1, 8):
         monkeypatch.setattr(maintenance, "_check_time", in_time)
         assert maintain().dropped == 0
-        assert written == list(range(runs)), "each goes on where the one before has stopped"
+        assert written == list(range(runs)), "each resumes where the one before stopped"
     monkeypatch.setattr(s3_archive, "put_part", put)
     monkeypatch.setattr(maintenance, "_check_time", in_time)
     maintain()
@@ -535,16 +535,16 @@ def test_a_run_that_is_out_of_time_is_gone_on_with(
 
 
 @pytest.mark.parametrize("call", range(24))
-def test_a_whole_run_in_the_middle_of_another_does_no_harm(
+def test_a_whole_run_during_another_loses_nothing(
     s3: Any, monkeypatch: pytest.MonkeyPatch, mysql_url: str, call: int
 ) -> None:
-    """Between any two calls of storage another run does all there is to do, with a late log_event."""
+    """Between two calls of storage, late events are saved and a whole other run is executed."""
     events = [log_event(actor, at(ago, actor)) for ago in (0, 9, 10) for actor in range(1, 10)]
     persist.save([*events, log_event(1, at(0, 77))])
     roll_up()
     calls = [0]
 
-    def meeting(real: Callable[..., Any]) -> Callable[..., Any]:
+    def interrupted(real: Callable[..., Any]) -> Callable[..., Any]:
         def called(*args: Any) -> Any:
             calls[0] += 1
             if calls[0] == call + 1:
@@ -560,9 +560,9 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
     found: list[MaintenanceResult] = []
     with monkeypatch.context() as now:
         for module, name in STORAGE:
-            now.setattr(module, name, meeting(getattr(module, name)))
+            now.setattr(module, name, interrupted(getattr(module, name)))
         found.append(maintain())
-    assert [one.corrupt for one in found] == [0] * len(found), "nobody raises a false alarm"
+    assert [one.corrupt for one in found] == [0] * len(found), "no run reports a false alarm"
     assert len(found) == 1 + (calls[0] > call)
     persist.save([log_event(42, at(0))])
     roll_up()
@@ -573,7 +573,7 @@ def test_a_whole_run_in_the_middle_of_another_does_no_harm(
     )
 
 
-# ---------------------------------------------------------------- S3 has something else
+# ---------------------------------------------------------------- corrupt archives
 
 
 def flip(body: bytes) -> bytes:
@@ -582,7 +582,7 @@ def flip(body: bytes) -> bytes:
 
 @pytest.mark.parametrize("what", ["part", "manifest"])
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "missing"])
-def test_what_is_damaged_is_reported_and_nothing_is_dropped(
+def test_a_damaged_archive_is_reported_and_written_again_before_the_drop(
     s3: Any,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -604,20 +604,20 @@ def test_what_is_damaged_is_reported_and_nothing_is_dropped(
         s3.put_object(Bucket=BUCKET, Key=key, Body=damaged)
     capsys.readouterr()
     found = maintain()
-    if (what, damage) == ("manifest", "missing"):  # then it is an archive that was not finished
+    if (what, damage) == ("manifest", "missing"):  # as an unfinished archive: the run resumes it
         assert (found.corrupt, days_in_mysql()) == (0, [0])
         return
     assert (found.corrupt, found.dropped, days_in_mysql()) == (1, 0, [10, 0])
-    said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    [corrupt] = [line for line in said if line["event"] == "archive_corrupt"]
+    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [corrupt] = [line for line in logged if line["event"] == "archive_corrupt"]
     assert key in corrupt["what"]
-    assert [line["archives_corrupt"] for line in said if line["event"] == "log_maintained"] == [1]
+    assert [line["archives_corrupt"] for line in logged if line["event"] == "log_maintained"] == [1]
     assert objects.get(key) == body, "it was written again"
     assert maintain().corrupt == 0
     assert days_in_mysql() == [0]
 
 
-def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any) -> None:
+def test_a_damaged_older_archive_is_reported_by_each_run_of_its_day(s3: Any) -> None:
     persist.save([log_event(1, at(12)), log_event(1, at(9)), log_event(1, at(0))])
     roll_up()
     maintain()
@@ -625,17 +625,17 @@ def test_an_older_archive_of_a_day_that_is_damaged_is_reported_each_time(s3: Any
     s3.put_object(Bucket=BUCKET, Key=manifest, Body=b"{}")
     persist.save([log_event(2, at(12)), log_event(2, at(0))])
     roll_up()
-    for _ in range(2):  # it may have been what was to be written
+    for _ in range(2):  # by the run that writes a new archive, and by the one that drops the day
         assert maintenance.maintain_log(1_000, day(-1)).corrupt == 1
-    assert days_in_mysql() == [0], "what came late is archived all the same"
+    assert days_in_mysql() == [0], "late events are archived nevertheless"
     with pytest.raises(s3_archive.ArchiveCorrupt):
         recount.recount_log(vote_log.Scope())
 
 
-# ---------------------------------------------------------------- beside consumers
+# ---------------------------------------------------------------- concurrent consumers
 
 
-def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
+def test_concurrent_consumers_lose_no_event_and_meet_no_deadlock(
     s3: Any, mysql_url: str, plaza: World
 ) -> None:
     """Two consumers save events of forty days while partitions are split and dropped."""
@@ -656,11 +656,11 @@ def test_consumers_at_work_lose_nothing_and_meet_no_deadlock(
                 try:
                     dropped += maintenance.maintain_log(100_000, day(ago)).dropped
                 except MysqlDown:
-                    continue  # consumers had the log: the next run
+                    continue  # consumers used the log
                 runs += 1
         for process in processes:
             end(process)
-    assert runs > 3, "it did run beside them"
+    assert runs > 3, "some runs were concurrent"
     assert deadlocks() == before
     assert archived() | events_in_mysql(mysql_url) == known(histories[0] + histories[1])
     persist.save([log_event(1, at(0, 1))])

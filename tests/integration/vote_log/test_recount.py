@@ -1,4 +1,4 @@
-"""Counters counted again: from the rows, and from the log with its archives as of any moment."""
+"""Recounts of counters from the rows, and from the log with its archives at any moment."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ POST = Target("post", 1)
 
 
 def save_in_batches(draw: random.Random, events: Sequence[ReactionEvent]) -> None:
-    """In any order, some twice."""
+    """Save events in random order, a fifth of them twice."""
     shuffled = [*events, *draw.sample(events, len(events) // 5)]
     draw.shuffle(shuffled)
     for start in range(0, len(shuffled), 40):
@@ -49,7 +49,7 @@ def differing(found: Recount) -> dict[CounterKey, tuple[int, int]]:
 
 
 def counted_at(found: Recount, until_us: int, events: Sequence[ReactionEvent]) -> None:
-    """What was recounted is what plain Python says of ``events``; the counters are of now."""
+    """Check a recount up to ``until_us`` against totals of ``events`` computed in Python."""
     now, then = totals_of(events, at(-1)), totals_of(events, until_us)
     expected = {
         CounterKey(target, column): (now.get((target, column), 0), then.get((target, column), 0))
@@ -58,12 +58,12 @@ def counted_at(found: Recount, until_us: int, events: Sequence[ReactionEvent]) -
     }
     columns = {kind.total for kind in reactions.KINDS.values()}
     assert {
-        one: said for one, said in differing(found).items() if one.column in columns
+        key: values for key, values in differing(found).items() if key.column in columns
     } == expected
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_log_and_its_archives_come_to_what_the_rows_do_as_of_any_moment(
+def test_a_recount_from_the_log_and_its_archives_is_right_at_any_moment(
     s3: Any, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     draw = random.Random(seed)
@@ -89,13 +89,13 @@ def test_the_log_and_its_archives_come_to_what_the_rows_do_as_of_any_moment(
         moment = at(draw.randint(0, 18), draw.randint(0, DAY_US))
         then = recount.recount_log(Scope(), moment)
         counted_at(then, moment, events)
-        assert then.contradicting == 0, "what came later contradicts nothing"
+        assert then.contradicting == 0, "later rows are no contradiction"
     with mysql_log.snapshot() as cursor:
         assert recount.count_events(cursor) == len(known(events))
     assert found.corrupt == 0
 
 
-def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
+def test_wrong_counters_are_found_from_the_log_and_from_rows_in_each_scope(s3: Any) -> None:
     write_content()
     events = random_history(random.Random(77), 200, days=3)
     persist.save(events)
@@ -125,7 +125,7 @@ def test_every_counter_of_people_comes_from_the_log(s3: Any) -> None:
             assert found.contradicting == 0
 
 
-def test_rows_know_of_comments_and_posts_and_the_log_does_not(s3: Any) -> None:
+def test_comments_and_posts_are_recounted_from_rows_only(s3: Any) -> None:
     write_content()
     mysql.write("UPDATE content SET parent_id = 1 WHERE content_type = 'comment'")
     mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = 5")
@@ -140,7 +140,7 @@ def test_rows_know_of_comments_and_posts_and_the_log_does_not(s3: Any) -> None:
     assert recount.recount_log(Scope()).differing == []
 
 
-def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
+def test_rows_that_contradict_the_log_are_reported(s3: Any) -> None:
     persist.save([log_event(actor, at(10, actor)) for actor in range(1, 6)])
     persist.save([log_event(6, at(0))])
     roll_up()
@@ -161,9 +161,9 @@ def test_rows_that_contradict_the_log_are_named(s3: Any) -> None:
         (3, None, (at(10, 3), 1)),
         (77, (at(3), 1), None),
     }
-    assert found.differing == [], "the counters are as the log says"
+    assert found.differing == [], "the counters agree with the log"
     assert Contradiction(POST, "like", 3, None, (at(10, 3), 1)) in found.contradictions
-    assert recount.recount_log(Scope(), at(10, 2)).contradicting == 1, "of what was known then"
+    assert recount.recount_log(Scope(), at(10, 2)).contradicting == 1, "of rows up to that moment"
 
 
 def test_the_list_of_contradictions_is_bounded(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +174,7 @@ def test_the_list_of_contradictions_is_bounded(s3: Any, monkeypatch: pytest.Monk
     assert (found.contradicting, len(found.contradictions)) == (11, 3)
 
 
-def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
+def test_a_recount_during_archiving_reads_each_event(
     s3: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_content()
@@ -187,7 +187,7 @@ def test_a_log_that_is_archived_while_it_is_read_is_read_once_and_whole(
 
     def maintain_first() -> Any:
         opened.append(1)
-        if len(opened) == 2:  # the archives were looked for already, there were none
+        if len(opened) == 2:  # after the list of archives was read, which was empty
             assert maintenance.maintain_log(100_000, TODAY).dropped
         return enter()
 
@@ -210,16 +210,16 @@ def test_the_audit_is_exact_when_days_are_in_s3(s3: Any, mysql_url: str, plaza: 
     after = read_mysql_state(mysql_url, archives=True)
     assert (before.log, before.log_differences) == (len(known(events)), [])
     assert (after.log, after.log_differences) == (before.log, [])
-    assert read_mysql_state(mysql_url).log_differences, "it would not be without them"
+    assert read_mysql_state(mysql_url).log_differences, "without archives it is not exact"
     mysql.write("UPDATE reaction SET state = 1 - state WHERE actor_id = 6 AND target_id = 1")
     assert read_mysql_state(mysql_url, archives=True).log_differences
 
 
-# ---------------------------------------------------------------- who else reads the log
+# ---------------------------------------------------------------- other readers of the log
 
 
-def test_hours_do_not_change_when_the_past_is_dropped_or_comes_again(s3: Any, plaza: World) -> None:
-    """What is left of a history before the window may be some of it: it is not looked at."""
+def test_hours_do_not_change_when_old_days_are_dropped_or_repeated(s3: Any, plaza: World) -> None:
+    """A history before the window may be incomplete in MySQL, so it is not read."""
     plaza.add(*map(post, range(1, 4)))
     old = [like(post(1), 1, at=-20 * DAY_US), like(post(1), 1, on=False, at=-15 * DAY_US)]
     persist.save(old)
@@ -231,9 +231,9 @@ def test_hours_do_not_change_when_the_past_is_dropped_or_comes_again(s3: Any, pl
     assert maintenance.maintain_log().dropped
     [(left,)] = mysql.fetch_all("SELECT COUNT(*) FROM reaction_log")
     assert left == 3
-    persist.save([old[0], like(post(1), 1)])  # one of two: the later one is not here any more
+    persist.save([old[0], like(post(1), 1)])  # repeats; the later old event is not in MySQL
     persist.save([like(post(1), 2)])
     vote_roll_up.roll_up_votes()
     now = NOW_US // 3_600_000_000
     assert hours() == expected | {(now, 1): 2}
-    assert hours_in_log(days=99) == hours(), "an event's change stands beside it in the log"
+    assert hours_in_log(days=99) == hours(), "the log stores each event's change"

@@ -142,7 +142,7 @@ def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: MysqlState) 
     assert truth(record, RedisState()).clean
     set_total(record, POST, "like_total", 3)
     assert truth(record, RedisState()).differences == [
-        Difference("like post:7", "Redis not there, counter 3, rows 2")
+        Difference("like post:7", "Redis not loaded, counter 3, rows 2")
     ]
 
 
@@ -425,10 +425,10 @@ def test_what_is_pending_and_saved_already_is_accepted_once(
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"due_us": None}, "1 pending, and not in outboxes"),
+        ({"due_us": None}, "1 pending, and not in the outbox index"),
         ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
-        ({"outbox_count": 2}, "waits for 2, the outbox has 1"),
-        ({"delta": 0}, "delta 0, the outbox comes to -1"),
+        ({"outbox_count": 2}, "outbox_count 2, the outbox has 1"),
+        ({"delta": 0}, "delta 0, the outbox adds up to -1"),
         ({"version_us": 299}, "version 299, and an actor has 300"),
     ],
 )
@@ -560,8 +560,8 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
     record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
     found = truth(record, RedisState())
     assert [str(d) for d in found.differences] == [
-        "like post:7: Redis not there, counter 2, rows 2, log 3",
-        "like post:8: Redis not there, counter 0, rows 0, log 1",
+        "like post:7: Redis not loaded, counter 2, rows 2, log 3",
+        "like post:8: Redis not loaded, counter 0, rows 0, log 1",
     ]
     assert found.drift == 2
     record.changes = None
@@ -571,12 +571,12 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"ahead": {2}, "blocked": True}, "commits are ahead that are applied @2: 2"),
-        ({"ahead": {4}}, "commits are ahead @2, and not swept: 4"),
-        ({"ahead": {4}, "blocked": True}, "commits are ahead @2, and not swept: 4"),
+        ({"ahead": {2}, "blocked": True}, "ahead, but applied @2: 2"),
+        ({"ahead": {4}}, "ahead @2, and not swept: 4"),
+        ({"ahead": {4}, "blocked": True}, "ahead @2, and not swept: 4"),
         (
             {"ahead": {4}, "loaded": False, "ahead_stays": True},
-            "not loaded, commits are ahead for ever: 4",
+            "not loaded, ahead does not expire: 4",
         ),
     ],
 )
@@ -624,7 +624,7 @@ def test_spilled_messages_are_on_their_way_if_the_sweeper_sends_them(
     assert (found.quiet, found.clean, found.differences) == (False, False, [])
     record.spilled = {"orders": 2}
     assert [str(d) for d in truth(record, cache).differences] == [
-        "queue orders: 2 spilled, and sent by no sweeper"
+        "queue orders: 2 spilled, and no sweep sends them"
     ]
 
 

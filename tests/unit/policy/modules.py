@@ -1,4 +1,4 @@
-"""The Python of the product as these tests read it: files, imports, names."""
+"""The Python of the product for the policy tests: files, imports, names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTEXTS = sorted(
 
 
 class Import(NamedTuple):
-    """``from module import name as bound``; ``name`` is '' for ``import module``."""
+    """The parts of ``from module import name as bound``; ``name`` is '' for ``import module``."""
 
     module: str
     name: str
@@ -31,19 +31,19 @@ class Import(NamedTuple):
 
 
 def product_files() -> list[Path]:
-    """Every Python file of the layer and of the functions."""
+    """Return every Python file of the layer and of the functions."""
     return sorted([*PLAZA.rglob("*.py"), *FUNCTIONS.rglob("*.py")])
 
 
 @cache
 def tree_of(file: Path) -> ast.Module:
-    """The syntax tree of a file; the same object each time."""
+    """Return the syntax tree of a file; the same object for each call."""
     return ast.parse(file.read_text())
 
 
 @cache
 def imports_of(file: Path) -> list[Import]:
-    """Everything that a file imports, wherever in it."""
+    """Return all imports of a file, those inside functions included."""
     return list(_imports_of(file))
 
 
@@ -52,19 +52,19 @@ def _imports_of(file: Path) -> Iterator[Import]:
         if isinstance(node, ast.Import):
             yield from (Import(a.name, "", a.asname or a.name) for a in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file} imports by dots"
+            assert node.level == 0, f"{file} has a relative import"
             module = node.module or ""
             yield from (Import(module, a.name, a.asname or a.name) for a in node.names)
 
 
 def module_file(module: str) -> Path:
-    """The file of ``plaza.x.y``."""
+    """Return the file of ``plaza.x.y``."""
     path = LAYER.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def queue_named(file: Path, name: str) -> Queue[Any] | None:
-    """The queue that a file imports under ``name``, or declares; None where it is no queue."""
+    """Return the queue that a file imports as ``name`` or declares; None if it is not a queue."""
     modules = [found.module for found in imports_of(file) if found.name == name]
     if LAYER in file.parents:
         modules.append(".".join(file.relative_to(LAYER).with_suffix("").parts))
@@ -77,7 +77,7 @@ def queue_named(file: Path, name: str) -> Queue[Any] | None:
 
 
 def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
-    """(file, definition) of each function or class of ours that ``within`` names."""
+    """Return (file, definition) of each function or class of Plaza that ``within`` names."""
     tree = tree_of(file)
     imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
     found = []
@@ -94,12 +94,12 @@ def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
 
 
 def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:
-    """(file, definition) of a function of ours."""
+    """Return (file, definition) of a function of Plaza."""
     return _definition(module_file(function.__module__), function.__name__)
 
 
 def _definition(file: Path, name: str) -> list[tuple[Path, ast.AST]]:
-    """Where ``name`` is defined, through the packages that pass it on."""
+    """Return where ``name`` is defined, through packages that re-export it."""
     for node in tree_of(file).body:
         if getattr(node, "name", None) == name:
             return [(file, node)]

@@ -1,6 +1,6 @@
-"""template.yaml as these tests read it: plain data, with CloudFormation's short tags as dicts.
+"""template.yaml for the policy tests: plain data, with CloudFormation's short tags as dicts.
 
-The file that it includes is in its place, as after the transform of CloudFormation.
+The file of its AWS::Include transform is merged, as CloudFormation does.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes ``!Ref x`` as ``{"Ref": "x"}`` and ``!GetAtt a.b`` as ``{"Fn::GetAtt": "a.b"}``."""
+    """Loads ``!Ref x`` as ``{"Ref": "x"}`` and ``!GetAtt a.b`` as ``{"Fn::GetAtt": "a.b"}``."""
 
 
 def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
@@ -49,18 +49,18 @@ class EventSource(NamedTuple):
 
 
 def load_template(text: str) -> dict[str, Any]:
-    """A template as written, without its transforms."""
+    """Parse a template without its transforms."""
     template: dict[str, Any] = yaml.load(text, _Loader)
     return template
 
 
 def _include(template: dict[str, Any]) -> dict[str, Any]:
-    """A template with the resources of the file that it includes."""
+    """Merge the resources of the included file into a template."""
     own = template["Resources"]
     transform = own.pop("Fn::Transform")
     assert transform["Name"] == "AWS::Include"
     included = json.loads((ROOT / transform["Parameters"]["Location"]).read_text())
-    assert not set(own) & set(included), "a resource is there twice"
+    assert not set(own) & set(included), "a resource is declared twice"
     return template | {"Resources": own | included}
 
 
@@ -69,7 +69,7 @@ GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
 
 
 def resources(kind: str) -> dict[str, dict[str, Any]]:
-    """Name -> properties of the resources of a type."""
+    """Return name -> properties of the resources of a type."""
     return {
         name: resource.get("Properties", {})
         for name, resource in TEMPLATE["Resources"].items()
@@ -78,7 +78,7 @@ def resources(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def name_in(value: Any) -> str:
-    """``Queue`` of ``!Ref Queue``, ``!GetAtt Queue.Arn`` and ``!GetAtt Queue.QueueName``."""
+    """Return ``Queue`` of ``!Ref Queue``, ``!GetAtt Queue.Arn``, ``!GetAtt Queue.QueueName``."""
     match value:
         case {"Ref": name}:
             return str(name)
@@ -90,13 +90,13 @@ def name_in(value: Any) -> str:
 
 
 def queue_name(resource: str) -> str:
-    """The name that the code has for a queue: ``orders_dlq`` of ``OrdersDlq``."""
+    """Return the code's name of a queue: ``orders_dlq`` for ``OrdersDlq``."""
     words = re.findall("[A-Z][a-z]*", resource.removesuffix("Queue"))
     return "_".join(words).lower()
 
 
 def dead_letter_queues() -> set[str]:
-    """The queues that others give up into."""
+    """Return the queues that are the DLQ of another."""
     return {
         name_in(queue["RedrivePolicy"]["deadLetterTargetArn"])
         for queue in resources(QUEUE).values()
@@ -105,17 +105,17 @@ def dead_letter_queues() -> set[str]:
 
 
 def working_queues() -> dict[str, dict[str, Any]]:
-    """The queues that are worked on: all that are no DLQ, and a DLQ that has a consumer."""
-    worked_on = {source.queue for source in event_sources()}
+    """Return the queues with a consumer: all that are no DLQ, and DLQs that have a consumer."""
+    consumed = {source.queue for source in event_sources()}
     return {
         name: queue
         for name, queue in resources(QUEUE).items()
-        if name not in dead_letter_queues() or name in worked_on
+        if name not in dead_letter_queues() or name in consumed
     }
 
 
 def event_sources() -> Iterator[EventSource]:
-    """Each queue that invokes a function."""
+    """Yield each queue that invokes a function."""
     for mapping in resources(EVENT_SOURCE).values():
         yield EventSource(
             name_in(mapping["FunctionName"]), name_in(mapping["EventSourceArn"]), mapping
@@ -123,19 +123,19 @@ def event_sources() -> Iterator[EventSource]:
 
 
 def routes() -> dict[tuple[str, str], str]:
-    """(method, path) -> function, of every route but $default."""
+    """Return (method, path) -> function of every route except $default."""
     found = {}
     for name, function in resources(FUNCTION).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
                 key = event["Properties"]["Method"].upper(), event["Properties"]["Path"]
-                assert key not in found, f"{key} is there twice"
+                assert key not in found, f"{key} is declared twice"
                 found[key] = name
     return found
 
 
 def is_guarded(method: str, path: str) -> bool:
-    """True when the gateway asks the authorizer on a route."""
+    """Return whether the gateway calls the authorizer for a route."""
     return not any(
         event["Properties"].get("Auth") == {"Authorizer": "NONE"}
         for function in resources(FUNCTION).values()
@@ -147,11 +147,11 @@ def is_guarded(method: str, path: str) -> bool:
 
 
 def folder_of(function: str) -> Path:
-    """Where the code of a function is."""
+    """Return the folder of a function's code."""
     return ROOT / str(resources(FUNCTION)[function]["CodeUri"])
 
 
 def variables_of(function: str) -> set[str]:
-    """The environment variables that a function gets, its own and everybody's."""
+    """Return the environment variables of a function, its own and the global ones."""
     own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
     return {*own, *GLOBALS["Environment"]["Variables"]}

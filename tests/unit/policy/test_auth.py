@@ -1,4 +1,4 @@
-"""Prod can't echo codes, the gateway asks for nobody's session to sign in, and asking is cheap."""
+"""Prod never echoes codes, sign-in needs no session, and the authorizer loads few modules."""
 
 from __future__ import annotations
 
@@ -17,37 +17,36 @@ from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import FUNCTION, TEMPLATE, resources
 
 
-def test_the_template_refuses_a_prod_that_echoes() -> None:
+def test_the_template_refuses_to_echo_codes_in_prod() -> None:
     rule = TEMPLATE["Rules"]["ProdSendsTexts"]
     assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
     [assertion] = rule["Assertions"]
     assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "SmsSender"}, "sns"]}
 
 
-def test_nobody_echoes_because_nothing_was_said() -> None:
+def test_the_sms_sender_has_no_default() -> None:
     parameter = TEMPLATE["Parameters"]["SmsSender"]
     assert parameter["AllowedValues"] == ["sns", "echo"]
     assert "Default" not in parameter
 
 
-def test_the_deploy_to_prod_says_sns() -> None:
+def test_the_deploy_to_prod_sends_texts_by_sns() -> None:
     config = tomllib.loads((ROOT / "samconfig.toml").read_text())
-    said = config["prod"]["deploy"]["parameters"]["parameter_overrides"].split()
-    assert "Environment=prod" in said
-    assert [word for word in said if word.startswith("SmsSender=")] == ["SmsSender=sns"]
-    everything = (ROOT / "samconfig.toml").read_text()
-    assert "echo" not in everything
+    overrides = config["prod"]["deploy"]["parameters"]["parameter_overrides"].split()
+    assert "Environment=prod" in overrides
+    assert [word for word in overrides if word.startswith("SmsSender=")] == ["SmsSender=sns"]
+    assert "echo" not in (ROOT / "samconfig.toml").read_text()
     assert "SmsSender=echo" not in (ROOT / "docs" / "operations.md").read_text()
 
 
-def test_only_the_deploy_to_one_machine_says_echo() -> None:
+def test_only_the_local_deployment_echoes_codes() -> None:
     source = (ROOT / "local" / "stack" / "deployment.py").read_text()
     assert '"SmsSender": "echo"' in source
     assert '"Environment": "local"' in source
     assert deployment.STACK_NAME
 
 
-def test_a_prod_function_that_was_told_to_echo_does_not_start() -> None:
+def test_a_prod_function_configured_to_echo_does_not_start() -> None:
     with pytest.raises(BadSettings, match="PLAZA_SMS_SENDER"):
         read_settings(GOOD | {"PLAZA_SMS_SENDER": "echo"})
     assert read_settings(GOOD | {"PLAZA_SMS_SENDER": "sns"}).sms_sender == "sns"
@@ -55,14 +54,14 @@ def test_a_prod_function_that_was_told_to_echo_does_not_start() -> None:
     assert read_settings(local).sms_sender == "echo"
 
 
-def test_who_signs_people_in_is_told_how_to_send_and_nobody_else() -> None:
-    told = {f for f in resources(FUNCTION) if "PLAZA_SMS_SENDER" in template.variables_of(f)}
-    sealing = {f for f in resources(FUNCTION) if "PLAZA_AUTH_SECRET_ID" in template.variables_of(f)}
-    assert told == {"AuthApi"}
-    assert sealing == {"AuthApi", "ShopsApi"}
+def test_only_the_functions_that_need_them_get_the_sms_sender_and_the_secret() -> None:
+    sending = {f for f in resources(FUNCTION) if "PLAZA_SMS_SENDER" in template.variables_of(f)}
+    signing = {f for f in resources(FUNCTION) if "PLAZA_AUTH_SECRET_ID" in template.variables_of(f)}
+    assert sending == {"AuthApi"}
+    assert signing == {"AuthApi", "ShopsApi"}
 
 
-def test_only_sign_in_and_signed_cursors_may_read_the_key_and_only_sign_in_sends_texts() -> None:
+def test_only_two_functions_may_read_the_secret_and_one_may_send_texts() -> None:
     for name, function in resources(FUNCTION).items():
         policies = function.get("Policies", [])
         reads = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "AuthSecret"}}}
@@ -70,14 +69,14 @@ def test_only_sign_in_and_signed_cursors_may_read_the_key_and_only_sign_in_sends
         assert ("sns:Publish" in str(policies)) == (name == "AuthApi"), name
 
 
-def test_the_key_is_made_by_the_deploy_and_long() -> None:
+def test_the_secret_is_generated_by_the_deploy_and_has_64_characters() -> None:
     [(name, secret)] = resources("AWS::SecretsManager::Secret").items()
     assert name == "AuthSecret"
     assert "SecretString" not in secret
     assert secret["GenerateSecretString"]["PasswordLength"] >= 64
 
 
-def test_signing_in_needs_no_session_and_signing_out_does() -> None:
+def test_sign_in_needs_no_session_and_sign_out_does() -> None:
     events = resources(FUNCTION)["AuthApi"]["Events"]
     opened = {
         (event["Properties"]["Method"], event["Properties"]["Path"])
@@ -87,7 +86,7 @@ def test_signing_in_needs_no_session_and_signing_out_does() -> None:
     assert opened == {("POST", "/auth/codes"), ("POST", "/auth/sessions")}
 
 
-def test_a_function_that_limits_callers_itself_is_told_the_limit() -> None:
+def test_a_function_that_limits_callers_gets_the_limit() -> None:
     opened = {
         name
         for name, function in resources(FUNCTION).items()
@@ -104,22 +103,23 @@ def test_a_function_that_limits_callers_itself_is_told_the_limit() -> None:
         assert {"PLAZA_ANONYMOUS_PER_S", "PLAZA_ANONYMOUS_BURST"} <= template.variables_of(name)
 
 
-def test_a_deploy_names_the_countries_that_texts_go_to() -> None:
+def test_the_countries_of_texts_have_no_default() -> None:
     parameter = TEMPLATE["Parameters"]["SmsCountries"]
     assert "Default" not in parameter
     assert "PLAZA_SMS_COUNTRIES" in template.variables_of("AuthApi")
 
 
-def test_sessions_last_as_long_wherever_they_are_opened_and_read() -> None:
+def test_the_authorizer_and_sign_in_get_the_same_session_lifetime() -> None:
     for name in ("Authorizer", "AuthApi"):
         assert {"PLAZA_SESSION_TTL_S", "PLAZA_SESSION_MAX_AGE_S"} <= template.variables_of(name)
 
 
-def test_the_authorizer_loads_nothing_that_only_signing_in_needs() -> None:
+def test_the_authorizer_loads_no_module_that_only_sign_in_needs() -> None:
     app = template.folder_of("Authorizer")
+    unwanted = "phonenumbers plaza.users plaza.reactions plaza.auth.phone plaza.auth.sms"
     code = (
-        "import sys; import app; print([m for m in sys.modules if m.startswith("
-        "('phonenumbers', 'plaza.users', 'plaza.reactions', 'plaza.auth.phone', 'plaza.auth.sms'))])"
+        "import sys; import app;"
+        f"print([m for m in sys.modules if m.startswith({tuple(unwanted.split())})])"
     )
     env = os.environ | {"PYTHONPATH": f"{LAYER}{os.pathsep}{app}"}
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Each function has a sample of what invokes it, and the samples are what AWS would send."""
+"""Each function has sample events, in the form in which AWS sends them."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def of_kind(kind: str) -> list[Path]:
     return [file for file in FILES if file.name.partition(".")[0] in folders]
 
 
-def test_every_function_has_a_sample_and_every_sample_a_function() -> None:
+def test_functions_and_samples_match() -> None:
     assert {file.name.partition(".")[0] for file in FILES} == set(FOLDERS)
     assert all(len(file.name.split(".")) == 3 for file in FILES), "<function>.<case>.json"
     assert set(EVENTS.iterdir()) == {*FILES, EVENTS / "messages", EVENTS / "README.md"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)
-def test_a_sample_is_written_in_one_way(file: Path) -> None:
+def test_a_sample_is_formatted(file: Path) -> None:
     assert file.read_text() == json.dumps(load(file), indent=2) + "\n"
 
 
 @pytest.mark.parametrize("file", of_kind("api"), ids=lambda f: f.stem)
-def test_a_request_is_one_that_the_gateway_would_send(file: Path) -> None:
+def test_a_request_has_the_form_of_the_gateway(file: Path) -> None:
     event, function = load(file), FOLDERS[file.name.partition(".")[0]]
     http = event["requestContext"]["http"]
     assert event["version"] == "2.0"
@@ -62,7 +62,7 @@ def test_a_request_is_one_that_the_gateway_would_send(file: Path) -> None:
         assert template.routes()[method, path] == function
         assert event["isBase64Encoded"] is False
         verdict = event["requestContext"].get("authorizer", {}).get("lambda")
-        assert bool(verdict) == template.is_guarded(method, path), "of the authorizer, never empty"
+        assert bool(verdict) == template.is_guarded(method, path), "the authorizer's context"
     for name, value in event.get("pathParameters", {}).items():
         path = path.replace(f"{{{name}}}", value)
     assert path == http["path"]
@@ -71,7 +71,7 @@ def test_a_request_is_one_that_the_gateway_would_send(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", of_kind("queue"), ids=lambda f: f.stem)
-def test_a_batch_is_one_that_sqs_would_send(file: Path) -> None:
+def test_a_batch_has_the_form_of_sqs(file: Path) -> None:
     function = file.name.partition(".")[0]
     [source] = [s for s in template.event_sources() if s.function == FOLDERS[function]]
     records = load(file)["Records"]
@@ -92,6 +92,6 @@ def test_a_batch_is_one_that_sqs_would_send(file: Path) -> None:
     assert unreadable == (".poison." in file.name)
 
 
-def test_the_token_of_the_sample_has_the_form_of_one_of_ours() -> None:
+def test_the_token_of_the_sample_has_the_form_of_a_session_token() -> None:
     header = load(EVENTS / "authorizer.token.json")["headers"]["authorization"]
     assert parse_bearer(header)

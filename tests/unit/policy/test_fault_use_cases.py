@@ -1,4 +1,4 @@
-"""Everything that writes is played with lost replies (tests/faults)."""
+"""Every operation, consumer and schedule that writes has a use case with faults (tests/faults)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must not be in a file that ships or that builds what ships."""
+"""What no tracked file may contain, and how requirements are locked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from local.stack.lock import PINNED, Lock, read_locks
 from tests.unit.policy.modules import LAYER, ROOT
 
-# Written in pieces, so that this file does not find itself.
+# Split into pieces, so that this file does not match.
 REGISTRIES = "|".join(
     host.replace(" ", r"\.")
     for host in (
@@ -50,14 +50,14 @@ LOCKED = re.compile(
 
 def tracked() -> list[Path]:
     if not (ROOT / ".git").exists():
-        pytest.skip("this is no clone, nothing says which files are ours")
+        pytest.skip("not a clone: the tracked files are unknown")
     done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
     return [file for file in files if file.is_file()]
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)
-def test_no_file_names(what: str) -> None:
+def test_no_file_contains(what: str) -> None:
     found = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for file in tracked()
@@ -78,7 +78,7 @@ def test_no_file_names(what: str) -> None:
         ("a path of one machine", "open('/home" + "/ada/x')"),
     ],
 )
-def test_the_search_finds_what_it_looks_for(what: str, line: str) -> None:
+def test_the_search_finds_forbidden_text(what: str, line: str) -> None:
     assert FORBIDDEN[what].search(line)
 
 
@@ -86,7 +86,7 @@ every_lock = pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.file.p
 
 
 def lines_of(lock: Lock) -> list[str]:
-    """The requirements of a file, one a line, without its comments."""
+    """Return the requirements of a file, one a line, without comments."""
     text = lock.file.read_text().replace("\\\n", " ")
     lines = [" ".join(line.split()) for line in text.splitlines()]
     return [line for line in lines if line and not line.startswith("#")]
@@ -102,37 +102,37 @@ def test_every_file_of_requirements_is_locked() -> None:
 
 
 @every_lock
-def test_every_requirement_has_its_version_and_hashes_and_nothing_else(lock: Lock) -> None:
+def test_every_requirement_has_a_version_and_hashes_only(lock: Lock) -> None:
     assert lines_of(lock)
     for line in lines_of(lock):
         assert LOCKED.fullmatch(line), line
 
 
 @every_lock
-def test_what_is_asked_for_is_locked_once(lock: Lock) -> None:
+def test_each_declared_requirement_is_locked_once(lock: Lock) -> None:
     names = [line.partition("==")[0] for line in lines_of(lock)]
     assert len(names) == len(set(names))
-    asked = {re.split(r"[\[=<>~!;]", wanted)[0] for wanted in lock.wanted}
-    assert asked <= set(names), "`make lock` locks it"
+    declared = {re.split(r"[\[=<>~!;]", wanted)[0] for wanted in lock.wanted}
+    assert declared <= set(names), "`make lock` locks it"
 
 
-def test_the_layer_brings_nothing_that_the_runtime_has() -> None:
-    """boto3 is in the Lambda runtime and weighs more than all the rest."""
+def test_the_layer_has_no_library_of_the_lambda_runtime() -> None:
+    """boto3 is in the runtime and is larger than all other libraries together."""
     assert not set(pins_of(LOCKS[0])) & {"boto3", "botocore", "s3transfer", "urllib3"}
 
 
 @every_lock
-def test_what_two_files_require_is_the_same_version(lock: Lock) -> None:
-    mine = pins_of(lock)
+def test_locks_that_must_agree_have_the_same_versions(lock: Lock) -> None:
+    own = pins_of(lock)
     for other in LOCKS:
         if other.file in lock.agrees_with:
-            assert pins_of(other).items() <= mine.items()
+            assert pins_of(other).items() <= own.items()
 
 
-def test_nothing_that_a_run_leaves_behind_is_tracked() -> None:
-    left = {".local", ".venv", ".aws-sam", "__pycache__", ".pytest_cache", ".hypothesis"}
-    assert [f for f in tracked() if left & set(f.relative_to(ROOT).parts)] == []
+def test_no_output_of_a_run_is_tracked() -> None:
+    outputs = {".local", ".venv", ".aws-sam", "__pycache__", ".pytest_cache", ".hypothesis"}
+    assert [f for f in tracked() if outputs & set(f.relative_to(ROOT).parts)] == []
 
 
-def test_nothing_big_is_tracked() -> None:
+def test_no_large_file_is_tracked() -> None:
     assert [f for f in tracked() if f.stat().st_size > 500_000] == []

@@ -1,4 +1,4 @@
-"""Imports point down, contexts meet at their front doors, handlers are sentences."""
+"""Imports point down, contexts use each other's public names only, and handlers are short."""
 
 from __future__ import annotations
 
@@ -48,26 +48,26 @@ def modules_of(context: str) -> set[str]:
     return {file.stem for file in (PLAZA / context).glob("*.py")}
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_contexts_and_handlers_are_found() -> None:
     assert {"reactions", "targets", "counters", "auth"} <= set(CONTEXTS)
     assert HANDLERS
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
-def test_nothing_imports_what_does_not_ship(file: Path) -> None:
+def test_the_product_imports_no_tool_or_test(file: Path) -> None:
     for found in imports_of(file):
         assert found.module.partition(".")[0] not in {"local", "tests", "bench", "functions"}
 
 
 @pytest.mark.parametrize("file", sorted((PLAZA / "infra").rglob("*.py")), ids=shown)
-def test_infra_knows_no_context(file: Path) -> None:
+def test_infra_imports_no_context(file: Path) -> None:
     for found in imports_of(file):
         parts = [*found.module.split("."), found.name]
         assert parts[0] != "plaza" or parts[1] == "infra"
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
-def test_a_context_meets_another_through_the_names_that_it_offers(file: Path) -> None:
+def test_a_context_imports_public_names_of_others_only(file: Path) -> None:
     own = file.relative_to(PLAZA).parts[0]
     for found in imports_of(file):
         parts = found.module.split(".")
@@ -77,47 +77,47 @@ def test_a_context_meets_another_through_the_names_that_it_offers(file: Path) ->
         if context in (own, "infra"):
             continue
         if file.name == "schemas.py" and parts[2:] == ["schemas"]:
-            continue  # what clients get of one context holds what they get of another
-        assert len(parts) <= 3, f"{found.module} is inside of {context}"
+            continue  # a response of one context may contain one of another
+        assert len(parts) <= 3, f"{found.module} is private to {context}"
         if len(parts) >= 2:
             offered = parts[2] if len(parts) == 3 else found.name
-            assert offered in exported(context), f"{context} does not offer {offered}"
+            assert offered in exported(context), f"{context} does not export {offered}"
         assert not found.name.startswith("_")
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
-def test_what_a_context_uses_of_another_by_its_name_is_offered_too(file: Path) -> None:
+def test_a_context_uses_public_attributes_of_others_only(file: Path) -> None:
     own = file.relative_to(PLAZA).parts[0]
     others = {i.name for i in imports_of(file) if i.module == "plaza"} - {own, "infra"}
     for node in ast.walk(tree_of(file)):
         match node:
             case ast.Attribute(value=ast.Name(id=context), attr=name) if context in others:
-                assert name in exported(context), f"{context} does not offer {name}"
+                assert name in exported(context), f"{context} does not export {name}"
                 assert name not in modules_of(context), f"{file} may not have loaded {name}"
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_context_offers_only_what_it_has(context: str) -> None:
+def test_a_context_exports_only_names_that_it_has(context: str) -> None:
     tree = tree_of(PLAZA / context / "__init__.py")
     defined = {getattr(node, "name", None) for node in tree.body}
-    passed_on = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
-    assert exported(context) <= defined | passed_on | modules_of(context)
+    imported = {a.name for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert exported(context) <= defined | imported | modules_of(context)
     assert exported(context)
 
 
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_a_store_is_no_door_and_defines_no_type_that_others_use(context: str) -> None:
+def test_a_context_exports_no_store_and_no_type_of_a_store(context: str) -> None:
     assert not {name for name in exported(context) if STORE.match(name)}
     for found in imports_of(PLAZA / context / "__init__.py"):
         is_type = found.name.isidentifier() and found.name != found.name.lower()
         assert not (is_type and STORE.match(found.module.split(".")[-1])), found
 
 
-def test_reactions_has_a_small_door() -> None:
+def test_reactions_exports_at_most_fifteen_names() -> None:
     assert len(exported("reactions")) <= 15
 
 
-def test_contexts_do_not_import_each_other_in_a_circle() -> None:
+def test_contexts_have_no_import_cycle() -> None:
     arrows = {
         own: {
             [*found.module.split("."), found.name][1]
@@ -135,15 +135,15 @@ def test_contexts_do_not_import_each_other_in_a_circle() -> None:
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
-def test_a_file_is_named_for_what_it_holds(file: Path) -> None:
+def test_a_file_has_no_generic_name(file: Path) -> None:
     base = PLAZA if PLAZA in file.parents else FUNCTIONS
     assert not {file.stem, *file.relative_to(base).parent.parts} & FORBIDDEN_NAMES
 
 
 @pytest.mark.parametrize(
-    "file", [f for c in CONTEXTS if (f := PLAZA / c / f"{c}.py").exists()], ids=shown
+    "file", [f for c in CONTEXTS if (f := PLAZA / c / "model.py").exists()], ids=shown
 )
-def test_rules_and_facts_do_no_io(file: Path) -> None:
+def test_a_model_does_no_io(file: Path) -> None:
     for found in imports_of(file):
         assert found.module.partition(".")[0] not in FORBIDDEN_IN_RULES
         assert not found.name.startswith(("redis_", "mysql_"))
@@ -151,7 +151,7 @@ def test_rules_and_facts_do_no_io(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
-def test_sql_is_in_the_files_named_for_it(file: Path) -> None:
+def test_sql_is_in_mysql_stores_only(file: Path) -> None:
     if file.stem.startswith("mysql_"):
         return
     for node in ast.walk(tree_of(file)):
@@ -160,7 +160,7 @@ def test_sql_is_in_the_files_named_for_it(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", HANDLERS, ids=shown)
-def test_a_handler_is_a_sentence(file: Path) -> None:
+def test_a_handler_is_short_and_does_no_io(file: Path) -> None:
     assert len(file.read_text().splitlines()) <= MAX_LINES
     for found in imports_of(file):
         parts = {*found.module.split("."), found.name}
@@ -169,7 +169,7 @@ def test_a_handler_is_a_sentence(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", sorted(FUNCTIONS.rglob("*.py")), ids=shown)
-def test_a_function_holds_no_sql_and_no_redis(file: Path) -> None:
+def test_a_function_uses_no_store_directly(file: Path) -> None:
     for found in imports_of(file):
         assert found.module.partition(".")[0] not in FORBIDDEN_IN_HANDLERS - {"json"}
         assert not found.name.startswith(("redis_", "mysql_"))
@@ -181,7 +181,7 @@ def test_a_function_holds_no_sql_and_no_redis(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
-def test_every_import_of_ours_is_a_file(file: Path) -> None:
+def test_every_imported_module_of_plaza_exists(file: Path) -> None:
     for found in imports_of(file):
         if found.module.startswith("plaza."):
             assert module_file(found.module).exists()

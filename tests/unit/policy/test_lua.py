@@ -1,4 +1,4 @@
-"""Each script's header is its contract: it says what the body uses, no more and no less."""
+"""Each script's header is its contract: it names exactly what the body uses."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ def header_of(file: Path) -> str:
 
 
 def code_of(file: Path) -> str:
-    """What Redis gets, without comments."""
+    """Return the source as sent to Redis, without comments."""
     return re.sub(r"--[^\n]*", "", load_script(file).source)
 
 
-def test_there_are_scripts_to_look_at() -> None:
+def test_scripts_and_includes_are_found() -> None:
     assert {"gate.lua", "apply.lua", "hydrate.lua", "sweep.lua"} <= {f.name for f in SCRIPTS}
     assert INCLUDES
 
 
 @every_script
-def test_a_script_says_in_one_line_what_it_does(file: Path) -> None:
+def test_a_header_begins_with_the_name_and_one_sentence(file: Path) -> None:
     first = FIRST.match(header_of(file))
     assert first is not None
     assert first[1] == file.stem
 
 
 @every_script
-def test_a_script_says_what_it_returns_and_why_it_may_be_repeated(file: Path) -> None:
+def test_a_header_states_what_is_returned_and_why_it_is_safe_to_repeat(file: Path) -> None:
     header = header_of(file)
     assert re.search(r"^  Returns \S", header, re.MULTILINE)
     assert re.search(r"^  Safe to repeat: \S[^\n]*\. ?\]\]$", header, re.MULTILINE)
 
 
 @every_script
-def test_the_parts_of_a_header_stand_in_their_order(file: Path) -> None:
+def test_the_parts_of_a_header_are_in_order(file: Path) -> None:
     header = header_of(file)
     marks = ["KEYS[", "ARGV[", "  Returns ", "  Safe to repeat: "]
     places = [header.find(mark) for mark in marks if mark in header]
@@ -70,7 +70,7 @@ def test_the_parts_of_a_header_stand_in_their_order(file: Path) -> None:
 
 
 @every_script
-def test_every_key_is_named_in_order_with_its_type_and_one_tag(file: Path) -> None:
+def test_each_key_is_listed_in_order_with_tag_and_type(file: Path) -> None:
     header = header_of(file)
     named = [int(number) for number, _, _ in KEY.findall(header)]
     assert named == list(range(1, len(named) + 1))
@@ -81,9 +81,9 @@ def test_every_key_is_named_in_order_with_its_type_and_one_tag(file: Path) -> No
 def test_the_keys_of_a_header_are_those_of_the_body(file: Path) -> None:
     named = {int(number) for number, _, _ in KEY.findall(header_of(file))}
     code = code_of(file)
-    going_on = {int(number) for number in USED_KEYS.findall(code)}
-    assert named == {int(number) for number in USED_KEY.findall(code)} | going_on
-    assert going_on == {
+    variadic = {int(number) for number in USED_KEYS.findall(code)}
+    assert named == {int(number) for number in USED_KEY.findall(code)} | variadic
+    assert variadic == {
         int(n) for n in re.findall(r"^  KEYS\[(\d+)\.\.\.\]", header_of(file), re.M)
     }
 
@@ -93,7 +93,7 @@ def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
     named = ARG.findall(header_of(file))
     numbers = [int(number) for number, _ in named]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert [rest for _, rest in named[:-1]] == [""] * len(named[:-1]), "only the last may go on"
+    assert [rest for _, rest in named[:-1]] == [""] * len(named[:-1]), "only the last is variadic"
 
     code = code_of(file)
     rest = {int(a or b) for a, b in USED_REST.findall(code)}
@@ -103,15 +103,15 @@ def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
 
 
 @every_script
-def test_the_codes_that_a_script_answers_are_in_its_header(file: Path) -> None:
+def test_the_codes_that_a_script_returns_are_in_its_header(file: Path) -> None:
     coded = r"(?:return \{?|code = |and |or |code, \w+, \w+ = [\w.]+, [\w.]+, )'([A-Z]{3,})'"
-    answered = set(re.findall(coded, load_script(file).source))
-    promised = header_of(file).partition("\n  Returns ")[2].partition("Safe to repeat")[0]
-    assert answered == set(re.findall(r"\b[A-Z]{3,}\b", promised)) - {"UTC"}
+    returned = set(re.findall(coded, load_script(file).source))
+    documented = header_of(file).partition("\n  Returns ")[2].partition("Safe to repeat")[0]
+    assert returned == set(re.findall(r"\b[A-Z]{3,}\b", documented)) - {"UTC"}
 
 
 @every_file
-def test_no_script_builds_the_name_of_a_key(file: Path) -> None:
+def test_no_script_builds_a_key_name(file: Path) -> None:
     code = re.sub(r"--\[\[.*?\]\]|--[^\n]*", "", file.read_text(), flags=re.DOTALL)
     calls = CALL.findall(code)
     assert len(re.findall(r"redis\.p?call\(", code)) == len(calls) + code.count("call('TIME')")
@@ -120,8 +120,8 @@ def test_no_script_builds_the_name_of_a_key(file: Path) -> None:
 
 
 @every_file
-def test_a_key_that_a_script_names_comes_from_its_keys(file: Path) -> None:
-    """The names that calls use as keys are taken from KEYS, or are parameters of a function."""
+def test_each_key_of_a_call_comes_from_keys(file: Path) -> None:
+    """The variables that calls use as keys are assigned from KEYS or are parameters."""
     code = re.sub(r"--\[\[.*?\]\]|--[^\n]*", "", file.read_text(), flags=re.DOTALL)
     known = {"key"} if file in INCLUDES else set()
     for names, values in re.findall(r"local ([\w, ]+) = (KEYS\[[^\n]*)", code):
@@ -135,7 +135,7 @@ def test_a_key_that_a_script_names_comes_from_its_keys(file: Path) -> None:
 
 
 @every_script
-def test_a_script_is_loaded_by_a_module_beside_it(file: Path) -> None:
+def test_a_script_is_loaded_by_a_module_of_its_context(file: Path) -> None:
     loaded = {
         node.value
         for module in product_files()
@@ -147,7 +147,7 @@ def test_a_script_is_loaded_by_a_module_beside_it(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", INCLUDES, ids=lambda file: file.name)
-def test_an_include_is_used_and_says_what_it_is(file: Path) -> None:
+def test_an_include_is_used_and_begins_with_its_name_and_a_sentence(file: Path) -> None:
     name = file.name.removesuffix(".inc.lua")
     used_by = [f for f in SCRIPTS if f"--!include {name}\n" in f.read_text()]
     assert used_by
@@ -155,7 +155,7 @@ def test_an_include_is_used_and_says_what_it_is(file: Path) -> None:
 
 
 @every_script
-def test_what_a_script_includes_is_there_and_it_uses_some_of_it(file: Path) -> None:
+def test_an_included_file_exists_and_is_used(file: Path) -> None:
     own = re.sub(r"--[^\n]*", "", file.read_text().partition("]]")[2])
     included = re.findall(r"^--!include (\w+)$", file.read_text(), re.MULTILINE)
     assert "--!include" not in load_script(file).source
@@ -167,5 +167,5 @@ def test_what_a_script_includes_is_there_and_it_uses_some_of_it(file: Path) -> N
 
 
 @every_script
-def test_a_script_draws_no_lots(file: Path) -> None:
+def test_a_script_is_deterministic(file: Path) -> None:
     assert "math.random" not in load_script(file).source

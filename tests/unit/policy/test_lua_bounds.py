@@ -1,8 +1,7 @@
-"""A script blocks all of Redis while it runs, so its work is bounded, and its header says by what.
+"""A script blocks Redis while it runs, so its work is bounded and its header states the bound.
 
-One rule: a script that loops, unpacks, reads a range or touches a whole key has a line
-``Bounded by:`` with a number or an argument. ``python -m bench scripts`` measures each script at
-that bound.
+A script that loops, unpacks, reads a range or reads a whole key has a line ``Bounded by:`` with a
+number or an argument. ``python -m bench scripts`` measures each script at that bound.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import pytest
 from tests.unit.policy.modules import PLAZA
 from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
 
-# The work, or the reply, grows with the key.
+# The work or the reply of these grows with the key.
 WHOLE_KEY = {
     "HGETALL", "HKEYS", "HVALS", "HSCAN", "SMEMBERS", "SORT", "KEYS", "SCAN", "SINTER", "SUNION",
     "SDIFF", "SINTERSTORE", "SUNIONSTORE", "SDIFFSTORE", "ZUNIONSTORE", "ZINTERSTORE", "ZDIFFSTORE",
@@ -27,23 +26,23 @@ COMMAND = re.compile(r"\bcall\(\s*'(\w+)'")
 BOUND = re.compile(r"^  Bounded by: ([^\n]+(?:\n {14}[^\n]+)*)\n\n", re.MULTILINE)
 MEASURED = re.compile(r"\bARGV\[(\d+)\]|\b\d[\d,]*\b")
 
-# file -> why it has no line. Nothing may be added: a new script states its bound.
+# file -> why it has no bound. Add none: a new script states its bound.
 KNOWN: dict[str, str] = {}
 
 
 def name_of(file: Path) -> str:
-    """``shops/search_near.lua``"""
+    """Return a name such as ``shops/search_near.lua``."""
     return f"{file.relative_to(PLAZA).parts[0]}/{file.name}"
 
 
 def needs_bound(code: str) -> bool:
-    """Returns whether the work of a script depends on how much there is."""
+    """Return whether the work of a script depends on the amount of data."""
     commands = set(COMMAND.findall(code))
     return bool(commands & WHOLE_KEY or RANGE.search(code) or LOOP.search(code))
 
 
 def has_bound(header: str) -> bool:
-    """Returns whether a header names a number, or an argument that it has."""
+    """Return whether a header's bound is a number or one of its arguments."""
     bound = BOUND.search(header)
     found = MEASURED.search(bound[1]) if bound else None
     if found is None:
@@ -52,13 +51,13 @@ def has_bound(header: str) -> bool:
 
 
 def frees_at_once(code: str) -> bool:
-    """Returns whether a script makes Redis free a key of any size before it answers."""
+    """Return whether a script frees a key of any size synchronously."""
     commands = COMMAND.findall(code)
     return "DEL" in commands or ("RENAME" in commands and "UNLINK" not in commands)
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=name_of)
-def test_a_script_whose_work_grows_says_what_bounds_it(file: Path) -> None:
+def test_a_script_whose_work_grows_states_its_bound(file: Path) -> None:
     assert not needs_bound(code_of(file)) or has_bound(header_of(file))
     assert not frees_at_once(code_of(file)), "UNLINK frees in the background"
 
@@ -77,11 +76,11 @@ def test_a_script_whose_work_grows_says_what_bounds_it(file: Path) -> None:
         "repeat until false",
     ],
 )
-def test_what_grows_is_seen(code: str) -> None:
+def test_the_search_finds_work_that_grows(code: str) -> None:
     assert needs_bound(code)
 
 
-def test_what_does_not_grow_needs_no_bound() -> None:
+def test_constant_work_needs_no_bound() -> None:
     code = "for row = 0, 1 do redis.call('HGET', KEYS[1], row) end redis.call('UNLINK', KEYS[1])"
     assert not needs_bound(code)
     assert not frees_at_once(code)
@@ -103,5 +102,5 @@ def test_a_bound_is_a_number_or_an_argument_of_the_script(line: str, good: bool)
 
 
 @pytest.mark.parametrize("code", ["redis.call('DEL', KEYS[1])", "redis.call('RENAME', a, b)"])
-def test_freeing_a_key_at_once_is_seen(code: str) -> None:
+def test_the_search_finds_synchronous_frees(code: str) -> None:
     assert frees_at_once(code)

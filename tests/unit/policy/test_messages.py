@@ -1,4 +1,4 @@
-"""Messages keep their bytes: a version of Plaza reads what the one before it has sent.
+"""Messages keep their encoding: each version of Plaza decodes what the previous one has sent.
 
 ``events/messages`` has the bodies of each queue, one a line, in the order of ``VALUES``.
 """
@@ -28,15 +28,15 @@ from tests.unit.policy.template import ROOT
 QUEUES = load_queues()
 FOLDER = ROOT / "events" / "messages"
 MAX_ID = 2**63 - 1
-MAX_VER = 2**53 - 1
+MAX_VERSION = 2**53 - 1
 AT_US = 1_743_760_800_000_000
-RESERVED = [OrderEvent(101, 5, 7, 1), OrderEvent(MAX_ID, MAX_ID, MAX_ID, MAX_VER)]
+RESERVED = [OrderEvent(101, 5, 7, 1), OrderEvent(MAX_ID, MAX_ID, MAX_ID, MAX_VERSION)]
 
 VALUES: dict[str, list[Any]] = {
     "reactions": [
         ReactionEvent(ReactionKey("post", 11, "like", 7), True, AT_US),
         ReactionEvent(ReactionKey("post", 11, "collect", 7), False, AT_US),
-        ReactionEvent(ReactionKey("user", MAX_ID, "follow", MAX_ID), True, MAX_VER),
+        ReactionEvent(ReactionKey("user", MAX_ID, "follow", MAX_ID), True, MAX_VERSION),
         ReactionEvent(ReactionKey("comment", 12, "like", 7), True, None),
     ],
     "acknowledgements": [
@@ -76,7 +76,7 @@ VALUES: dict[str, list[Any]] = {
 }
 
 
-def test_the_messages_of_every_queue_are_pinned() -> None:
+def test_every_queue_has_pinned_messages() -> None:
     assert {file.name for file in FOLDER.iterdir()} == {f"{queue}.jsonl" for queue in QUEUES}
     assert set(VALUES) == set(QUEUES)
 

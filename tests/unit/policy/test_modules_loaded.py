@@ -1,7 +1,7 @@
-"""A function loads what it needs: each module costs time at its cold start.
+"""The number of modules that each function loads: each costs time at a cold start.
 
-``python -m tests.unit.policy.test_modules_loaded`` prints the numbers, and the modules of the
-functions that it is given.
+``python -m tests.unit.policy.test_modules_loaded [FUNCTION ...]`` prints the numbers, and the
+modules of the given functions.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import pytest
 
 from tests.unit.policy.modules import FUNCTIONS, LAYER
 
-# function -> the most modules of plaza that it may load
-MOST = {
+# function -> number of modules of plaza that it loads
+MODULES = {
     "api/auth": 45,
     "api/authorizer": 24,
     "api/checkins": 40,
@@ -79,7 +79,7 @@ for function in functions:
 
 @cache
 def modules_loaded() -> dict[str, list[str]]:
-    """Function -> the modules of plaza that are loaded when a process has imported it."""
+    """Return function -> the modules of plaza that its import loads."""
     done = subprocess.run(
         [sys.executable, "-c", _FORK, str(FUNCTIONS), *all_functions()],
         env=os.environ | {"PYTHONPATH": str(LAYER)},
@@ -91,19 +91,17 @@ def modules_loaded() -> dict[str, list[str]]:
 
 
 def all_functions() -> list[str]:
-    """``api/auth`` and the like."""
+    """Return names such as ``api/auth``."""
     return sorted(str(app.parent.relative_to(FUNCTIONS)) for app in FUNCTIONS.glob("*/*/app.py"))
 
 
 def test_every_function_has_a_number() -> None:
-    assert sorted(MOST) == all_functions()
+    assert sorted(MODULES) == all_functions()
 
 
 @pytest.mark.parametrize("function", all_functions())
-def test_a_function_loads_no_more_modules_than_it_needs(function: str) -> None:
-    assert len(modules_loaded()[function]) == MOST[function], (
-        "lower is better; write the number down"
-    )
+def test_a_function_loads_its_number_of_modules(function: str) -> None:
+    assert len(modules_loaded()[function]) == MODULES[function], "update the number; avoid more"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What operators read is true: docs/operations.md, the runbooks, the alarms, and the code."""
+"""docs/operations.md, the runbooks, the alarms and the dashboard agree with the code."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ def calls_of_record() -> list[tuple[Path, ast.Call]]:
 
 
 def event_of(call: ast.Call) -> set[str]:
-    """The events that a call may write: a literal, or a choice of two."""
+    """Return the events that a call may write: a literal, or a choice of two."""
     match call.args[0]:
         case ast.Constant(value=str(name)):
             return {name}
         case ast.IfExp(body=ast.Constant(value=str(one)), orelse=ast.Constant(value=str(other))):
             return {one, other}
-    raise AssertionError(f"an event has no plain name: {ast.dump(call.args[0])}")
+    raise AssertionError(f"the event is not a literal: {ast.dump(call.args[0])}")
 
 
 def metrics_of(file: Path, call: ast.Call) -> set[str]:
-    """The metrics that a call may emit: the keys of dicts that its second argument can be."""
+    """Return the metrics that a call may emit: the keys of each dict that it may pass."""
     if len(call.args) < 2:
         return set()
     given = call.args[1]
@@ -65,7 +65,7 @@ def metrics_of(file: Path, call: ast.Call) -> set[str]:
             for key in node.keys if isinstance(node, ast.Dict) else ():
                 if isinstance(key, ast.Constant):
                     found.add(str(key.value))
-                else:  # a name out of a table of names
+                else:  # a lookup in a table of names
                     assert isinstance(key, ast.Subscript), ast.dump(call)
                     found |= set(table_of(file, key))
     return found
@@ -111,21 +111,21 @@ EVENTS = {name: words(row[1]) for row in OBSERVED for name in words(row[0])}
 # ---------------------------------------------------------------- events and metrics
 
 
-def test_there_is_something_to_look_at() -> None:
+def test_events_and_metrics_are_found() -> None:
     assert len(WRITTEN) > 50
     assert WRITTEN["reactions_saved"] == {"accepted", "changed"}
     assert "redis_breaker_open" in WRITTEN["breaker_state_changed"]
 
 
-def test_every_event_is_on_the_page_and_the_other_way_round() -> None:
-    assert set(WRITTEN) - set(EVENTS) == set(), "not on the page"
-    assert set(EVENTS) - set(WRITTEN) == set(), "nothing writes it"
+def test_the_page_lists_exactly_the_events_of_the_code() -> None:
+    assert set(WRITTEN) - set(EVENTS) == set(), "missing from the page"
+    assert set(EVENTS) - set(WRITTEN) == set(), "not written by the code"
 
 
 @pytest.mark.parametrize("event", sorted(WRITTEN))
 def test_the_metrics_of_an_event_are_on_the_page(event: str) -> None:
     shared = [row for row in OBSERVED if event in words(row[0])]
-    assert len(shared) == 1, "a row each"
+    assert len(shared) == 1, "each event is in one row"
     together = set().union(*(WRITTEN[name] for name in words(shared[0][0])))
     assert words(shared[0][1]) == together
 
@@ -134,7 +134,7 @@ def test_the_metrics_of_an_event_are_on_the_page(event: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ALARMS))
-def test_what_an_alarm_watches_is_emitted_under_that_name(name: str) -> None:
+def test_the_metric_of_an_alarm_is_emitted(name: str) -> None:
     alarm = ALARMS[name]
     if alarm["Namespace"] in OF_AWS:
         assert alarm["MetricName"] in OF_AWS[alarm["Namespace"]]
@@ -153,13 +153,13 @@ def runbook_of(name: str) -> str:
     return found[1]
 
 
-def test_the_index_maps_every_alarm_to_its_runbook_with_a_first_thing_to_look_at() -> None:
+def test_the_index_maps_every_alarm_to_its_runbook_and_a_first_check() -> None:
     index = {row[0]: row for row in table(INDEX, "# Runbooks")}
     assert set(index) == set(ALARMS)
     for name, row in index.items():
         of = runbook_of(name)
         assert row[1] == f"[{of}]({of}.md)"
-        assert row[2], f"{name}: what to look at first"
+        assert row[2], f"{name}: the first check is missing"
 
 
 @pytest.mark.parametrize("name", sorted(ALARMS))
@@ -180,24 +180,23 @@ def test_each_runbook_is_that_of_an_alarm_or_is_linked_by_the_index() -> None:
 
 
 @pytest.mark.parametrize("name", ["ResyncAlarm", "AcknowledgementsResyncAlarm"])
-def test_the_runbook_of_a_resync_says_from_how_many_in_which_time(name: str) -> None:
+def test_the_runbook_of_a_resync_states_threshold_and_period(name: str) -> None:
     alarm = ALARMS[name]
     assert (alarm["Period"], alarm["EvaluationPeriods"]) == (300, 1)
-    said = f"More than {alarm['Threshold']} targets in five minutes"
-    assert said in RUNBOOKS[runbook_of(name)]
+    assert f"More than {alarm['Threshold']} targets in five minutes" in RUNBOOKS[runbook_of(name)]
 
 
 def test_a_command_of_the_pages_exists() -> None:
     from local.__main__ import build_parser
 
     pages = "\n".join([PAGE, INDEX, *RUNBOOKS.values()])
-    said = set(
+    commands = set(
         re.findall(r"python -m local (?:--dir \S+ )?([a-z-]+(?: (?:list|show|redrive))?)", pages)
     )
-    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= said
+    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= commands
     parser = build_parser()
     texts = parser.format_help()
-    for command in said:
+    for command in commands:
         assert re.search(rf"^\s+{command.split()[0]}\s", texts, re.M), command
 
 
@@ -220,7 +219,7 @@ def dashboard() -> str:
     return str(body)
 
 
-def test_the_dashboard_shows_metrics_that_there_are() -> None:
+def test_the_metrics_of_the_dashboard_are_emitted() -> None:
     body: dict[str, Any] = json.loads(re.sub(r"\$\{[\w.:]+\}", "x", dashboard()))
     named: set[str] = set()
     for widget in body["widgets"]:
@@ -231,11 +230,11 @@ def test_the_dashboard_shows_metrics_that_there_are() -> None:
                 assert metric[2] == "function"
                 named.add(metric[1])
     assert {"accepted", "resynced", "outbox_age_s", "consumer_lag_s", "redis_breaker_open"} <= named
-    there = set().union(*WRITTEN.values()) | ALWAYS | set().union(*OF_AWS.values())
-    assert named - there == set()
+    emitted = set().union(*WRITTEN.values()) | ALWAYS | set().union(*OF_AWS.values())
+    assert named - emitted == set()
 
 
-def test_the_dashboard_names_resources_that_there_are() -> None:
+def test_the_resources_of_the_dashboard_exist() -> None:
     named = set(re.findall(r"\$\{(\w+)(?:\.\w+)?\}", dashboard()))
     assert named <= set(template.TEMPLATE["Resources"])
     assert template.dead_letter_queues() <= named

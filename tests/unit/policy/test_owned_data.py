@@ -1,7 +1,6 @@
-"""Each table and each key of Redis has one owner: the context whose stores name it.
+"""Each table and each Redis key has one owner: the context whose stores name it.
 
-What is read from another's tables is read in one statement with one's own, so at one instant; that
-is what the readers are for. Nobody but the owner writes, with the exceptions below.
+``READERS`` and ``WRITERS`` list the contexts that read or write tables of others, and why.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import pytest
 
 from tests.unit.policy.modules import PLAZA, tree_of
 
-# table -> its owner: the context, or the module of infra
+# table -> owner: a context or a module of infra
 TABLES = {
     "binlog_position": "changes",
     "checkin": "checkins",
@@ -49,37 +48,37 @@ TABLES = {
     "watermark": "recommendations",
 }
 
-# context -> tables of others that it reads, and why its statement can't do without
+# context -> tables of others that it reads in one statement with its own, and why
 READERS = {
-    "auth": ({"user"}, "a session has the role that its user has at that instant"),
-    "content": ({"shop"}, "a review is of a shop that stays until the commit"),
+    "auth": ({"user"}, "a session has the present role of its user"),
+    "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
-    "flash_sales": ({"shop"}, "a voucher is gone with its shop"),
+    "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
     "recommendations": (
         {"content", "content_counter", "reaction_log"},
-        "lists and rankings are of what is there, by the order of the log",
+        "lists and rankings have live content only, in the order of the log",
     ),
     "reconciliation": (
         {"delayed_comment_count", "content", "content_counter", "reaction", "user_counter"},
         "it compares counters with the rows that they count",
     ),
-    "targets": ({"content", "user"}, "whether something is there, whatever it is"),
+    "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
     "vote_log": (
         {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
-        "it counts everything again, from the log and from the rows",
+        "it recounts all counters from the log and from the rows",
     ),
 }
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
-    "reactions": ({"watermark"}, "how far it followed the log stands beside the others"),
-    "recommendations": ({"content"}, "content.votes is the order of a shop's reviews"),
-    "vote_log": ({"reaction_log"}, "makes and drops the partitions of the log"),
+    "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
+    "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
+    "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
 
-# key, after its shard, as stores build it -> its owner; * is what varies
+# pattern of a key without its shard -> owner
 KEYS = {
     "*:*:*s:*": "content",
     "*:*:existence": "targets",
@@ -114,9 +113,9 @@ KEYS = {
     "user:*:checkins": "checkins",
     "user:*:claim:*": "counters",
     "user:*:claims": "counters",
+    "user:*:counted": "counters",
     "user:*:counters": "counters",
     "user:*:orders": "flash_sales",
-    "user:*:counted": "counters",
     "user:*:zone": "users",
     "voucher:*": "flash_sales",
     "voucher:*:absent": "flash_sales",
@@ -133,13 +132,13 @@ _NAMES = re.compile(r"\b(?:FROM|JOIN|INTO|UPDATE|TABLE|TABLES)\s+(\w+)")
 
 
 def owner_of(file: Path) -> str:
-    """The context of a file, or its module of infra."""
+    """Return the context of a file, or its module of infra."""
     parts = file.relative_to(PLAZA).parts
     return f"infra/{file.stem}" if parts[0] == "infra" else parts[0]
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """(owner, text) of each string of the product, f-strings whole, and of each file of SQL."""
+    """Yield (owner, text) of each string of the product, f-strings whole, and of each SQL file."""
     for file in sorted(PLAZA.glob("*/sql/*.sql")):
         yield owner_of(file), re.sub("--[^\n]*", "", file.read_text())
     for file in sorted(PLAZA.glob("*/*.py")):
@@ -151,7 +150,7 @@ def texts() -> Iterator[tuple[str, str]]:
 
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
-    """Owner -> the tables of others that its statements name where ``pattern`` finds them."""
+    """Return owner -> tables of others that its statements name where ``pattern`` matches."""
     found = defaultdict(set)
     for owner, text in texts():
         for groups in pattern.findall(text):
@@ -162,7 +161,7 @@ def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
 
 
 def test_every_table_has_an_owner() -> None:
-    made = {"schema_migration": "infra/migrations"}  # the runner makes it
+    made = {"schema_migration": "infra/migrations"}  # created by the runner
     for file in (PLAZA / "migrations").glob("*.sql"):
         found = re.findall(
             r"^-- (\S+): (?:.+\n-- )*.+\nCREATE TABLE IF NOT EXISTS (\w+)", file.read_text(), re.M
@@ -171,14 +170,14 @@ def test_every_table_has_an_owner() -> None:
     assert made == TABLES
 
 
-def test_others_read_a_table_only_where_it_says_why() -> None:
+def test_other_contexts_read_a_table_only_as_listed() -> None:
     known = {context: tables for context, (tables, _) in READERS.items()}
     for context, (tables, _) in WRITERS.items():
         known[context] = known.get(context, set()) | tables
     assert named(_NAMES) == known
 
 
-def test_others_write_a_table_only_where_it_says_why() -> None:
+def test_other_contexts_write_a_table_only_as_listed() -> None:
     assert named(_WRITES) == {context: tables for context, (tables, _) in WRITERS.items()}
 
 
@@ -192,7 +191,7 @@ def test_others_write_a_table_only_where_it_says_why() -> None:
         ("DELETE FROM reaction WHERE a", {"reaction"}),
     ],
 )
-def test_what_writes_is_seen(text: str, tables: set[str]) -> None:
+def test_the_search_finds_writes(text: str, tables: set[str]) -> None:
     found = {name for groups in _WRITES.findall(text) for name in groups}
     assert found & set(TABLES) == tables
 
@@ -201,7 +200,7 @@ def test_what_writes_is_seen(text: str, tables: set[str]) -> None:
 
 
 def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
-    """A text with ``*`` for what varies; a name stands for the text it was assigned before."""
+    """Return a text with ``*`` for each variable; a name in ``names`` is replaced by its value."""
     match node:
         case ast.Constant(value=str(text)):
             return text
@@ -213,7 +212,7 @@ def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
 
 
 def keys_built(file: Path) -> set[str]:
-    """The keys that a module builds, without their shard."""
+    """Return the patterns of the keys that a module builds, without their shard."""
     found = set()
     scopes = [n for n in ast.walk(tree_of(file)) if isinstance(n, ast.FunctionDef | ast.Module)]
     for scope in scopes:
@@ -245,5 +244,5 @@ def test_every_key_has_an_owner() -> None:
     for file in sorted(PLAZA.glob("*/*.py")):
         for key in keys_built(file):
             owners[key].add(owner_of(file))
-    owners["*:*"].discard("infra/projections")  # key_of itself, which builds those of others
+    owners["*:*"].discard("infra/projections")  # key_of itself
     assert {key: " ".join(sorted(of)) for key, of in owners.items()} == KEYS

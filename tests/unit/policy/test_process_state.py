@@ -1,4 +1,4 @@
-"""What a process remembers can be reset as a whole, and it has one clock that tests replace."""
+"""The state of a process can be reset as a whole, and it has one clock that tests replace."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def find_globals(tree: ast.AST) -> list[int]:
 
 
 def find_readings_of_the_time(tree: ast.AST) -> list[int]:
-    """Lines that ask ``datetime`` or ``date`` what time it is."""
+    """Return the lines that read the time from ``datetime`` or ``date``."""
     return [
         node.lineno
         for node in ast.walk(tree)
@@ -36,8 +36,8 @@ def find_readings_of_the_time(tree: ast.AST) -> list[int]:
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
-def test_no_function_assigns_to_a_module(file: Path) -> None:
-    """Such a value would outlive ``reset_process``: see ``Lazy`` and ``LocalCache``."""
+def test_no_function_assigns_a_global(file: Path) -> None:
+    """``reset_process`` would not reset it: use ``Lazy`` or ``LocalCache``."""
     assert find_globals(tree_of(file)) == []
 
 
@@ -46,13 +46,13 @@ def test_the_time_comes_from_one_clock(file: Path) -> None:
     assert "time" not in {found.module for found in imports_of(file)}
     assert find_readings_of_the_time(tree_of(file)) == []
     names = {found.name for found in imports_of(file) if found.module == "plaza.infra.clock"}
-    assert names <= {"Deadline"} | BY_NAME.get(file, set()), "a test could not replace them"
+    assert names <= {"Deadline"} | BY_NAME.get(file, set()), "tests can't replace imported names"
 
 
 @pytest.mark.parametrize(
     "code", ["datetime.now(UTC)", "datetime.datetime.utcnow()", "date.today()", "datetime.today()"]
 )
-def test_the_search_finds_what_reads_the_time(code: str) -> None:
+def test_the_search_finds_readings_of_the_time(code: str) -> None:
     assert find_readings_of_the_time(ast.parse(code))
 
 

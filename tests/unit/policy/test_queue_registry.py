@@ -1,5 +1,4 @@
-"""All that says something of a queue agrees with its declaration: the template, the functions, the
-samples, and the queues of the tests."""
+"""The template, the functions, the samples and the tests' queues agree with each declared queue."""
 
 from __future__ import annotations
 
@@ -30,14 +29,14 @@ SOURCES = {queue_name(source.queue): source for source in template.event_sources
 every_queue = pytest.mark.parametrize("name", sorted(QUEUES))
 
 
-def test_the_template_has_the_declared_queues_and_a_consumer_of_each() -> None:
+def test_the_template_has_each_declared_queue_with_one_consumer() -> None:
     assert {queue_name(resource) for resource in template.working_queues()} == set(QUEUES)
     assert set(SOURCES) == set(QUEUES)
     assert len(list(template.event_sources())) == len(QUEUES)
 
 
 @every_queue
-def test_the_template_gives_a_queue_its_declared_rules(name: str) -> None:
+def test_the_template_configures_a_queue_as_declared(name: str) -> None:
     queue, source = QUEUES[name], SOURCES[name]
     properties = resources(QUEUE)[source.queue]
     redrive = properties["RedrivePolicy"]
@@ -49,7 +48,7 @@ def test_the_template_gives_a_queue_its_declared_rules(name: str) -> None:
 
 
 @every_queue
-def test_the_function_of_a_queue_is_its_handler_and_loads_its_consumer(name: str) -> None:
+def test_the_function_of_a_queue_exposes_its_handler_and_loads_its_consumer(name: str) -> None:
     app = app_of(SOURCES[name])
     *_, assignment = tree_of(app).body
     match assignment:
@@ -60,18 +59,18 @@ def test_the_function_of_a_queue_is_its_handler_and_loads_its_consumer(name: str
             queue = queue_named(app, constant)
             assert queue is QUEUES[name]
         case _:
-            raise AssertionError(f"{app} has no handler of a queue")
+            raise AssertionError(f"{app} does not end with `handler = QUEUE.handler`")
     assert module_file(queue.handle.__module__) in loaded_by(app)
 
 
-def test_every_function_of_a_queue_consumes_a_declared_one() -> None:
+def test_every_queue_function_consumes_a_declared_queue() -> None:
     assert {app_of(source) for source in SOURCES.values()} == set(
         (FUNCTIONS / "queue").glob("*/app.py")
     )
 
 
 @every_queue
-def test_a_queue_has_samples_that_its_function_can_read(name: str) -> None:
+def test_a_queue_has_samples_that_it_decodes(name: str) -> None:
     folder = template.folder_of(SOURCES[name].function).name
     files = [f for f in (ROOT / "events").glob(f"{folder}.*.json") if ".poison." not in f.name]
     records = [record for file in files for record in json.loads(file.read_text())["Records"]]
@@ -79,7 +78,7 @@ def test_a_queue_has_samples_that_its_function_can_read(name: str) -> None:
     assert (ROOT / "events" / "messages" / f"{name}.jsonl").read_text()
 
 
-def test_the_queues_of_the_tests_give_each_message_to_its_consumer(
+def test_the_fake_queues_deliver_each_message_to_its_consumer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fake = FakeQueues()
@@ -103,11 +102,11 @@ def test_a_producer_does_not_load_the_consumer_runtime(file: Path) -> None:
 
 
 @every_queue
-def test_what_waits_for_a_dependency_waits_for_hours_and_within_its_retention(name: str) -> None:
+def test_a_message_waits_at_least_four_hours_and_less_than_half_its_retention(name: str) -> None:
     queue = QUEUES[name]
     retention_s = resources(QUEUE)[SOURCES[name].queue]["MessageRetentionPeriod"]
     assert 4 * 3_600 <= queue.retry.max_wait_s < retention_s / 2
-    assert max(queue.retry.back_off_s) <= 900, "SQS delays no message for longer"
+    assert max(queue.retry.back_off_s) <= 900, "SQS limits delays to 900 s"
 
 
 def bodies_of(name: str) -> list[str]:
@@ -119,17 +118,17 @@ def app_of(source: EventSource) -> Path:
 
 
 def loaded_by(app: Path) -> set[Path]:
-    """The files of ours that are loaded when ``app`` is."""
-    todo, seen = [app], set[Path]()
+    """Return the files of Plaza that an import of ``app`` loads."""
+    todo, visited = [app], set[Path]()
     while todo:
         file = todo.pop()
-        if file in seen:
+        if file in visited:
             continue
-        seen.add(file)
+        visited.add(file)
         for found in imports_of(file):
             if found.module.partition(".")[0] != "plaza":
                 continue
             parts = [*found.module.split("."), found.name]
             names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
             todo += [path for name in names if (path := module_file(name)).exists()]
-    return seen
+    return visited

@@ -1,4 +1,4 @@
-"""A statement can be read, and pasted into a client: it is one text, in a store or in a file."""
+"""A statement is one literal, in a store or in a file, so that it can be pasted into a client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def shown(file: Path) -> str:
 
 
 def find_pieced(source: str) -> list[int]:
-    """The lines at which a statement begins that is put together from several literals."""
+    """Return the lines at which a statement of several literals begins."""
     tokens = [
         token
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -47,19 +47,19 @@ def test_a_statement_is_one_literal(file: Path) -> None:
 @pytest.mark.parametrize(
     "source", ['x = "SELECT 1"\n', 'x = f"""\n    DELETE FROM a\n    """\n', 'x = ("a" "b")\n']
 )
-def test_a_whole_statement_is_fine(source: str) -> None:
+def test_a_statement_of_one_literal_is_accepted(source: str) -> None:
     assert find_pieced(source) == []
 
 
 @pytest.mark.parametrize(
     "source", ['x = ("SELECT 1"\n     " FROM a")\n', 'x = f"(INSERT INTO a " + b\n']
 )
-def test_a_pieced_statement_is_found(source: str) -> None:
+def test_the_search_finds_a_statement_of_several_literals(source: str) -> None:
     assert find_pieced(source) == [1]
 
 
 @pytest.mark.parametrize("file", FILES, ids=shown)
-def test_a_file_of_sql_says_what_it_does_and_is_loaded_by_a_store_beside_it(file: Path) -> None:
+def test_a_sql_file_begins_with_a_comment_and_is_loaded_by_a_store(file: Path) -> None:
     assert re.match(r"-- [A-Z][^\n]+\n", file.read_text())
     stores = file.parent.parent.glob("mysql_*.py")
     assert any(f'"{file.name}"' in store.read_text() for store in stores)
@@ -81,6 +81,6 @@ def test_the_counts_of_users_have_every_total_kind_and_type() -> None:
 
 
 def received(statement: str) -> set[str]:
-    """What the arms over content count, by the kinds that they name."""
+    """Return the totals that the arms over content count."""
     lists = re.findall(r"r\.kind IN \(([^)]*)\)", statement)
     return {f"{kind}s_received" for of_arm in lists for kind in re.findall(r"\w+", of_arm)}

@@ -1,4 +1,4 @@
-"""What every deploy must have, read from the template itself."""
+"""Rules of every deployment, checked in the template."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def statements() -> Iterator[tuple[str, dict[str, Any]]]:
 # ---------------------------------------------------------------- queues
 
 
-def test_there_are_queues_and_consumers_to_look_at() -> None:
+def test_every_working_queue_has_a_consumer() -> None:
     assert WORKING
     assert {source.queue for source in SOURCES} == set(WORKING)
 
@@ -67,17 +67,16 @@ def test_no_two_queues_share_a_dlq() -> None:
     assert len(template.dead_letter_queues()) == len(WORKING)
 
 
-def test_only_orders_are_given_up_by_a_consumer_which_has_a_dlq_and_an_alarm_of_its_own() -> None:
-    worked_on = template.dead_letter_queues() & set(WORKING)
-    assert worked_on == {"OrdersDlq"}
-    # Its messages may be gone before CloudWatch counts them: the consumer counts them itself.
+def test_only_the_dlq_of_orders_has_a_consumer_and_that_has_an_alarm() -> None:
+    assert template.dead_letter_queues() & set(WORKING) == {"OrdersDlq"}
+    # Its messages may be deleted before CloudWatch counts them, so the consumer counts them.
     [alarm] = [a for a in resources(ALARM).values() if a["MetricName"] == "dead_orders_decided"]
     assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": "DecideDeadOrders"}}]
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
 
 
 @every_queue
-def test_a_dlq_keeps_messages_as_long_as_sqs_can_and_no_shorter_than_its_queue(queue: str) -> None:
+def test_a_dlq_retains_messages_for_fourteen_days(queue: str) -> None:
     properties = resources(QUEUE)[queue]
     dlq = resources(QUEUE)[template.name_in(properties["RedrivePolicy"]["deadLetterTargetArn"])]
     assert dlq["MessageRetentionPeriod"] == 14 * 86_400
@@ -93,7 +92,7 @@ def test_the_first_message_in_a_dlq_raises_an_alarm(queue: str) -> None:
 
 
 @every_queue
-def test_a_queue_that_is_behind_raises_an_alarm(queue: str) -> None:
+def test_an_old_message_in_a_queue_raises_an_alarm(queue: str) -> None:
     [alarm] = alarms_on("ApproximateAgeOfOldestMessage", queue)
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
@@ -116,16 +115,16 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
-def test_the_included_alarms_are_those_that_are_declared() -> None:
+def test_the_included_alarms_are_up_to_date() -> None:
     assert make_alarms() == ALARMS.read_text(), "`make alarms` writes it"
 
 
-def test_what_is_validated_is_the_template_with_its_alarms() -> None:
+def test_the_validated_template_includes_the_alarms() -> None:
     expanded = template.load_template(expand_template((ROOT / "template.yaml").read_text()))
     assert expanded == template.TEMPLATE
 
 
-def test_no_alarm_is_written_into_the_template_itself() -> None:
+def test_all_alarms_are_generated() -> None:
     assert ALARM not in (ROOT / "template.yaml").read_text()
     assert len(resources(ALARM)) > 60
 
@@ -137,43 +136,43 @@ def test_an_alarm_watches_a_resource_of_the_template(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))
-def test_an_alarm_tells_the_topic_of_the_deploy(name: str) -> None:
+def test_an_alarm_notifies_the_topic_of_the_deployment(name: str) -> None:
     condition, then, otherwise = resources(ALARM)[name]["AlarmActions"]["Fn::If"]
     assert (condition, then, otherwise) == ("HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], [])
 
 
 @every_source
-def test_a_message_stays_hidden_for_six_tries_of_its_consumer(source: EventSource) -> None:
+def test_the_visibility_timeout_is_six_times_the_consumers_timeout(source: EventSource) -> None:
     timeout_s = resources(FUNCTION)[source.function].get("Timeout", template.GLOBALS["Timeout"])
     window_s = source.properties.get("MaximumBatchingWindowInSeconds", 0)
     assert resources(QUEUE)[source.queue]["VisibilityTimeout"] >= 6 * timeout_s + window_s
 
 
 @every_source
-def test_a_batch_over_ten_waits_for_a_window(source: EventSource) -> None:
+def test_a_batch_of_more_than_ten_has_a_window(source: EventSource) -> None:
     if source.properties["BatchSize"] > 10:
         assert source.properties["MaximumBatchingWindowInSeconds"] >= 1
 
 
 @every_source
-def test_a_consumer_says_which_messages_failed(source: EventSource) -> None:
+def test_a_consumer_reports_failed_messages(source: EventSource) -> None:
     assert source.properties["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 @every_source
-def test_a_consumer_can_not_take_all_connections(source: EventSource) -> None:
+def test_a_consumer_has_a_concurrency_limit(source: EventSource) -> None:
     assert 2 <= source.properties["ScalingConfig"]["MaximumConcurrency"] <= 50
 
 
 # ---------------------------------------------------------------- secrets
 
 
-def test_a_parameter_that_may_have_a_password_is_never_shown() -> None:
+def test_a_parameter_with_credentials_is_never_shown() -> None:
     parameters = template.TEMPLATE["Parameters"]
     shown = {name for name, parameter in parameters.items() if not parameter.get("NoEcho")}
     for name in parameters:
         if name.endswith("Url") and name in shown:
-            assert "[^@]" in parameters[name]["AllowedPattern"], f"{name} takes no credentials"
+            assert "[^@]" in parameters[name]["AllowedPattern"], f"{name} allows credentials"
     outputs = json.dumps(template.TEMPLATE["Outputs"])
     assert not [name for name in set(parameters) - shown if f'"{name}"' in outputs]
 
@@ -198,7 +197,7 @@ def test_all_functions_run_the_same_python_in_the_vpc() -> None:
 
 
 @every_function
-def test_a_function_does_not_leave_what_all_have(function: str) -> None:
+def test_a_function_overrides_no_global_setting(function: str) -> None:
     own = set(resources(FUNCTION)[function])
     assert not own & {"Runtime", "VpcConfig", "Layers", "Handler", "Architectures"}
 
@@ -214,16 +213,16 @@ def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
     assert layer["Properties"]["ContentUri"] == "layers/common/python"
 
 
-# A phone number has no ARN: texts are allowed by what is not a topic, and by nothing else.
+# A phone number has no ARN: sending to anything but a topic is allowed.
 TEXTS = {
     "Effect": "Allow",
     "Action": "sns:Publish",
     "NotResource": {"Fn::Sub": "arn:${AWS::Partition}:sns:*:*:*"},
 }
-# Nor have metrics.
+# Metrics have no ARN, either.
 METRICS = {"Effect": "Allow", "Action": "cloudwatch:GetMetricData", "Resource": "*"}
 UNNAMEABLE = [("AuthApi", TEXTS), ("OperationsApi", METRICS)]
-# Nor have objects that are still to be written: they are named by where they are.
+# Objects that do not exist yet are allowed by their prefix.
 ARCHIVES = {
     "Effect": "Allow",
     "Action": ["s3:GetObject", "s3:PutObject"],
@@ -245,17 +244,17 @@ def test_no_policy_has_a_wildcard(function: str) -> None:
             assert "*" not in json.dumps(resource)
 
 
-def test_what_is_archived_is_kept_by_nobody_but_us() -> None:
-    """It outlives the stack, nobody from outside may read it, and no function may delete it."""
+def test_the_archive_is_private_and_is_never_deleted() -> None:
+    """It outlives the stack, has no public access, and no function may delete from it."""
     [(name, bucket)] = resources("AWS::S3::Bucket").items()
-    kept = template.TEMPLATE["Resources"][name]
-    assert kept["DeletionPolicy"] == kept["UpdateReplacePolicy"] == "Retain"
+    archive = template.TEMPLATE["Resources"][name]
+    assert archive["DeletionPolicy"] == archive["UpdateReplacePolicy"] == "Retain"
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert len(bucket["PublicAccessBlockConfiguration"]) == 4
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     for rule in bucket["LifecycleConfiguration"]["Rules"]:
         assert not [key for key in rule if "Expiration" in key]
-        # A rebuild reads all of it: no class that has to be restored first.
+        # A recount reads all of it, so no storage class may need a restore.
         assert {t["StorageClass"] for t in rule["Transitions"]} == {"STANDARD_IA", "GLACIER_IR"}
     [policy] = resources("AWS::S3::BucketPolicy").values()
     assert template.name_in(policy["Bucket"]) == name
@@ -263,11 +262,11 @@ def test_what_is_archived_is_kept_by_nobody_but_us() -> None:
     assert (denied["Effect"], denied["Action"], denied["Principal"]) == ("Deny", "s3:*", "*")
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     users = {f for f, statement in statements() if "s3:" in json.dumps(statement)}
-    told = {f for f in FUNCTIONS if "PLAZA_ARCHIVE_BUCKET" in template.variables_of(f)}
-    assert users == told == {"MaintainLog"}
+    configured = {f for f in FUNCTIONS if "PLAZA_ARCHIVE_BUCKET" in template.variables_of(f)}
+    assert users == configured == {"MaintainLog"}
 
 
-def test_no_function_has_a_ready_made_role_that_may_do_more() -> None:
+def test_no_function_has_a_managed_policy() -> None:
     for name in FUNCTIONS:
         for policy in resources(FUNCTION)[name].get("Policies", []):
             assert isinstance(policy, dict), f"{name}: {policy}"
@@ -280,13 +279,13 @@ def test_no_function_has_a_ready_made_role_that_may_do_more() -> None:
 
 
 @every_source
-def test_a_consumer_may_read_its_queue_and_bury_in_its_dlq(source: EventSource) -> None:
+def test_a_consumer_may_receive_from_its_queue_and_send_to_its_dlq(source: EventSource) -> None:
     policies = resources(FUNCTION)[source.function]["Policies"]
     polled = [p["SQSPollerPolicy"]["QueueName"] for p in policies if "SQSPollerPolicy" in p]
     assert [template.name_in(name) for name in polled] == [source.queue]
     dlq = resources(QUEUE)[source.queue]["RedrivePolicy"]["deadLetterTargetArn"]
     assert template.name_in(dlq) in sent_to(source.function)
-    assert source.queue in sent_to(source.function), "what waits for long is sent anew"
+    assert source.queue in sent_to(source.function), "a message that waits for long is sent again"
 
 
 def sent_to(function: str) -> set[str]:
@@ -297,7 +296,7 @@ def sent_to(function: str) -> set[str]:
     }
 
 
-def test_a_refresh_comes_when_what_was_announced_is_done_or_never_will_be() -> None:
+def test_an_announced_refresh_is_delayed_beyond_the_timeout_of_any_api_function() -> None:
     for name, function in resources(FUNCTION).items():
         if template.folder_of(name).parent.name == "api":
             assert function.get("Timeout", template.GLOBALS["Timeout"]) < DELAY_S
@@ -307,7 +306,7 @@ def test_a_refresh_comes_when_what_was_announced_is_done_or_never_will_be() -> N
 
 
 def queues_needed(function: str) -> set[str]:
-    """The names of the queues that a function's code can reach, by what it calls."""
+    """Return the names of the queues that a function's code can reach by its calls."""
     needed: set[str] = set()
     for file, within in reached(function):
         for node in ast.walk(within):
@@ -325,12 +324,12 @@ def queues_needed(function: str) -> set[str]:
     return needed
 
 
-# ``name`` is given to what spills messages; the decorator ``consumer`` reaches nothing by itself.
+# ``name`` is passed to spill; the decorator ``consumer`` sends nothing by itself.
 USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "handler"}
 
 
 def reached(function: str) -> list[tuple[Path, ast.AST]]:
-    """(file, definition) of everything that the code of a function may call, by name."""
+    """Return (file, definition) of everything that a function's code may call, by name."""
     app = template.folder_of(function) / "app.py"
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
     for node in ast.walk(tree_of(app)):
@@ -338,22 +337,22 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
             case ast.Attribute(value=ast.Name(id=constant), attr="handler"):
                 if queue := queue_named(app, constant):
                     todo += definition_of(queue.handle)
-    seen: dict[int, tuple[Path, ast.AST]] = {}
+    visited: dict[int, tuple[Path, ast.AST]] = {}
     while todo:
         file, within = todo.pop()
-        if id(within) in seen:
+        if id(within) in visited:
             continue
-        seen[id(within)] = file, within
+        visited[id(within)] = file, within
         todo += [
             found
             for found in names_used(file, within)
             if LAYER in found[0].parents or found[0] == app
         ]
-    return list(seen.values())
+    return list(visited.values())
 
 
 @pytest.mark.parametrize("function", [name for name in FUNCTIONS if name != "OperationsApi"])
-def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(function: str) -> None:
+def test_a_function_has_the_variables_of_the_queues_that_its_code_uses(function: str) -> None:
     needed = queues_needed(function)
     given = {
         name.removeprefix("PLAZA_QUEUE_").removesuffix("_URL").lower()
@@ -363,10 +362,10 @@ def test_a_function_is_told_the_queues_that_its_code_uses_and_may_use_them(funct
     own = [source.queue for source in SOURCES if source.function == function]
     polled = {name.removesuffix("Queue").lower() for name in own}
     assert needed <= given
-    assert given - needed <= polled, "a queue that nothing here uses"
+    assert given - needed <= polled, "a queue that its code does not use"
 
 
-def test_the_search_for_queues_finds_those_we_know() -> None:
+def test_the_search_finds_the_queues_of_functions() -> None:
     assert queues_needed("ReactionsApi") == {"reactions", "rebuilds"}
     saving = {"reactions", "reactions_dlq", "acknowledgements", "follows", "rebuilds"}
     assert queues_needed("SaveReactions") == saving
@@ -403,7 +402,7 @@ def test_the_name_of_a_queue_is_that_of_the_stack_and_of_the_queue_in_the_code(q
 
 
 @every_function
-def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
+def test_the_variable_of_a_queue_refers_to_it(function: str) -> None:
     own = resources(FUNCTION)[function].get("Environment", {}).get("Variables", {})
     for variable, value in own.items():
         if variable.startswith("PLAZA_QUEUE_"):
@@ -412,7 +411,7 @@ def test_a_variable_of_a_queue_holds_that_queue(function: str) -> None:
             assert value == {"Ref": words if words.endswith("Dlq") else f"{words}Queue"}
 
 
-def test_operators_see_every_queue_and_move_only_what_has_no_consumer() -> None:
+def test_operators_may_measure_every_queue_and_redrive_dlqs_without_a_consumer() -> None:
     own = resources(FUNCTION)["OperationsApi"]["Environment"]["Variables"]
     assert template.name_in(own["PLAZA_QUEUES_URL"]) == "ReactionsQueue"
     separator, names = own["PLAZA_QUEUES"]["Fn::Join"]
@@ -425,36 +424,36 @@ def test_operators_see_every_queue_and_move_only_what_has_no_consumer() -> None:
             for action in [actions] if isinstance(actions, str) else actions:
                 assert action not in may
                 may[action.removeprefix("sqs:")] = {template.name_in(queue) for queue in where}
-    for_people = template.dead_letter_queues() - set(WORKING)
-    given_up_to_people = {
+    redrivable = template.dead_letter_queues() - set(WORKING)
+    their_queues = {
         queue
         for queue in WORKING
         if template.name_in(resources(QUEUE)[queue]["RedrivePolicy"]["deadLetterTargetArn"])
-        in for_people
+        in redrivable
     }
     assert may == {
         "GetQueueAttributes": set(resources(QUEUE)),
-        "ReceiveMessage": for_people,
-        "DeleteMessage": for_people,
-        "ChangeMessageVisibility": for_people,
-        "SendMessage": given_up_to_people,
+        "ReceiveMessage": redrivable,
+        "DeleteMessage": redrivable,
+        "ChangeMessageVisibility": redrivable,
+        "SendMessage": their_queues,
     }
 
 
 # ---------------------------------------------------------------- the contract
 
 
-def test_every_route_is_in_the_contract_and_the_other_way_round() -> None:
+def test_the_template_and_the_contract_have_the_same_routes() -> None:
     paths = json.loads(CONTRACT.read_text())["paths"]
-    promised = {(method.upper(), path) for path, methods in paths.items() for method in methods}
-    assert set(template.routes()) == promised
+    documented = {(method.upper(), path) for path, methods in paths.items() for method in methods}
+    assert set(template.routes()) == documented
 
 
 def test_the_contract_is_up_to_date() -> None:
     assert make_contract() == CONTRACT.read_text(), "`make contract` writes it"
 
 
-def test_a_route_leads_to_the_function_that_has_it() -> None:
+def test_a_route_is_declared_in_the_code_of_its_function() -> None:
     for (method, path), function in template.routes().items():
         code = (template.folder_of(function) / "app.py").read_text()
         rule = path.replace("{", "<").replace("}", ">")
@@ -463,16 +462,16 @@ def test_a_route_leads_to_the_function_that_has_it() -> None:
         ), f"{method} {path}"
 
 
-def test_what_the_contract_lets_pass_without_a_session_the_gateway_does_not_refuse() -> None:
+def test_the_gateway_refuses_no_request_without_a_session() -> None:
     auth = resources("AWS::Serverless::HttpApi")["Api"]["Auth"]
     sessions = auth["Authorizers"]["Sessions"]
     assert auth["DefaultAuthorizer"] == "Sessions"
-    # With an identity source, API Gateway itself refuses who sends none.
+    # With an identity source, API Gateway refuses requests without a token by itself.
     assert set(sessions["Identity"]) == {"ReauthorizeEvery"}
     assert sessions["Identity"]["ReauthorizeEvery"] == 0
 
 
-def test_the_contract_lets_nobody_read_or_write_in_another_name() -> None:
+def test_every_me_route_requires_a_session() -> None:
     for path, methods in json.loads(CONTRACT.read_text())["paths"].items():
         for method, operation in methods.items():
             if "/me" in path:

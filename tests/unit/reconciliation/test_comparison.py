@@ -1,4 +1,4 @@
-"""What differs, what is on its way, and what can't be read: without any server."""
+"""Comparisons: what differs, what may be in transit and what is unreadable. No servers."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from plaza.reconciliation.model import (
 )
 
 ACTORS = Fingerprint(2, 15, 30)
-HELD = CachedTarget(
-    base=2, db_version=7, delta=0, outbox_count=0, entries=0, complete=True, bloom=0, floor_us=0, blocked=False,
-    newest=ACTORS,
+CACHED = CachedTarget(
+    base=2, db_version=7, delta=0, outbox_count=0, entries=0, complete=True, bloom=0, floor_us=0,
+    blocked=False, newest=ACTORS,
 )  # fmt: skip
 RECORDED = MysqlState(True, 2, 7, ACTORS)
 COUNTER = UserCounter(1, 2, 3, 4, 5, 9)
@@ -40,7 +40,7 @@ def test_counters_are_compared_in_both_directions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "recorded", "reasons", "certain"),
+    ("cached", "recorded", "reasons", "is_conclusive"),
     [
         ({}, {}, set(), True),
         ({"db_version": 5}, {}, set(), False),
@@ -54,32 +54,32 @@ def test_counters_are_compared_in_both_directions() -> None:
         ({}, {"has_counter": False, "total": 0, "version": 0}, {"unknown"}, True),
     ],
 )
-def test_a_target_in_redis_agrees_or_says_why_not(
-    held: dict[str, Any], recorded: dict[str, Any], reasons: set[str], certain: bool
+def test_a_target_that_differs_has_a_reason(
+    cached: dict[str, Any], recorded: dict[str, Any], reasons: set[str], is_conclusive: bool
 ) -> None:
-    look = compare_target(HELD._replace(**held), RECORDED._replace(**recorded))
-    assert set(look.reasons) == reasons
-    assert look.is_conclusive is certain
+    comparison = compare_target(CACHED._replace(**cached), RECORDED._replace(**recorded))
+    assert set(comparison.reasons) == reasons
+    assert comparison.is_conclusive is is_conclusive
 
 
-def test_what_is_pending_does_not_count() -> None:
-    pending = HELD._replace(outbox_count=1, entries=1, delta=1)
-    assert compare_target(pending, RECORDED) == compare_target(HELD, RECORDED)
+def test_pending_entries_are_not_compared() -> None:
+    pending = CACHED._replace(outbox_count=1, entries=1, delta=1)
+    assert compare_target(pending, RECORDED) == compare_target(CACHED, RECORDED)
     assert set(compare_target(pending._replace(base=9), RECORDED).reasons) == {"total"}
 
 
-def test_what_nobody_reacted_to_needs_no_counter() -> None:
-    nobody = Fingerprint(0, 0, 0)
-    held = HELD._replace(base=0, db_version=0, newest=nobody)
-    assert not compare_target(held, MysqlState(False, 0, 0, nobody)).reasons
+def test_a_target_without_reactions_needs_no_counter() -> None:
+    empty = Fingerprint(0, 0, 0)
+    cached = CACHED._replace(base=0, db_version=0, newest=empty)
+    assert not compare_target(cached, MysqlState(False, 0, 0, empty)).reasons
 
 
-def test_what_can_not_be_read_differs() -> None:
+def test_an_unreadable_target_differs() -> None:
     assert set(compare_target(Unreadable("total x"), RECORDED).reasons) == {"unreadable"}
 
 
 @pytest.mark.parametrize(
-    ("version", "shown", "reasons", "certain"),
+    ("version", "shown", "reasons", "is_conclusive"),
     [
         ("9", COUNTER, set(), True),
         ("8", COUNTER._replace(version=8), set(), False),
@@ -92,20 +92,20 @@ def test_what_can_not_be_read_differs() -> None:
         (str(2**60), COUNTER._replace(version=2**60), {"unreadable"}, True),
     ],
 )
-def test_the_totals_of_a_user_agree_or_say_why_not(
-    version: str, shown: UserCounter, reasons: set[str], certain: bool
+def test_user_totals_that_differ_have_a_reason(
+    version: str, shown: UserCounter, reasons: set[str], is_conclusive: bool
 ) -> None:
-    look = compare_user_totals((version, shown.to_json()), COUNTER)
-    assert (set(look.reasons), look.is_conclusive) == (reasons, certain)
+    comparison = compare_user_totals((version, shown.to_json()), COUNTER)
+    assert (set(comparison.reasons), comparison.is_conclusive) == (reasons, is_conclusive)
 
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "{}", "null", '{"likes": 1}', '"version"', "7"])
-def test_what_is_no_counter_of_a_user_differs(value: str) -> None:
+def test_an_unreadable_projection_of_a_user_differs(value: str) -> None:
     assert set(compare_user_totals(("9", value), COUNTER).reasons) == {"unreadable"}
 
 
 @pytest.mark.parametrize(
-    ("held", "reasons"),
+    ("cached", "reasons"),
     [
         (("9", "4"), set()),
         (("8", "4"), set()),
@@ -116,11 +116,11 @@ def test_what_is_no_counter_of_a_user_differs(value: str) -> None:
         (("9", "\u0664"), {"unreadable"}),
     ],
 )
-def test_comments_in_redis_agree_or_say_why_not(held: tuple[str, str], reasons: set[str]) -> None:
-    assert set(compare_comment_total(held, 4, 9).reasons) == reasons
+def test_comments_that_differ_have_a_reason(cached: tuple[str, str], reasons: set[str]) -> None:
+    assert set(compare_comment_total(cached, 4, 9).reasons) == reasons
 
 
-def test_a_message_says_what_was_put_into_it() -> None:
+def test_a_decoded_message_equals_the_encoded_one() -> None:
     part, repairs = ComparePart(3, "targets:post"), RepairFindings((1, 2))
     assert ComparePart.from_json(part.to_json()) == part
     assert RepairFindings.from_json(repairs.to_json()) == repairs
@@ -132,7 +132,7 @@ def test_a_message_says_what_was_put_into_it() -> None:
      '{"run":true,"part":"users"}', '{"run":1,"part":""}', '{"run":1,"part":7}',
      '{"run":1,"part":"\u00e9"}'],
 )  # fmt: skip
-def test_what_names_no_part_of_a_run_is_refused(body: str) -> None:
+def test_an_invalid_compare_part_message_is_refused(body: str) -> None:
     with pytest.raises(InvalidMessage):
         ComparePart.from_json(body)
 
@@ -142,6 +142,6 @@ def test_what_names_no_part_of_a_run_is_refused(body: str) -> None:
     ["", "[]", "{}", '{"findings":[]}', '{"findings":7}', '{"findings":["1"]}',
      '{"findings":[0]}', '{"findings":[true]}', f'{{"findings":{list(range(1, 102))}}}'],
 )  # fmt: skip
-def test_what_names_no_findings_is_refused(body: str) -> None:
+def test_an_invalid_repair_findings_message_is_refused(body: str) -> None:
     with pytest.raises(InvalidMessage):
         RepairFindings.from_json(body)

@@ -1,4 +1,4 @@
-"""When a day of the log is over, which partitions there are, and what stands in an archive."""
+"""When a day of the log is closed, which partitions are planned, and the format of an archive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROWS = [
 
 
 def line_of(row: LoggedEvent) -> ArchiveLine:
-    """A row as MySQL renders it."""
+    """Render a row as MySQL does."""
     fields = {
         "target_type": row.target_type,
         "target_id": row.target_id,
@@ -59,15 +59,15 @@ def test_a_day_is_closed_when_it_is_older_than_eight_days(ago: int, closed: bool
     assert is_closed(partition_of(days_ago(ago)), TODAY) is closed
 
 
-def test_the_partition_without_an_end_is_never_closed() -> None:
+def test_the_catch_all_partition_is_never_closed() -> None:
     assert not is_closed(Partition("p_max", None), TODAY)
 
 
-def test_a_partition_is_named_for_the_day_that_it_ends_with() -> None:
+def test_a_partition_is_named_after_its_last_day() -> None:
     assert partition_of(TODAY) == ("p20261121", date(2026, 11, 22))
 
 
-def test_today_and_fourteen_days_more_have_partitions() -> None:
+def test_today_and_the_next_fourteen_days_are_planned() -> None:
     days = plan_days(None, None, TODAY)
     assert (days[0], days[-1], len(days)) == (TODAY, TODAY + timedelta(days=14), 15)
     assert plan_days(days[-1] + timedelta(days=1), None, TODAY) == []
@@ -75,17 +75,17 @@ def test_today_and_fourteen_days_more_have_partitions() -> None:
     assert plan_days(days[-1] + timedelta(days=100), None, TODAY) == []
 
 
-def test_days_that_were_missed_get_theirs() -> None:
+def test_missed_days_are_planned() -> None:
     assert plan_days(days_ago(3), None, TODAY)[0] == days_ago(3)
 
 
 @pytest.mark.parametrize("oldest", [days_ago(61), date(1970, 1, 1)])
-def test_what_is_very_old_shares_the_first(oldest: date) -> None:
+def test_days_older_than_sixty_share_the_first_partition(oldest: date) -> None:
     assert plan_days(None, oldest, TODAY)[0] == days_ago(60)
     assert plan_days(oldest, None, TODAY)[0] == days_ago(60)
 
 
-def test_facts_ahead_of_their_time_need_no_partition() -> None:
+def test_events_of_the_future_need_no_partition() -> None:
     assert plan_days(None, date(2255, 1, 1), TODAY)[0] == TODAY
 
 
@@ -95,12 +95,12 @@ def test_lines_are_rows_of_the_log() -> None:
 
 
 @pytest.mark.parametrize("text", ["x\n", '{"version":1}\n', "[]\n", '{"target_type":"post"'])
-def test_what_is_no_fact_is_an_error(text: str) -> None:
+def test_an_unreadable_line_raises(text: str) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         read_lines(text)
 
 
-def test_a_sum_does_not_depend_on_the_order_and_sees_every_difference() -> None:
+def test_a_checksum_depends_on_each_line_and_not_on_their_order() -> None:
     assert checksum(LINES) == checksum(reversed(LINES))
     assert checksum(LINES).events == 3
     one = LINES[0].text
@@ -112,7 +112,7 @@ def test_a_sum_does_not_depend_on_the_order_and_sees_every_difference() -> None:
     assert len({checksum([ArchiveLine(text, 1)]) for text in [one, *others]}) == 4
 
 
-def test_a_manifest_says_what_its_parts_say() -> None:
+def test_a_manifest_adds_up_its_parts_and_survives_json() -> None:
     parts = tuple(
         ArchivePart(
             f"part-{n}", Checksum(3, 10 * n), 100 + n, "ab" * 32, 5 + n, 9 + n, last_key(LINES)
@@ -122,12 +122,8 @@ def test_a_manifest_says_what_its_parts_say() -> None:
     manifest = Manifest(TODAY, parts)
     assert manifest.sum == (6, 10)
     assert Manifest.from_json(manifest.to_json()) == manifest
-    said = json.loads(manifest.to_json())
-    assert (said["events"], said["bytes"], said["min_version"], said["max_version"]) == (
-        6,
-        201,
-        5,
-        10,
-    )
+    fields = json.loads(manifest.to_json())
+    expected = {"events": 6, "bytes": 201, "min_version": 5, "max_version": 10}
+    assert fields | expected == fields
     progress = ArchiveProgress(Checksum(7, 7), parts)
     assert ArchiveProgress.from_json(progress.to_json()) == progress

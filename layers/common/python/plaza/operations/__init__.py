@@ -1,4 +1,4 @@
-"""Operations: what waits in the queues, what died there, and its way back. For admins."""
+"""Operations: depths of queues, their dead letters and redrives, for admins. Owns no data."""
 
 from plaza.operations.model import (
     DeadLetter,

@@ -1,6 +1,6 @@
-"""Queues as operators see them, and what of a dead message may be shown. No I/O.
+"""Queues, dead letters and what may be shown of them. No I/O.
 
-A queue ``x`` gives up into ``x_dlq``. A DLQ that has a DLQ of its own has a consumer too.
+The DLQ of a queue ``x`` is ``x_dlq``. A DLQ that has a DLQ of its own has a consumer too.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from plaza.infra.sqs import REQUEST, Received
 REDACTED = "…"
 _MAX_TEXT_CHARS = 4_000
 _MAX_DEPTH = 20
-# Bodies of ours hold ids, versions and names of keys; but what died may be anybody's.
+# Plaza's bodies contain ids, versions and key names only; a dead letter may come from elsewhere.
 _SECRET_NAME = re.compile(
     r"phone|mobile|token|code|password|secret|authori|cookie|session", re.IGNORECASE
 )
 _SECRET_TEXT = re.compile(
-    r"\+\d[\d ().-]{5,}\d"  # a phone number, as people write them
-    r"|(?<!\d)\d{4,15}(?!\d)"  # one without the plus, or a code; an id of ours has more digits
+    r"\+\d[\d ().-]{5,}\d"  # a phone number with separators
+    r"|(?<!\d)\d{4,15}(?!\d)"  # one without the plus, or a code; Plaza's ids have more digits
     r"|[A-Za-z0-9_-]{32,}"  # a token
 )
 
 
 class QueueNotFound(NotFound):
-    """There is no such queue, or it gives nothing up."""
+    """There is no such queue, or it has no DLQ."""
 
 
 class DlqHasConsumer(Conflict):
-    """What is given up here is worked on: it is neither shown nor sent back."""
+    """A consumer processes the DLQ, so its messages are neither shown nor redriven."""
 
     slug = "queue-has-consumer"
     title = "Dead-letter queue has a consumer"
 
 
 class QueueState(NamedTuple):
-    """A queue: about how many messages wait, are in flight, are delayed, and are dead letters.
+    """The approximate depths of a queue, in messages.
 
-    ``oldest_age_s``: the age of the oldest, seconds; None where CloudWatch does not say.
+    ``oldest_age_s``: age of the oldest message in seconds; None where CloudWatch reports none.
     """
 
     name: str
@@ -57,11 +57,8 @@ class QueueState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A message of a DLQ, fit to be shown. ``cause``: why it was dead-lettered, None where nothing
-    says so.
-
-    ``receives`` counts how often it was received there, this time too.
-    """
+    """A redacted message of a DLQ. ``cause``: why it was dead-lettered, None if not recorded;
+    ``receives``: how often it was received from the DLQ, this time included."""
 
     id: str
     sent_ms: int
@@ -72,7 +69,6 @@ class DeadLetter:
 
     @classmethod
     def of(cls, received: Received) -> DeadLetter:
-        """What may be shown of ``received``."""
         cause = received.attributes.get(CAUSE)
         return cls(
             received.id,
@@ -86,8 +82,8 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class RedriveResult:
-    """What a redrive came to. ``remaining``: about how many are dead still; ``missing``: of the chosen
-    ones, those that were not met; ``backlog_too_long``: the queue has too much to do as it is."""
+    """``remaining``: about how many messages are left in the DLQ. ``missing``: chosen ids that were
+    not received. ``backlog_too_long``: nothing was moved, the queue has over 10,000 messages."""
 
     moved: int
     remaining: int
@@ -96,22 +92,22 @@ class RedriveResult:
 
 
 def list_queues_with_dlq(names: Collection[str]) -> list[str]:
-    """Those of ``names`` that give up into another."""
+    """Return those of ``names`` whose DLQ is in ``names``, sorted."""
     return sorted(name for name in names if dlq_of(name) in names)
 
 
 def find_dlq(queue: str, names: Collection[str]) -> str:
-    """The DLQ of ``queue``, for people to work on. Raises QueueNotFound, DlqHasConsumer."""
+    """Return the DLQ of ``queue``. Raises QueueNotFound, DlqHasConsumer."""
     dlq = dlq_of(queue)
     if queue not in names or dlq not in names:
-        raise QueueNotFound(f"There is no queue {queue[:40]!r} that gives anything up")
+        raise QueueNotFound(f"There is no queue {queue[:40]!r} with a dead-letter queue.")
     if dlq_of(dlq) in names:
-        raise DlqHasConsumer(f"{dlq} has a consumer: what it could not do is in {dlq_of(dlq)}")
+        raise DlqHasConsumer(f"{dlq} has a consumer. Its own dead letters are in {dlq_of(dlq)}.")
     return dlq
 
 
 def redact_body(body: str) -> Any:
-    """What ``body`` says, as JSON if it is some, without secrets, and cut where it is long."""
+    """Return ``body`` redacted, decoded if it is JSON, and cut to 4,000 characters."""
     try:
         decoded = _redact_value(json.loads(body, parse_constant=_reject_constant), _MAX_DEPTH)
         text = json.dumps(decoded, ensure_ascii=False)
@@ -121,12 +117,12 @@ def redact_body(body: str) -> Any:
 
 
 def redact(text: str) -> str:
-    """``text`` without what could be a phone number, a code or a token."""
+    """Return ``text`` without what could be a phone number, a code or a token."""
     return _SECRET_TEXT.sub(REDACTED, text.encode(errors="replace").decode())
 
 
 def _check_request_id(request_id: str | None) -> str | None:
-    """Who sends to a queue past the API may have put anything there."""
+    """Return ``request_id`` if it is valid: a sender other than the API may set any text."""
     good = request_id and REQUEST_ID.fullmatch(request_id) and re.search("[A-Za-z]", request_id)
     return request_id if good else None
 
@@ -147,4 +143,4 @@ def _redact_value(decoded: Any, depth: int) -> Any:
 
 
 def _reject_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")

@@ -1,8 +1,7 @@
-"""What an operator sees of the queues, and the way back for what they gave up.
+"""Read queue depths, list dead letters and redrive them.
 
-A redrive sends each message, then deletes it: whoever dies in between, or is asked twice, leaves a
-message too many, and consumers bear that. It is slow: a consumer that has just recovered is not to
-be flooded.
+A redrive sends each message, then deletes it: a crash in between, or a second call, may leave a
+duplicate, which consumers tolerate. The throttle protects a consumer that has just recovered.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _AGES_PERIOD_S = 60
 
 
 def read_queues() -> list[QueueState]:
-    """All queues, by name. Raises QueueDown."""
+    """Return the state of each queue that has a DLQ, by name. Raises QueueDown."""
     names = list_queues_with_dlq(settings().queues)
     ages_s = read_oldest_ages(names)
     states = []
@@ -53,10 +52,10 @@ def read_queues() -> list[QueueState]:
 
 
 def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLetter]:
-    """Up to ``limit`` of the messages that ``queue`` gave up, for ``operator_id``; which ones is up to SQS.
+    """Return up to ``limit`` dead letters of ``queue``, chosen by SQS, the oldest first.
 
-    They are hidden from others for a moment, ten seconds if this process dies; a DLQ that is for
-    people gives nothing up, so being looked at brings nothing nearer to its end. Raises
+    Takes 4 s at most. Other receivers do not get the messages until they are released, or for 10 s
+    if this process dies. The DLQ has no DLQ of its own, so the receives have no effect. Raises
     QueueNotFound, DlqHasConsumer, QueueDown.
     """
     dlq = find_dlq(queue, settings().queues)
@@ -68,7 +67,7 @@ def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLett
                 break
             received.update((message.id, message) for message in found)
     finally:
-        with contextlib.suppress(QueueDown):  # they come back by themselves
+        with contextlib.suppress(QueueDown):  # SQS releases them after the visibility timeout
             sqs.release(dlq, received.values())
     letters = [DeadLetter.of(message) for message in received.values()][:limit]
     record("dead_letters_listed", queue=queue, operator_id=operator_id, listed=len(letters))
@@ -78,11 +77,12 @@ def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLett
 def redrive(
     queue: str, operator_id: str, ids: Collection[str] | None = None, limit: int | None = None
 ) -> RedriveResult:
-    """Send back what ``queue`` gave up: all, or ``ids`` of them, or ``limit``; for ``operator_id``.
+    """Move dead letters back to ``queue``: all, those with ``ids``, or up to ``limit``.
 
-    For five seconds at most, about 500 messages sent and as many passed over: what ``remaining`` counts
-    takes another call. What comes to the DLQ meanwhile stays there, so what can't be read is sent
-    back once a call. Raises QueueNotFound, DlqHasConsumer; QueueDown, and then some may have been sent.
+    Stops after 5 s, about 500 messages moved, or as many received and not chosen; call again while
+    ``remaining`` is above 0. Messages that arrive in the DLQ meanwhile stay there, so an unreadable
+    one is moved once a call. Raises QueueNotFound, DlqHasConsumer; QueueDown, after which some may
+    have been moved.
     """
     dlq = find_dlq(queue, settings().queues)
     wanted = None if ids is None else set(ids)
@@ -110,7 +110,6 @@ def redrive(
 
 
 def _move(dlq: str, queue: str, wanted: Collection[str] | None, limit: int) -> Iterator[Received]:
-    """Those that were sent, as long as there are any, and time."""
     began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
     passed_over: list[Received] = []
     moved = 0
@@ -118,7 +117,7 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, limit: int) -> I
         while (
             moved < limit
             and (wanted is None or wanted)
-            and len(passed_over) < MAX_PER_CALL  # to let them go takes time, too
+            and len(passed_over) < MAX_PER_CALL  # releasing them takes time, too
             and clock.monotonic_s() - began_s < MAX_REDRIVE_S
         ):
             found = sqs.receive(dlq, _REDRIVE_VISIBILITY_S)
@@ -137,15 +136,15 @@ def _move(dlq: str, queue: str, wanted: Collection[str] | None, limit: int) -> I
                 yield from sent
             clock.sleep(max(0.0, moved / MAX_MESSAGES_PER_S - (clock.monotonic_s() - began_s)))
     finally:
-        with contextlib.suppress(QueueDown):  # they come back by themselves
+        with contextlib.suppress(QueueDown):  # SQS releases them after the visibility timeout
             sqs.release(dlq, passed_over)
 
 
 def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
-    """Return queue -> age in seconds of its oldest message, as far as CloudWatch knows it.
+    """Return queue -> age in seconds of its oldest message, without queues that have no data.
 
-    SQS itself tells nobody. Where CloudWatch can't be reached (a laptop, a VPC without its
-    endpoint) nothing is known, and nothing else depends on it.
+    Only CloudWatch reports it. Where it can't be reached (a laptop, a VPC without its endpoint)
+    the result is empty. One request.
     """
     now_s = clock.now_s()
     wanted: list[Any] = [
@@ -169,7 +168,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
         for index, queue in enumerate(queues)
     ]
     try:
-        answer = _connect_cloudwatch().get_metric_data(
+        response = _connect_cloudwatch().get_metric_data(
             MetricDataQueries=wanted,
             StartTime=datetime.fromtimestamp(now_s - _AGES_WINDOW_S, UTC),
             EndTime=datetime.fromtimestamp(now_s, UTC),
@@ -180,7 +179,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
         return {}
     return {
         queues[int(found["Id"][1:])]: float(found["Values"][0])
-        for found in answer["MetricDataResults"]
+        for found in response["MetricDataResults"]
         if found["Values"]
     }
 

@@ -1,7 +1,8 @@
-"""Reconciliation: Redis, MySQL's counters and the rows they count are held against each other.
+"""Reconciliation: compare Redis, MySQL's counters and the rows that they count; repair drift.
 
-A run walks through all targets and users in bounded steps, leaves alone what is on its way, and has
-what differs put right through a queue.
+A run compares all targets and users in bounded steps, skips what is still in transit, and sends
+findings to a queue for repair. Owns the tables ``reconciliation*`` and the queues ``comparisons``
+and ``repairs``. Started by a schedule; reported by ``functions/api/reconciliation``.
 """
 
 from plaza.reconciliation.model import ComparePart, RepairFindings, RunReport

@@ -1,4 +1,4 @@
-"""Looking at what Redis holds: first Redis, then MySQL, so that MySQL is never the older one."""
+"""Compare Redis with MySQL. Redis is read first, so that MySQL's state is never the older one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from plaza.reconciliation.model import (
 
 MAX_NEWEST = 1_000  # actors of a target that are compared
 _MAX_ACTORS = 50_000  # of one statement
-_MAX_NAMED_TARGETS = 20  # targets of a step of which is said who differs
+_MAX_NAMED_TARGETS = 20  # targets of a step whose differing actors are listed
 _MAX_ACTORS_IN_DETAIL = 5
 
 
 class Observation(NamedTuple):
-    """The result of a comparison, what Redis returned, and whether it has a Bloom filter."""
-
     comparison: Comparison
     observed: str
     has_filter: bool = False
@@ -37,10 +35,11 @@ class Observation(NamedTuple):
 def compare_subjects(
     subjects: Sequence[Subject], *, name_actors: bool = False
 ) -> dict[Subject, Observation]:
-    """Hold what Redis has of ``subjects`` against MySQL; what isn't in Redis is left out.
+    """Compare what Redis has of ``subjects`` with MySQL; omit subjects that are not in Redis.
 
-    ``name_actors``: of some whose actors differ, say who does. Round trips: two to Redis, two to MySQL
-    and one for each 50,000 actors; with names one more to each. Raises RedisDown, MysqlDown.
+    ``name_actors``: list the differing actors of up to 20 targets. Costs two round trips to Redis,
+    two to MySQL and one more for each 50,000 actors; with names one more to each. Raises RedisDown,
+    MysqlDown.
     """
     owners = [s for s in subjects if s.what not in KINDS]
     targets = [s for s in subjects if s.what in KINDS]
@@ -63,8 +62,8 @@ def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Sub
             comparison = compare_target(of_redis, of_mysql)
             observations[subject] = Observation(comparison, render_observed(of_redis), has_filter)
     if name_actors:
-        for subject, said in _describe_member_differences(cached, observations).items():
-            reasons = {**observations[subject].comparison.reasons, MEMBERS: said}
+        for subject, details in _describe_member_differences(cached, observations).items():
+            reasons = {**observations[subject].comparison.reasons, MEMBERS: details}
             observations[subject] = observations[subject]._replace(
                 comparison=observations[subject].comparison._replace(reasons=reasons)
             )
@@ -74,7 +73,7 @@ def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Sub
 def _split_by_actors(
     cached: Mapping[Subject, CachedTarget | Unreadable],
 ) -> Iterator[dict[Subject, CachedTarget | Unreadable]]:
-    """Parts that have no more actors than one statement should count."""
+    """Split into parts of about 50,000 actors, so that each statement is bounded."""
     part: dict[Subject, CachedTarget | Unreadable] = {}
     actors = 0
     for subject, of_redis in cached.items():
@@ -90,7 +89,7 @@ def _split_by_actors(
 def _describe_member_differences(
     cached: Mapping[Subject, CachedTarget | Unreadable], observations: Mapping[Subject, Observation]
 ) -> dict[Subject, str]:
-    """Who is in Redis and not in the rows, and the other way round, of the first that differ."""
+    """Describe which actors differ between Redis and the rows, for the first 20 targets."""
     wanted: list[tuple[Subject, Kind, Target, int]] = []
     for subject, of_redis in cached.items():
         if MEMBERS in observations[subject].comparison.reasons and isinstance(
@@ -105,36 +104,36 @@ def _describe_member_differences(
     in_rows = mysql_counts.read_newest_versions(
         [(k, t, f) for _, k, t, f in wanted], MAX_NEWEST + 1
     )
-    said = {}
+    descriptions = {}
     for (subject, _, _, floor_us), recent, rows in zip(wanted, in_redis, in_rows, strict=True):
         actors = {actor: version for actor, version in recent.items() if version > floor_us}
         on = {str(actor): version for actor, version in rows.items()}
         parts = [
-            f"{what}: {_join_first(sorted(who))}"
-            for what, who in (
+            f"{difference}: {_join_first(sorted(differing))}"
+            for difference, differing in (
                 ("in Redis and not in the rows", actors.keys() - on.keys()),
                 ("in the rows and not in Redis", on.keys() - actors.keys()),
                 ("at another time", {a for a in on if actors.get(a, on[a]) != on[a]}),
             )
-            if who
+            if differing
         ]
         if parts:
-            said[subject] = "; ".join(parts)
-    return said
+            descriptions[subject] = "; ".join(parts)
+    return descriptions
 
 
-def _join_first(who: Sequence[str]) -> str:
-    shown = ", ".join(who[:_MAX_ACTORS_IN_DETAIL])
-    rest = len(who) - _MAX_ACTORS_IN_DETAIL
+def _join_first(actors: Sequence[str]) -> str:
+    shown = ", ".join(actors[:_MAX_ACTORS_IN_DETAIL])
+    rest = len(actors) - _MAX_ACTORS_IN_DETAIL
     return shown if rest <= 0 else f"{shown} and {rest} more"
 
 
 def _compare_projections(subjects: Sequence[Subject]) -> dict[Subject, Observation]:
-    answers = counters.read_raw([(s.type, s.id) for s in subjects])
-    cached = {s: raw for s, raw in zip(subjects, answers, strict=True) if raw is not None}
+    replies = counters.read_raw([(s.type, s.id) for s in subjects])
+    cached = {s: raw for s, raw in zip(subjects, replies, strict=True) if raw is not None}
     users = [s.id for s in cached if s.type == "user"]
     posts = [s.id for s in cached if s.type == "post"]
-    # Two statements may be of two instants: no subject is in both.
+    # The two statements may read different snapshots: no subject is in both.
     of_users = mysql.run_in_transaction(lambda cursor: counters.read_users_in(cursor, users))
     of_posts = mysql_counts.read_comments(posts) if posts else {}
     observations = {}

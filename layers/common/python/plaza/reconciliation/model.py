@@ -1,4 +1,4 @@
-"""What is compared with what, when two differ, and what is on its way and so left alone. No I/O."""
+"""What is compared, when two stores differ, and which differences may be in transit. No I/O."""
 
 from __future__ import annotations
 
@@ -24,28 +24,27 @@ TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in 
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
 USER_TOTALS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 
-# Why something differs: the reasons of findings.
+# The reasons of findings.
 COUNTER = "counter"  # a counter of MySQL is not the number of rows
 TOTAL = "total"  # a total of Redis is not the counter
-MEMBERS = "members"  # who is in recent is not who is on in the rows
-FILTER = "filter"  # somebody who is on would be taken for off
-PROJECTION = "projection"  # what Redis shows of a user or of comments is not the counter
-AHEAD = "ahead"  # Redis has a version that MySQL never had, and would not be told anything newer
-UNKNOWN = "unknown"  # Redis counts something that MySQL has no counter of
-UNREADABLE = "unreadable"  # what is in Redis is not what Plaza writes
-STUCK = "stuck"  # the outbox has not as many entries as Redis waits for
+MEMBERS = "members"  # the actors in recent are not the newest active rows
+FILTER = "filter"  # the Bloom filter denies an active actor
+PROJECTION = "projection"  # the projection of a user or of comments is not the counter
+AHEAD = "ahead"  # Redis has a version that MySQL never had, and refuses MySQL's versions
+UNKNOWN = "unknown"  # Redis has a total, MySQL has no counter
+UNREADABLE = "unreadable"  # Plaza does not write such a value
+STUCK = "stuck"  # the outbox does not have outbox_count entries
 
-# How Redis is looked at: what it holds of a target or projects of a counter, or a Bloom filter.
-CHECK_STATE = "state"
-CHECK_FILTER = "filter"
+CHECK_STATE = "state"  # a target's state or a counter's projection
+CHECK_FILTER = "filter"  # a Bloom filter
 
 Counts = Mapping[tuple[int, str], int]
-"""(id, what is counted) -> how many; what there is none of is not in it."""
+"""(id, what is counted) -> how many, without zeros."""
 
 
 class Subject(NamedTuple):
-    """What is compared: ``what`` is a kind of reaction, ``comments``, one of a user's totals, or
-    ``user``, all of these together."""
+    """``what`` is compared of a target or user: a kind of reaction, ``comments``, one of a user's
+    totals, or ``user`` for all of these."""
 
     what: str
     type: str
@@ -53,12 +52,11 @@ class Subject(NamedTuple):
 
     @property
     def target(self) -> Target:
-        """The post, comment, review or user that it is about."""
         return Target(self.type, self.id)
 
 
 class Finding(NamedTuple):
-    """Something differs: why, and what each side says."""
+    """A difference: its reason, and the values of both stores as text."""
 
     reason: str
     subject: Subject
@@ -66,7 +64,7 @@ class Finding(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """What Redis says and MySQL doesn't confirm; ``observed`` is what it said, to be compared later."""
+    """A difference to check again; ``observed`` is what Redis returned the first time."""
 
     check: str
     subject: Subject
@@ -75,7 +73,7 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """How much was compared, and how much was passed over because it moved meanwhile."""
+    """How much was compared; ``skipped``: subjects that changed between both checks."""
 
     targets: int = 0
     relations: int = 0
@@ -86,7 +84,7 @@ class Tally:
 
 @dataclass(slots=True)
 class StepResult:
-    """What a step did: how far its part has got, what it found, and which parts are to be added."""
+    """The result of a step: its part's new position, what it found, and parts to add to the run."""
 
     position: str
     is_last: bool
@@ -97,7 +95,7 @@ class StepResult:
 
 
 class RunPart(NamedTuple):
-    """A part of a run, and how far it has got."""
+    """A part of a run and its position."""
 
     run_id: int
     name: str
@@ -106,40 +104,36 @@ class RunPart(NamedTuple):
 
 
 class ComparePart(NamedTuple):
-    """A message: take a part of a run further."""
+    """A message: process the next steps of a part."""
 
     run_id: int
     part: str
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
         return messages.encode({"run": self.run_id, "part": self.part})
 
     @classmethod
     def from_json(cls, body: str) -> ComparePart:
-        """What ``to_json`` wrote. Raises InvalidMessage."""
+        """Decode the output of ``to_json``. Raises InvalidMessage."""
         fields = messages.read_object(body)
         return cls(read(fields, "run", ID), read(fields, "part", _PART))
 
 
 class RepairFindings(NamedTuple):
-    """A message: repair what was found, by the ids of the findings."""
+    """A message: repair these findings."""
 
     finding_ids: tuple[int, ...]
 
     def to_json(self) -> str:
-        """As it stands on the queue."""
         return messages.encode({"findings": self.finding_ids})
 
     @classmethod
     def from_json(cls, body: str) -> RepairFindings:
-        """What ``to_json`` wrote. Raises InvalidMessage."""
+        """Decode the output of ``to_json``. Raises InvalidMessage."""
         return cls(tuple(read(messages.read_object(body), "findings", _FINDINGS)))
 
 
 class Example(NamedTuple):
-    """A finding, as a report shows it."""
-
     finding: Finding
     found_at: datetime
     repaired_at: datetime | None
@@ -147,7 +141,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunReport:
-    """What a run compared and found. ``reason_counts``: reason -> how many; ``ended_at`` None: it goes on."""
+    """``ended_at``: None until the run has ended. ``reason_counts``: reason -> findings."""
 
     run_id: int
     started_at: datetime
@@ -160,15 +154,12 @@ class RunReport:
 
     @property
     def is_resolved(self) -> bool:
-        """It has ended, and all that differed is repaired."""
+        """Whether the run has ended and all its findings are repaired."""
         return self.ended_at is not None and self.repaired >= self.differing
 
 
 class MysqlState(NamedTuple):
-    """What MySQL says of a target and kind, at one instant, beside what Redis holds of it.
-
-    ``has_counter``: it has a counter. The fingerprint is of the same rows as that of Redis is.
-    """
+    """MySQL's state of a target and kind. ``newest``: fingerprint of rows above Redis' floor."""
 
     has_counter: bool
     total: int
@@ -177,10 +168,10 @@ class MysqlState(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """What came of looking at something in Redis: reason -> what each side said. Empty: they agree.
+    """Reason -> the values of both stores as text; empty when they agree.
 
-    ``is_conclusive``: Redis has heard of MySQL's present version, or of one that MySQL never had, so
-    nothing can be on its way that would explain it.
+    ``is_conclusive``: Redis has MySQL's present version or a later one, so no commit in transit
+    can explain the difference.
     """
 
     reasons: Mapping[str, str] = {}
@@ -188,7 +179,7 @@ class Comparison(NamedTuple):
 
 
 def compare_counts(of_type: str, counters: Counts, rows: Counts) -> list[Finding]:
-    """Where counters and the number of rows differ, in both directions."""
+    """Return a finding for each counter that is not its number of rows."""
     differing = {key for key, _ in counters.items() ^ rows.items()}
     return [
         Finding(
@@ -202,12 +193,12 @@ def compare_counts(of_type: str, counters: Counts, rows: Counts) -> list[Finding
 
 
 def compare_target(cached: CachedTarget | Unreadable, recorded: MysqlState) -> Comparison:
-    """Hold a target in Redis against MySQL, which was read after it."""
+    """Compare a target in Redis with MySQL, which was read after it."""
     if isinstance(cached, Unreadable):
         return Comparison({UNREADABLE: cached.detail})
     if cached.outbox_count != cached.entries:
         return Comparison(
-            {STUCK: f"Redis waits for {cached.outbox_count}, the outbox has {cached.entries}"}
+            {STUCK: f"outbox_count {cached.outbox_count}, the outbox has {cached.entries}"}
         )
     versions = f"Redis @{cached.db_version}, MySQL @{recorded.version}"
     if not recorded.has_counter and (cached.base or cached.newest.actors):
@@ -219,13 +210,13 @@ def compare_target(cached: CachedTarget | Unreadable, recorded: MysqlState) -> C
         reasons[TOTAL] = f"Redis {cached.base}, counter {recorded.total}, {versions}"
     if cached.newest != recorded.newest:
         reasons[MEMBERS] = (
-            f"Redis {cached.newest.actors}, rows {recorded.newest.actors} of them, {versions}"
+            f"Redis {cached.newest.actors} actors, rows {recorded.newest.actors}, {versions}"
         )
     return Comparison(reasons, is_conclusive=cached.db_version >= recorded.version)
 
 
 def compare_user_totals(cached: tuple[str, str], counter: UserCounter) -> Comparison:
-    """Hold the projection of a user's totals against their counter, which was read after it."""
+    """Compare a projection (version, value) of a user's totals with the counter, read after it."""
     version = parse_version(cached[0])
     try:
         shown = UserCounter.from_json(cached[1])
@@ -240,7 +231,7 @@ def compare_user_totals(cached: tuple[str, str], counter: UserCounter) -> Compar
 
 
 def compare_comment_total(cached: tuple[str, str], total: int, counter_version: int) -> Comparison:
-    """Hold the projection of a post's comments against the counter, which was read after it."""
+    """Compare a projection (version, value) of comments with the counter, read after it."""
     version = parse_version(cached[0])
     if version is None or not (cached[1].isascii() and cached[1].removeprefix("-").isdigit()):
         return Comparison({UNREADABLE: f"@{cached[0]:.20} {cached[1]:.20}"})
@@ -262,14 +253,14 @@ def _compare_projection(
 
 
 def parse_version(text: str) -> int | None:
-    """The version that ``text`` is, None if it is none."""
+    """Return ``text`` as a version, None if it is not one."""
     if not (text.isascii() and text.isdigit()) or int(text) > MAX_VERSION:
         return None
     return int(text)
 
 
 def render_observed(cached: Any) -> str:
-    """What is remembered of something that was seen in Redis, to find out whether it changed."""
+    """Return a text of up to 512 characters that differs when the state in Redis differs."""
     return (
         str(tuple(cached) if isinstance(cached, tuple) else cached)
         .encode("ascii", "replace")

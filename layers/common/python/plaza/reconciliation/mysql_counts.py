@@ -1,7 +1,7 @@
-"""Counters and the rows they count, in ranges of ids: one statement, so one instant.
+"""Counters and the rows that they count, in ranges of ids.
 
-Counters move in the transaction of the rows that they count. So one SELECT that reads both is
-exact, however much is written meanwhile. Names are ours and ids numbers: nothing is from a client.
+A counter changes in the transaction of its rows, so one SELECT that reads both is exact even during
+writes. Statements contain only names of Plaza's and integers, never text of a client.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COUNT_USERS = sql.load_sql(Path(__file__).with_name("sql") / "count_users.sql")
 
 
 class _Source(NamedTuple):
-    """Rows that a range of ids is to hold at most so many of."""
+    """A table of which one range of ids may contain at most ``max_rows``."""
 
     table: str
     index_name: str
@@ -40,9 +40,9 @@ class _Source(NamedTuple):
 
 
 class RangeCounts(NamedTuple):
-    """What counters say and what rows there are, by (id, what); zeros are left out.
+    """Counters, and numbers of rows, by (id, what is counted), without zeros.
 
-    ``subjects``: how many ids; ``relations``: how many reactions were counted.
+    ``subjects``: number of ids; ``relations``: number of reactions that were counted.
     """
 
     counters: dict[tuple[int, str], int]
@@ -52,7 +52,7 @@ class RangeCounts(NamedTuple):
 
 
 def find_target_range_end(target_type: str, after_id: int) -> int:
-    """Up to which id the next range of targets goes: about 50,000 relations, or one target.
+    """Return the last id of the next range of targets: about 50,000 relations, or one target.
 
     One statement. Raises MysqlDown.
     """
@@ -68,7 +68,7 @@ def find_target_range_end(target_type: str, after_id: int) -> int:
 
 
 def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
-    """Counters and rows of the targets in a range. One statement. Raises MysqlDown."""
+    """Read counters and count rows of a range of targets. One statement. Raises MysqlDown."""
     within = f"BETWEEN {after_id + 1:d} AND {last_id:d}"
     arms = [
         *_select_rows(target_type, within),
@@ -83,9 +83,9 @@ def count_targets(target_type: str, after_id: int, last_id: int) -> RangeCounts:
 
 
 def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, dict[str, int]]:
-    """What the counters of ``targets`` must be, by column. One statement.
+    """Count what the counters of ``targets`` must be, by column. One statement.
 
-    Exact while their counters are held, since whoever moves them waits.
+    Exact while their counters are locked, because each writer of a row locks its counter first.
     """
     wanted = sorted(set(targets))
     right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in wanted}
@@ -101,7 +101,7 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
 
 
 def find_user_range_end(after_id: int) -> int:
-    """Up to which id the next range of users goes, by what they gave, received and wrote.
+    """Return the last id of the next range of users, by reactions given, received, and content.
 
     One statement. Raises MysqlDown.
     """
@@ -113,7 +113,7 @@ def find_user_range_end(after_id: int) -> int:
             for name in _CONTENT_TYPES
         ),
     ]
-    # What they received is told by their counters: wrong ones make a range longer, no more.
+    # Reactions received are taken from the counters: a wrong one only makes a range longer.
     received = " + ".join(_RECEIVED)
     arms = [
         *_select_probes(sources, after_id),
@@ -137,7 +137,7 @@ def find_user_range_end(after_id: int) -> int:
 
 
 def count_users(after_id: int, last_id: int) -> RangeCounts:
-    """Counters of the users in a range, and what they count. One statement. Raises MysqlDown."""
+    """Read counters and count rows of a range of users. One statement. Raises MysqlDown."""
     select = _COUNT_USERS.format(within=f"BETWEEN {after_id + 1:d} AND {last_id:d}")
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
@@ -154,10 +154,7 @@ def count_users(after_id: int, last_id: int) -> RangeCounts:
 
 
 def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """What the counters of users must be, by column. One statement.
-
-    Exact while their counters are held.
-    """
+    """Count what the counters of users must be, as ``recount_targets``. One statement."""
     right = {user_id: dict.fromkeys(USER_TOTALS.values(), 0) for user_id in user_ids}
     if user_ids:
         cursor.execute(_COUNT_USERS.format(within=f"IN ({sql.render_ids(user_ids)})"))
@@ -168,9 +165,10 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
 
 
 def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[MysqlState]:
-    """What MySQL says of targets and kinds, with a fingerprint of the rows above a version.
+    """Return the state of each (kind, target, floor version), in their order.
 
-    One statement. Raises MysqlDown.
+    The fingerprint covers active rows above the floor; None skips it. One statement. Raises
+    MysqlDown.
     """
     newest = [Fingerprint(0, 0, 0)] * len(wanted)
     places = {(kind.name, target): i for i, (kind, target, _) in enumerate(wanted)}
@@ -232,7 +230,7 @@ def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Mysql
 
 
 def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """(comments, version) by the counters of posts. One statement. Raises MysqlDown."""
+    """Return post -> (comments, version) of the counters. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT target_id, comment_total, comment_version
@@ -247,9 +245,9 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
 def read_newest_versions(
     wanted: Sequence[tuple[Kind, Target, int]], limit: int
 ) -> list[dict[int, int]]:
-    """actor -> version of the rows above a version, at most ``limit`` of each. One statement.
+    """Return actor -> version of active rows above a version, the newest ``limit`` of each target.
 
-    Raises MysqlDown.
+    One statement. Raises MysqlDown.
     """
     arms = [
         f"""
@@ -272,9 +270,9 @@ def read_newest_versions(
 def read_active_versions(
     wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[dict[int, int]]:
-    """actor -> version of those of some actors of each target who are on. One statement.
+    """Return actor -> version of those of each target's given actors whose row is active.
 
-    Raises MysqlDown.
+    One statement. Raises MysqlDown.
     """
     arms = [
         f"""
@@ -301,7 +299,7 @@ def _fetch_versions(arms: Sequence[str], count: int) -> list[dict[int, int]]:
 
 
 def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
-    """(what, id, how many)"""
+    """Build SELECTs of (what, id, how many)."""
     arms = [
         f"""
         SELECT {prefix}kind, target_id, COUNT(*){_ZEROS}
@@ -323,7 +321,7 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
             GROUP BY parent_id
             """
         )
-        # Of these the counter does not know yet.
+        # The counter does not include these yet.
         arms.append(
             f"""
             SELECT {prefix}'comments', post_id, CAST(-SUM(delta) AS SIGNED){_ZEROS}
@@ -366,7 +364,7 @@ def _select_counters(targets: Iterable[Target]) -> list[str]:
 
 
 def _select_probes(sources: Sequence[_Source], after_id: int) -> list[str]:
-    """(source, id of its next row, 0) and (source, id of the row that would be too much, 1)"""
+    """Build SELECTs of (source, next id, 0) and (source, id of the first row over the limit, 1)."""
     arms = []
     for number, (table, index_name, where, column, max_rows) in enumerate(sources):
         rows = (
@@ -381,9 +379,9 @@ def _select_probes(sources: Sequence[_Source], after_id: int) -> list[str]:
 
 
 def _find_range_end(probed: Iterable[Sequence[int]]) -> int:
-    """The end of a range in which no source has too much, unless one id alone has it."""
+    """Return the end of a range in which no source exceeds its limit, at least one id."""
     first: dict[int, int] = {}
-    too_much: dict[int, int] = {}
-    for source, subject_id, is_too_much in probed:
-        (too_much if is_too_much else first)[source] = subject_id
-    return min((max(i - 1, first[source]) for source, i in too_much.items()), default=MAX_ID)
+    over_limit: dict[int, int] = {}
+    for source, subject_id, is_over_limit in probed:
+        (over_limit if is_over_limit else first)[source] = subject_id
+    return min((max(i - 1, first[source]) for source, i in over_limit.items()), default=MAX_ID)

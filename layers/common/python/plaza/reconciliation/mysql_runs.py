@@ -1,4 +1,4 @@
-"""Runs in MySQL: their parts and how far each has got, what was suspected, what was found."""
+"""Runs in MySQL: their parts with a position each, suspects and findings."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _SUBJECT = "what, target_type, target_id"
 
 
 def begin(parts: Sequence[str]) -> tuple[int, bool]:
-    """(the run that goes on, whether it began with this call): there is one at a time.
+    """Begin a run unless one is open; return (id of the open run, whether this call began it).
 
-    What runs of long ago found is deleted, some of it each time. Raises MysqlDown.
+    Deletes up to 10,000 parts, suspects and findings each of runs older than the last 30. Raises
+    MysqlDown.
     """
 
     def work(cursor: Cursor) -> tuple[int, bool]:
@@ -57,7 +58,7 @@ def begin(parts: Sequence[str]) -> tuple[int, bool]:
 
 
 def read_parts(run_id: int) -> list[RunPart]:
-    """All parts of a run that goes on; none when it has ended. Raises MysqlDown."""
+    """Return all parts of an open run; none when it has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT p.run_id, part, position, is_done
@@ -73,7 +74,7 @@ def read_parts(run_id: int) -> list[RunPart]:
 
 
 def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
-    """Whether any part is not done, other than ``excluding``. Raises MysqlDown."""
+    """Return whether any part other than ``excluding`` is not done. Raises MysqlDown."""
     marks = sql.placeholders(len(excluding))
     return bool(
         mysql.fetch_all(
@@ -91,7 +92,7 @@ def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
 
 
 def read_part(run_id: int, name: str) -> RunPart | None:
-    """A part of a run that goes on, None when it or the run has ended. Raises MysqlDown."""
+    """Return a part of an open run, None when it or the run has ended. Raises MysqlDown."""
     rows = mysql.fetch_all(
         """
         SELECT position
@@ -108,15 +109,15 @@ def read_part(run_id: int, name: str) -> RunPart | None:
 
 
 def add_part(run_id: int, name: str) -> None:
-    """Add a part, unless it is there. Raises MysqlDown."""
+    """Add a part unless it exists. Raises MysqlDown."""
     mysql.run_in_transaction(lambda cursor: _add_parts(cursor, run_id, [name]))
 
 
 def commit_step(part: RunPart, done: StepResult) -> bool:
-    """Move the cursor of ``part``, and keep what was found with it.
+    """Store the new position of ``part`` and the findings of the step, in one transaction.
 
-    False when somebody else has moved it: then they did this step, and nothing is kept of it. One
-    transaction of four statements. Raises MysqlDown.
+    Return False, and store nothing, when another consumer did this step. Four statements. Raises
+    MysqlDown.
     """
 
     def work(cursor: Cursor) -> bool:
@@ -149,14 +150,14 @@ def commit_step(part: RunPart, done: StepResult) -> bool:
 
 
 def has_suspects(run_id: int) -> bool:
-    """Whether anything has to be looked at again. Raises MysqlDown."""
+    """Return whether a run has suspects. Raises MysqlDown."""
     return bool(
         mysql.fetch_all("SELECT 1 FROM reconciliation_suspect WHERE run_id = %s LIMIT 1", (run_id,))
     )
 
 
 def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Suspect]]:
-    """A page of (id, suspect). Raises MysqlDown."""
+    """Return a page of (id, suspect). Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT id, check_kind, {_SUBJECT}, observed
@@ -173,7 +174,7 @@ def read_suspects(run_id: int, after_id: int, limit: int) -> list[tuple[int, Sus
 
 
 def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
-    """A page of the ids of findings that are not repaired. Raises MysqlDown."""
+    """Return a page of ids of findings that are not repaired. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT id
@@ -189,7 +190,7 @@ def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
 
 
 def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
-    """Those of the findings that are not repaired. One statement. Raises MysqlDown."""
+    """Return those of the findings that are not repaired. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(finding_ids)
     rows = mysql.fetch_all(
         f"""
@@ -203,7 +204,7 @@ def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
 
 
 def mark_repaired(finding_ids: Iterable[int]) -> int:
-    """Findings are repaired; how many of them were not before. Raises MysqlDown."""
+    """Mark findings as repaired; return how many were not before. Raises MysqlDown."""
     numbers = sql.render_ids(finding_ids)
     return mysql.write(
         f"""
@@ -216,7 +217,7 @@ def mark_repaired(finding_ids: Iterable[int]) -> int:
 
 
 def end(run_id: int) -> bool:
-    """Add up the parts of a run, which is over then; False when it was before. Raises MysqlDown."""
+    """End a run with the sums of its parts; False if it had ended before. Raises MysqlDown."""
 
     def work(cursor: Cursor) -> bool:
         cursor.execute(
@@ -249,7 +250,7 @@ def end(run_id: int) -> bool:
 
 
 def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
-    """Runs before an id, the newest first, each with some of what it found.
+    """Return up to ``limit`` runs before an id, the newest first, with ``examples`` findings each.
 
     Three statements. Raises MysqlDown.
     """
@@ -266,7 +267,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
         return []
     numbers = sql.render_ids(run[0] for run in runs)
     sums = ", ".join(f"COALESCE(SUM({column}), 0)" for column in _TALLY)
-    # Of runs that go on, what there is so far; of those that have ended, how much is repaired.
+    # The sums so far of open runs, and the number of repaired findings.
     counts = mysql.fetch_all(
         f"""
         (
@@ -311,7 +312,7 @@ def _build_report(
         elif of_run == run_id and what == "reason_counts":
             reasons[reason] = int(numbers[0])
             repaired += int(numbers[1])
-    if not reasons and differing:  # what it found was deleted since
+    if not reasons and differing:  # the findings of old runs are deleted
         reasons, repaired = json.loads(reason_counts), differing
     return RunReport(
         run_id,
@@ -350,7 +351,7 @@ def _add_findings(cursor: Cursor, run_id: int, findings: Iterable[Finding]) -> N
 
 
 def _insert(cursor: Cursor, table: str, columns: str, rows: Sequence[Sequence[Any]]) -> None:
-    """Add rows that aren't there yet. PyMySQL makes one statement of them, up to a megabyte."""
+    """Insert the missing rows. PyMySQL sends one statement for each megabyte."""
     if rows:
         marks = sql.placeholders(len(rows[0]))
         cursor.executemany(

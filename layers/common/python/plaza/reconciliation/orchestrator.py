@@ -1,4 +1,4 @@
-"""Runs: begun or gone on with, taken further step by step, and ended."""
+"""Start or resume runs, process their parts, and end them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = [
 ]
 
 MAX_RUN_S = 15.0
-RECHECK_DELAY_S = 20  # longer than what was written is announced before (plaza.targets.announce)
+RECHECK_DELAY_S = 20  # longer than the delay of an announced refresh (plaza.targets.announce)
 EXAMPLES = 20
 
 
 def start() -> int:
-    """Begin a run, or go on with the one that has not ended; its id.
+    """Begin a run, or resume the open one; return its id.
 
-    Parts that somebody else works on are sent too: of two who do the same step, one has done it.
-    Raises MysqlDown, RedisDown, QueueDown.
+    Parts in progress are sent again, too: only one of two consumers can commit a step. Raises
+    MysqlDown, RedisDown, QueueDown.
     """
     run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
     record("reconciliation_started", {"runs_resumed": int(not began)}, run=run_id)
@@ -42,25 +42,25 @@ def start() -> int:
 
 @COMPARISONS.consumer
 def process_parts(messages: Sequence[ComparePart]) -> None:
-    """Take each part further for about 15 s, then let the queue bring it back.
+    """Process the next steps of each part for about 15 s, then send the part again.
 
-    Safe to repeat, and for many at once. Raises MysqlDown, RedisDown, QueueDown.
+    Safe to repeat and to run concurrently. Raises MysqlDown, RedisDown, QueueDown.
     """
     for run_id, name in dict.fromkeys(messages):
         _process(run_id, name)
 
 
 def read_reports(before_id: int | None = None, limit: int = 1) -> list[RunReport]:
-    """The newest runs, the newest first; those before ``before_id``. Raises MysqlDown."""
+    """Return up to ``limit`` runs before ``before_id``, the newest first. Raises MysqlDown."""
     return mysql_runs.read_reports(before_id or MAX_ID, limit, EXAMPLES)
 
 
 def read_report(run_id: int) -> RunReport:
-    """A run. Raises LookupError, MysqlDown."""
+    """Return a run. Raises LookupError, MysqlDown."""
     for report in mysql_runs.read_reports(run_id + 1, 1, EXAMPLES):
         if report.run_id == run_id:
             return report
-    raise LookupError(f"there is no run {run_id}")
+    raise LookupError(f"run {run_id} does not exist")
 
 
 def _process(run_id: int, name: str) -> None:
@@ -69,10 +69,10 @@ def _process(run_id: int, name: str) -> None:
         if steps and deadline.has_passed:
             COMPARISONS.send(ComparePart(run_id, name))
             break
-        done = run_steps.execute(part)
-        if not mysql_runs.commit_step(part, done):
+        result = run_steps.execute(part)
+        if not mysql_runs.commit_step(part, result):
             record("step_discarded", run=run_id, part=name)
-            return  # somebody else is at it, and goes on
+            return  # another consumer processes this part
         steps += 1
     else:
         _schedule_next(run_id, name)
@@ -80,7 +80,7 @@ def _process(run_id: int, name: str) -> None:
 
 
 def _schedule_next(run_id: int, name: str) -> None:
-    """A part is through, perhaps for long: see to what comes after it."""
+    """Send the parts that may begin now that part ``name`` is done. Safe to repeat."""
     if name.startswith("redis:"):
         parts = mysql_runs.read_parts(run_id)
         _send_parts([p for p in parts if not p.is_done and not p.position and _is_late_addition(p)])
@@ -89,7 +89,7 @@ def _schedule_next(run_id: int, name: str) -> None:
 
 
 def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
-    """Send what is to be done now. The parts of a run that has ended are none."""
+    """Send the parts that may begin, or end the run. ``parts`` is empty if it has ended."""
     last = {part.name: part for part in parts if part.name in (RECHECK, SEND_REPAIRS)}
     unfinished = [part for part in parts if not part.is_done and part.name not in last]
     if unfinished:
@@ -106,13 +106,13 @@ def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
 
 
 def _is_late_addition(part: RunPart) -> bool:
-    """It was not there when the run began, or may not have been."""
+    """Return whether ``part`` may have been added after the run began."""
     return part.name.startswith(("filter:", "redis:"))
 
 
 def _send_parts(parts: Sequence[RunPart]) -> None:
     if COMPARISONS.send_all(ComparePart(part.run_id, part.name) for part in parts) < len(parts):
-        raise QueueDown("SQS did not take all parts")
+        raise QueueDown("SQS refused some parts")
 
 
 def _end(run_id: int) -> None:

@@ -12,11 +12,11 @@ COMPARISONS = Queue(
     ComparePart.from_json,
     batch_size=1,
     visibility_s=541,
-    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next night begins anew
+    retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next night resumes the run
 )
-"""Parts of runs that are to be taken further."""
+"""Parts of runs to process."""
 
 REPAIRS = Queue(
     "repairs", RepairFindings.to_json, RepairFindings.from_json, batch_size=1, visibility_s=361
 )
-"""Findings that are to be repaired."""
+"""Findings to repair."""

@@ -1,7 +1,7 @@
-"""Repairing: MySQL's counters by its rows, then Redis by MySQL, each with a newer version.
+"""Repair MySQL's counters from its rows, then Redis from MySQL, each with a newer version.
 
-A finding says only where to look. What is right is found out while the counters are held, so a
-repair that comes late or twice finds nothing to do.
+A finding only names its subject. The right values are counted while the counters are locked, so a
+late or repeated repair changes nothing.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ _COMMENTS = "comment_total"
 
 @dataclass(frozen=True, slots=True)
 class CorrectedCounters:
-    """The counters as they are after the commit, and how many of them were wrong.
-
-    Versions of content are those of rows; ``epoch`` is added where Redis compares them.
-    """
+    """The counters after the commit. Versions of content exclude ``epoch``; Redis' include it."""
 
     content: Mapping[Target, ContentCounter]
     users: Mapping[int, UserCounter]
@@ -50,7 +47,7 @@ class CorrectedCounters:
 
 @REPAIRS.consumer
 def repair(messages: Sequence[RepairFindings]) -> None:
-    """Put right what was found, where it is still wrong.
+    """Repair findings that still differ.
 
     Per message two transactions of nine statements at most. Raises MysqlDown, RedisDown.
     """
@@ -91,11 +88,11 @@ def _list_kinds(targets: Sequence[Target]) -> list[tuple[Kind, Target]]:
 def _read_target_versions(
     pairs: Sequence[tuple[Kind, Target]], targets: Sequence[Target]
 ) -> dict[tuple[Target, str], int]:
-    """The newest version of each total that Redis has; MySQL's must not be older."""
+    """Return the version of each total in Redis; MySQL's must not be older."""
     newest: dict[tuple[Target, str], int] = {}
-    for (kind, target), held in zip(pairs, inspection.inspect_all(pairs, 1), strict=True):
-        if isinstance(held, CachedTarget):
-            newest[target, kind.total] = held.db_version
+    for (kind, target), cached in zip(pairs, inspection.inspect_all(pairs, 1), strict=True):
+        if isinstance(cached, CachedTarget):
+            newest[target, kind.total] = cached.db_version
     posts = [target for target in targets if target.type == "post"]
     for target, raw in zip(posts, counters.read_raw(posts), strict=True):
         if raw is not None:
@@ -104,10 +101,10 @@ def _read_target_versions(
 
 
 def _read_user_versions(user_ids: Sequence[int]) -> dict[int, int]:
-    held = counters.read_raw([("user", user_id) for user_id in user_ids])
+    cached = counters.read_raw([("user", user_id) for user_id in user_ids])
     return {
         user_id: parse_version(raw[0]) or 0
-        for user_id, raw in zip(user_ids, held, strict=True)
+        for user_id, raw in zip(user_ids, cached, strict=True)
         if raw is not None
     }
 
@@ -118,31 +115,31 @@ def _correct(
     min_target_versions: Mapping[tuple[Target, str], int],
     min_user_versions: Mapping[int, int],
 ) -> CorrectedCounters:
-    """Hold the counters, content before users, count what they count, and set those that are wrong.
+    """Lock the counters, content before users, count their rows, and correct those that are wrong.
 
-    A counter that Redis has a newer version of gets one that is newer still.
+    A counter of which Redis has a newer version gets a version above it.
     """
-    of_targets = {f.subject.target: False for f in found if f.subject.what in CONTENT_TOTALS}
-    of_users = {f.subject.id: False for f in found if f.subject.what not in CONTENT_TOTALS}
+    target_recounts = {f.subject.target: False for f in found if f.subject.what in CONTENT_TOTALS}
+    user_recounts = {f.subject.id: False for f in found if f.subject.what not in CONTENT_TOTALS}
     for finding in found:
         if finding.reason == COUNTER and finding.subject.what in CONTENT_TOTALS:
-            of_targets[finding.subject.target] = True
+            target_recounts[finding.subject.target] = True
         elif finding.reason == COUNTER:
-            of_users[finding.subject.id] = True
+            user_recounts[finding.subject.id] = True
 
     epoch = 0
     content: dict[Target, ContentCounter] = {}
     users: dict[int, UserCounter] = {}
     wrong_content: dict[tuple[str, int], ContentCounter] = {}
     wrong_users: dict[int, UserCounter] = {}
-    if of_targets:
+    if target_recounts:
         epoch = inspection.read_epoch(cursor)
-        held = counters.lock_content(cursor, sorted(of_targets))
+        locked = counters.lock_content(cursor, sorted(target_recounts))
         right = mysql_counts.recount_targets(
-            cursor, [t for t, wrong in of_targets.items() if wrong]
+            cursor, [t for t, wrong in target_recounts.items() if wrong]
         )
-        for target in of_targets:
-            counter = held[target]
+        for target in target_recounts:
+            counter = locked[target]
             totals = right.get(target, counter.totals)
             versions = {
                 column: _raise_version(version, min_target_versions.get((target, column), 0), epoch)
@@ -155,14 +152,16 @@ def _correct(
                 counter = ContentCounter(totals, versions)
                 wrong_content[target] = counter
             content[target] = counter
-    if of_users:
-        held_users = counters.lock_users(cursor, sorted(of_users))
-        counted = mysql_counts.recount_users(cursor, [u for u, wrong in of_users.items() if wrong])
-        for user_id in of_users:
-            user, least = held_users[user_id], min_user_versions.get(user_id, 0)
+    if user_recounts:
+        locked_users = counters.lock_users(cursor, sorted(user_recounts))
+        counted = mysql_counts.recount_users(
+            cursor, [u for u, wrong in user_recounts.items() if wrong]
+        )
+        for user_id in user_recounts:
+            user, min_version = locked_users[user_id], min_user_versions.get(user_id, 0)
             right_user = user._replace(**counted.get(user_id, {}))
-            if right_user != user or least > user.version:
-                user = right_user._replace(version=max(user.version, least) + 1)
+            if right_user != user or min_version > user.version:
+                user = right_user._replace(version=max(user.version, min_version) + 1)
                 wrong_users[user_id] = user
             users[user_id] = user
     if wrong_content:
@@ -173,7 +172,7 @@ def _correct(
 
 
 def _raise_version(version: int, cached: int, epoch: int) -> int:
-    """A version of MySQL that is newer than what Redis has heard of, if that is ahead of it."""
+    """Return ``version``, or one above the version in Redis if that is greater."""
     cached = cached - epoch if cached >= epoch else cached
     return version if cached <= version else cached + 1
 
@@ -181,14 +180,14 @@ def _raise_version(version: int, cached: int, epoch: int) -> int:
 def _update_redis(
     found: Sequence[Finding], pairs: Sequence[tuple[Kind, Target]], corrected: CorrectedCounters
 ) -> None:
-    """Drop the targets from Redis, and project the totals again. Raises RedisDown, MysqlDown."""
+    """Drop the targets from Redis and project the totals. Raises RedisDown, MysqlDown."""
     projected = sorted({f.subject for f in found if f.subject.what in ("user", "comments")})
     comparisons = compare_subjects(projected)
     if unreadable := [
         s for s, observation in comparisons.items() if UNREADABLE in observation.comparison.reasons
     ]:
         counters.drop_projections((s.type, s.id) for s in unreadable)
-    # Also what is not loaded: a reader of the counter as it was loses its lease.
+    # Also targets that are not loaded: a load that read the wrong counter loses its lease.
     inspection.evict_all((kind, target, None) for kind, target in pairs)
     rankings.project_likes(
         [

@@ -1,15 +1,15 @@
-"""The steps of a run: each compares a bounded part, and says how far it has got.
+"""The steps of a run. Each step compares a bounded range and returns its part's next position.
 
-A run has these parts, each with a cursor:
+A run has these parts:
 
-    targets:<type>               ranges of targets: their counters, and the rows they count
-    users                        ranges of users, likewise
-    redis:<node>                 all keys of a node: what it holds of targets and counters
-    filter:<kind>:<type>:<id>    the actors of a target that has a Bloom filter
-    recheck                      what differed in Redis, or was on its way, once more
-    repairs                      what was found, to be sent to who repairs it
+    targets:<type>               ranges of targets: counters and the rows that they count
+    users                        ranges of users: the same
+    redis:<node>                 keys of a node: targets and projections of counters
+    filter:<kind>:<type>:<id>    actors of a target that has a Bloom filter
+    recheck                      suspects of the parts above, compared a second time
+    repairs                      findings, sent to the queue ``repairs``
 
-The first four go on side by side; the others begin when those before them are through.
+The first four run concurrently; each of the others begins when all before it are done.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ _MAX_DENIED = 20
 
 
 def list_initial_parts() -> list[str]:
-    """The parts that a run begins with. Raises RedisDown."""
+    """Return the parts that a run begins with. Raises RedisDown."""
     nodes = [f"redis:{node}" for node in redis_scan.read_nodes()]
     return [*(f"targets:{target_type}" for target_type in TYPES), "users", *nodes]
 
 
 def execute(part: RunPart) -> StepResult:
-    """Do the next step of ``part``. Nothing is changed by it but messages sent.
+    """Execute the next step of ``part``. It changes no data; it may send messages.
 
     Raises MysqlDown, RedisDown, QueueDown.
     """
@@ -77,7 +77,7 @@ def execute(part: RunPart) -> StepResult:
             return _recheck_suspects(part.run_id, int(part.position or 0))
         case "repairs":
             return _send_repairs(part.run_id, int(part.position or 0))
-    raise LookupError(f"no run has a part {part.name}")
+    raise LookupError(f"unknown part {part.name}")
 
 
 def _compare_targets(target_type: str, after_id: int) -> StepResult:
@@ -103,27 +103,27 @@ def _compare_users(after_id: int) -> StepResult:
 
 
 def _scan_node(node: str, cursor: int) -> StepResult:
-    """Look at what some keys of a node hold. What doesn't agree is suspected, no more."""
+    """Compare a page of a node's keys. What differs becomes a suspect, not yet a finding."""
     subjects: set[Subject] = set()
     for _ in range(_SCANS_PER_STEP):
         cursor, keys = redis_scan.scan(node, cursor)
         subjects |= {subject for subject in map(_parse_subject, keys) if subject is not None}
         if not cursor or len(subjects) >= _TARGETS_PER_STEP:
             break
-    done = StepResult(str(cursor), is_last=not cursor)
+    result = StepResult(str(cursor), is_last=not cursor)
     for subject, (comparison, observed, has_filter) in compare_subjects(sorted(subjects)).items():
-        done.tally.cached += 1
+        result.tally.cached += 1
         if comparison.reasons:
-            done.suspects.append(Suspect(CHECK_STATE, subject, observed))
+            result.suspects.append(Suspect(CHECK_STATE, subject, observed))
         if has_filter:
-            done.parts.append(f"filter:{subject.what}:{subject.target}")
-    # A replica that took over has the keys under another name.
-    done.parts += [f"redis:{name}" for name in redis_scan.read_nodes() if name != node]
-    return done
+            result.parts.append(f"filter:{subject.what}:{subject.target}")
+    # After a failover, the keys are on a node with another name.
+    result.parts += [f"redis:{name}" for name in redis_scan.read_nodes() if name != node]
+    return result
 
 
 def _parse_subject(key: str) -> Subject | None:
-    """What stands under a key, if it can be compared with MySQL."""
+    """Return the subject whose state ``key`` contains, None if it can't be compared with MySQL."""
     if found := inspection.target_of_key(key):
         return Subject(found[0].name, *found[1])
     if owner := counters.owner_of_key(key):
@@ -132,7 +132,7 @@ def _parse_subject(key: str) -> Subject | None:
 
 
 def _check_filter(kind: Kind, target: Target, after_id: int) -> StepResult:
-    """Nobody who is on may be denied by the filter. One page of them."""
+    """Check that the filter has each active actor of the next page."""
     actor_ids = inspection.read_actors(kind, target, after_id, _ACTORS_PER_STEP)
     denied = [
         actor_id
@@ -144,57 +144,59 @@ def _check_filter(kind: Kind, target: Target, after_id: int) -> StepResult:
         )
         for actor_id in of_call
     ]
-    done = StepResult(
+    result = StepResult(
         str(actor_ids[-1] if actor_ids else after_id),
-        # So many are enough: all of the filter is made again.
+        # A repair rebuilds the whole filter, so these are enough.
         is_last=len(actor_ids) < _ACTORS_PER_STEP or len(denied) >= _MAX_DENIED,
     )
     if denied:
         observed = ",".join(map(str, denied[:_MAX_DENIED]))
-        done.suspects.append(Suspect(CHECK_FILTER, Subject(kind.name, *target), observed))
-    return done
+        result.suspects.append(Suspect(CHECK_FILTER, Subject(kind.name, *target), observed))
+    return result
 
 
 def _recheck_suspects(run_id: int, after_id: int) -> StepResult:
-    """What doesn't agree now either differs, unless it may be on its way still."""
+    """Compare a page of suspects again; what differs again, and is not in transit, is a finding."""
     page = mysql_runs.read_suspects(run_id, after_id, _SUSPECTS_PER_STEP)
-    done = StepResult(
+    result = StepResult(
         str(page[-1][0] if page else after_id), is_last=len(page) < _SUSPECTS_PER_STEP
     )
     suspects = [suspect for _, suspect in page]
-    held = {s.subject: s.observed for s in suspects if s.check == CHECK_STATE}
+    first = {s.subject: s.observed for s in suspects if s.check == CHECK_STATE}
     for subject, (comparison, observed, _) in compare_subjects(
-        sorted(held), name_actors=True
+        sorted(first), name_actors=True
     ).items():
-        if comparison.reasons and not comparison.is_conclusive and observed != held[subject]:
-            done.tally.skipped += 1
+        if comparison.reasons and not comparison.is_conclusive and observed != first[subject]:
+            result.tally.skipped += 1
         else:
-            done.findings += [
-                Finding(why, subject, details) for why, details in comparison.reasons.items()
+            result.findings += [
+                Finding(reason, subject, details) for reason, details in comparison.reasons.items()
             ]
-    done.findings += _recheck_filters([s for s in suspects if s.check == CHECK_FILTER])
-    return done
+    result.findings += _recheck_filters([s for s in suspects if s.check == CHECK_FILTER])
+    return result
 
 
 def _recheck_filters(suspects: Sequence[Suspect]) -> list[Finding]:
-    """Those whose filter still denies somebody who is on before and after it is asked."""
+    """Return the filters that still deny an actor who is active before and after the check."""
     wanted = [
         (KINDS[s.subject.what], s.subject.target, [int(i) for i in s.observed.split(",")])
         for s in suspects
     ]
-    counters = inspection.read_counters([(kind, target) for kind, target, _ in wanted])
+    of_mysql = inspection.read_counters([(kind, target) for kind, target, _ in wanted])
     before = mysql_counts.read_active_versions(wanted)
     denied = inspection.find_denied(wanted)
     after = mysql_counts.read_active_versions(wanted)
     findings = []
-    of_redis = zip(counters, denied, strict=True)
-    for suspect, on, ((_, n), (s, by_filter)), still_on in zip(
-        suspects, before, of_redis, after, strict=True
+    versions = zip(of_mysql, denied, strict=True)
+    for suspect, on, ((_, db_version), (cached_version, by_filter)), still_on in zip(
+        suspects, before, versions, after, strict=True
     ):
-        # Of a commit that has not reached Redis, the filter knows nothing yet.
-        wronged = [i for i in by_filter if s >= n and i in on and on[i] == still_on.get(i)]
-        if wronged:
-            details = f"says no to {', '.join(map(str, wronged[:5]))}"
+        # The filter does not include a commit that has not reached Redis.
+        if cached_version < db_version:
+            continue
+        wrong = [i for i in by_filter if i in on and on[i] == still_on.get(i)]
+        if wrong:
+            details = f"denies {', '.join(map(str, wrong[:5]))}"
             findings.append(Finding(FILTER, suspect.subject, details))
     return findings
 
@@ -206,5 +208,5 @@ def _send_repairs(run_id: int, after_id: int) -> StepResult:
         for start in range(0, len(ids), MAX_FINDINGS_PER_MESSAGE)
     ]
     if REPAIRS.send_all(messages) < len(messages):
-        raise QueueDown("SQS did not take all repairs")
+        raise QueueDown("SQS refused some repairs")
     return StepResult(str(ids[-1] if ids else after_id), is_last=len(ids) < _FINDINGS_PER_STEP)

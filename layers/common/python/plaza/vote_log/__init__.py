@@ -1,4 +1,4 @@
-"""The vote log: kept in MySQL by day, archived to S3 when a day is over, counted from again."""
+"""Vote log: its partitions by day, their archive in S3, and recounts of counters from both."""
 
 from plaza.vote_log.model import CounterKey, Scope
 

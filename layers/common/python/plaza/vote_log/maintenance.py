@@ -1,8 +1,8 @@
-"""Maintaining the log: partitions for the days to come, archives for those that are over.
+"""Maintain the vote log: create partitions ahead, archive and drop the closed ones.
 
-Nothing leaves MySQL before it is in S3 and was read back from there. A run may end anywhere and be
-repeated, or be at it twice: what is written is named for its content, and a partition is dropped
-under a lock by whoever finds it as it was archived.
+A partition is dropped after its archive was written to S3 and read back. A run may stop at any
+point, be repeated, or overlap with another: objects are named by their content, and a partition is
+dropped under a lock and only if nothing was added since it was archived.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from plaza.vote_log.s3_archive import ArchiveCorrupt
 
 MAX_RUN_S = 600.0
 MAX_MOVED = 100_000
-EVENTS_PER_PART = (
-    50_000  # events of an object: some megabytes in memory, some hundred kilobytes in S3
-)
+EVENTS_PER_PART = 50_000  # some megabytes in memory, some hundred kilobytes in S3
 
 
 @dataclass(slots=True)
 class MaintenanceResult:
-    """What a run has done. ``behind``: days that are over and still in MySQL."""
+    """``unsplit``: 1 if the catch-all partition is too large to split; ``behind``: number of closed
+    partitions in MySQL."""
 
     created: int = 0
     archived: int = 0
@@ -46,151 +45,150 @@ class MaintenanceResult:
     behind: int = 0
 
     def to_dict(self) -> dict[str, int]:
-        """By name."""
         return asdict(self)
 
 
 class _OutOfTime(Exception):
-    """What is left is for the next run."""
+    """Ends a run; the next one resumes."""
 
 
 def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> MaintenanceResult:
-    """Create partitions ahead, archive and drop what is over, for ten minutes at most.
+    """Create partitions ahead, archive and drop closed ones, for ten minutes at most.
 
-    ``max_moved``: as many rows may be copied while consumers wait. Raises MysqlDown, also when the
-    log is in use for longer than consumers may wait; ObjectsDown.
+    ``max_moved``: number of rows that may be copied while consumers wait. Raises MysqlDown, also
+    when the table lock is not granted in time; ObjectsDown.
     """
     deadline = Deadline.in_s(MAX_RUN_S)
     today = today or sql.from_us(clock.now_us()).date()
-    done = MaintenanceResult()
+    result = MaintenanceResult()
     try:
-        _create_ahead(done, today, max_moved)
-        _archive_closed(done, today, deadline)
+        _create_ahead(result, today, max_moved)
+        _archive_closed(result, today, deadline)
     except _OutOfTime:
         pass
     finally:
         record(
             "log_maintained",
             {
-                "log_events_archived": done.events,
-                "log_days_behind": done.behind,
-                "log_unsplit": done.unsplit,
-                "archives_corrupt": done.corrupt,
+                "log_events_archived": result.events,
+                "log_days_behind": result.behind,
+                "log_unsplit": result.unsplit,
+                "archives_corrupt": result.corrupt,
             },
-            created=done.created,
-            archived=done.archived,
-            dropped=done.dropped,
+            created=result.created,
+            archived=result.archived,
+            dropped=result.dropped,
         )
-    return done
+    return result
 
 
-def _create_ahead(done: MaintenanceResult, today: date, max_moved: int) -> None:
+def _create_ahead(result: MaintenanceResult, today: date, max_moved: int) -> None:
     found = mysql_log.read_partitions()
     highest = found[-2].below if len(found) > 1 else None
     if not plan_days(highest, None, today):
         return
     try:
-        done.created = mysql_log.split_catch_all(today, max_moved)
+        result.created = mysql_log.split_catch_all(today, max_moved)
     except TooMuchToMove:
-        done.unsplit = 1
+        result.unsplit = 1
 
 
-def _archive_closed(done: MaintenanceResult, today: date, deadline: Deadline) -> None:
+def _archive_closed(result: MaintenanceResult, today: date, deadline: Deadline) -> None:
     closed = [p for p in mysql_log.read_partitions() if is_closed(p, today)]
-    done.behind = len(closed)
-    for partition in closed:  # the lowest first: only that one is ever dropped
-        if not _archive(done, partition, deadline):
+    result.behind = len(closed)
+    for partition in closed:  # only the lowest may be dropped
+        if not _archive(result, partition, deadline):
             return
-        done.dropped += 1
-        done.behind -= 1
+        result.dropped += 1
+        result.behind -= 1
 
 
-def _archive(done: MaintenanceResult, partition: Partition, deadline: Deadline) -> bool:
-    """Archive what is in the lowest partition and drop it; whether it is gone.
+def _archive(result: MaintenanceResult, partition: Partition, deadline: Deadline) -> bool:
+    """Archive the lowest partition and drop it; return whether it was dropped.
 
-    It stays when a reader of the log has not come so far, and while the highest seq of all is in
-    it: MySQL counts on from the highest there is, and must never give a seq again.
+    It is kept while a reader's watermark is below its rows, and while it has the highest seq of the
+    log: MySQL continues from the highest stored seq, and must never assign one twice.
     """
     head = reaction_log.read_log_head()
     reaction_log.wait_for_log_writers()
-    # From here on what is in the log up to ``head`` stays as it is.
+    # From here on, the rows up to ``head`` do not change.
     highest = mysql_log.read_highest_seq(partition)
     if highest and highest == head:
-        done.behind = 0  # nothing came after it: it goes when something does
+        result.behind = 0  # it is dropped when a later row exists
         return False
-    read = mysql_log.read_low_watermark()
-    if highest and (read is None or highest > read):
+    watermark = mysql_log.read_low_watermark()
+    if highest and (watermark is None or highest > watermark):
         return False
     for day, total in mysql_log.read_checksums(partition, head).items():
         try:
-            if not _is_archived(done, day, total, deadline):
-                _write(done, partition, day, total, head, deadline)
-                if not _is_archived(done, day, total, deadline):
+            if not _is_archived(result, day, total, deadline):
+                _write(result, partition, day, total, head, deadline)
+                if not _is_archived(result, day, total, deadline):
                     if partition not in mysql_log.read_partitions():
-                        return True  # another run was quicker
-                    raise ArchiveCorrupt(f"{day}: what was read is not what MySQL counted")
+                        return True  # another run has dropped it
+                    raise ArchiveCorrupt(f"{day}: the archive does not have MySQL's checksum")
         except ArchiveCorrupt as error:
-            _report(done, day, error)
-            # All of it again. It is read back in the next run, and goes then.
-            _write(done, partition, day, total, head, deadline, again=True)
+            _report(result, day, error)
+            # The next run reads the new archive back and drops the partition.
+            _write(result, partition, day, total, head, deadline, from_start=True)
             return False
     return mysql_log.drop_unless_grown(partition, head)
 
 
-def _is_archived(done: MaintenanceResult, day: date, total: Checksum, deadline: Deadline) -> bool:
-    """Whether there is an archive of ``day`` that comes to ``total``; all of it was read back.
+def _is_archived(result: MaintenanceResult, day: date, total: Checksum, deadline: Deadline) -> bool:
+    """Return whether ``day`` has an archive with the checksum ``total``, after reading it back.
 
     Raises ArchiveCorrupt, ObjectsDown.
     """
-    broken: ArchiveCorrupt | None = None
+    corrupt: ArchiveCorrupt | None = None
     found = False
     for name in s3_archive.list_manifests(day):
         try:
             manifest = s3_archive.read_manifest(name)
-        except ArchiveCorrupt as error:  # of this archive, or of an earlier one of that day
-            broken = error
+        except ArchiveCorrupt as error:  # this one, or an earlier archive of that day
+            corrupt = error
             continue
         if manifest.sum == total and not found:
             for part in manifest.parts:
                 _check_time(deadline)
                 s3_archive.verify_part(day, part)
             found = True
-    if broken is not None and not found:
-        raise broken
-    if broken is not None:
-        _report(done, day, broken)
+    if corrupt is not None and not found:
+        raise corrupt
+    if corrupt is not None:
+        _report(result, day, corrupt)
     return found
 
 
-def _report(done: MaintenanceResult, day: date, error: ArchiveCorrupt) -> None:
-    done.corrupt += 1
+def _report(result: MaintenanceResult, day: date, error: ArchiveCorrupt) -> None:
+    result.corrupt += 1
     record("archive_corrupt", day=day.isoformat(), what=str(error))
 
 
 def _write(
-    done: MaintenanceResult,
+    result: MaintenanceResult,
     partition: Partition,
     day: date,
     total: Checksum,
     head: int,
     deadline: Deadline,
     *,
-    again: bool = False,
+    from_start: bool = False,
 ) -> None:
-    """Write the archive of ``day``, from where a run before stopped unless all of it ``again``."""
-    parts = [] if again else list(s3_archive.read_progress(day, total).parts)
+    """Write the archive of ``day``; resume an unfinished one unless ``from_start``."""
+    parts = [] if from_start else list(s3_archive.read_progress(day, total).parts)
     after = parts[-1].last if parts else None
     while lines := mysql_log.read_page(partition, day, head, after, EVENTS_PER_PART):
         _check_time(deadline)
         part = s3_archive.put_part(day, len(parts), lines)
         parts.append(part)
         after = part.last
-        done.events += part.sum.events
+        result.events += part.sum.events
         s3_archive.put_progress(day, ArchiveProgress(total, tuple(parts)))
     manifest = Manifest(day, tuple(parts))
     if manifest.sum == total:
         s3_archive.put_manifest(manifest)
-        done.archived += 1
+        result.archived += 1
     else:
         s3_archive.put_progress(day, ArchiveProgress(total, ()))
 

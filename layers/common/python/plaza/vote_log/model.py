@@ -1,4 +1,4 @@
-"""The vote log in days: when one may go, how it is written down, how it is summed up. No I/O."""
+"""Days of the vote log: when one is closed, the format of its archive, its checksum. No I/O."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from plaza.reactions import KINDS, Target
 
-DAYS_OPEN = 8  # rankings of a week, and events that come late
+DAYS_OPEN = 8  # weekly rankings and late events need these
 DAYS_AHEAD = 14
-DAYS_BACK = 60  # rows in the partition without an end get partitions by day back to here
+DAYS_BACK = 60  # rows in the catch-all partition get partitions by day back to here
 COMMENTS = "comment_total"
 POSTS = "posts_total"
 CONTENT_COLUMNS = (*(kind.total for kind in KINDS.values()), COMMENTS)
@@ -25,7 +25,7 @@ USER_COLUMNS = (
 
 
 class LoggedEvent(NamedTuple):
-    """A row of the log: an event, and what it changed in the count of its target and kind."""
+    """A row of the log: an event, and its change of the count of its target and kind."""
 
     target_type: str
     target_id: int
@@ -37,28 +37,25 @@ class LoggedEvent(NamedTuple):
 
 
 class ArchiveLine(NamedTuple):
-    """A row of the log as it stands in an archive: JSON in one line."""
+    """A row of the log in an archive: JSON in one line."""
 
     text: str
     version_us: int
 
 
 LogKey = tuple[str, int, str, int, int]
-"""Where a row is in the order of the primary key: the first five of ``LoggedEvent``."""
+"""The primary key of a row: the first five fields of ``LoggedEvent``."""
 
 
 class Checksum(NamedTuple):
-    """What a set of rows comes to: how many, and the sum of the CRC-32 of their lines.
-
-    In any order, and MySQL computes it, too: it tells whether what was written is what MySQL has.
-    """
+    """The number of rows and the sum of the CRC-32 of their lines. MySQL can compute it, too."""
 
     events: int
     crc32: int
 
 
 class Partition(NamedTuple):
-    """A partition of the log: rows of days before ``below``, None for the one without an end."""
+    """A partition of the log: rows of days before ``below``, None for the catch-all partition."""
 
     name: str
     below: date | None
@@ -68,8 +65,8 @@ class Partition(NamedTuple):
 class ArchivePart:
     """An object of an archive: gzipped JSON lines, each a row of the log.
 
-    ``sum`` is of its events; ``bytes`` and ``sha256`` (hex) are of the object. ``last`` is where its
-    last event is in the order of the primary key.
+    ``sum``: checksum of its events; ``bytes`` and ``sha256`` (hex) are of the object. ``last``:
+    primary key of its last event.
     """
 
     name: str
@@ -81,7 +78,6 @@ class ArchivePart:
     last: LogKey
 
     def to_dict(self) -> dict[str, Any]:
-        """As it stands in a manifest."""
         return {
             "name": self.name,
             "events": self.sum.events,
@@ -95,7 +91,7 @@ class ArchivePart:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> ArchivePart:
-        """What ``to_dict`` wrote. Raises KeyError, TypeError, ValueError."""
+        """Build from the result of ``to_dict``. Raises KeyError, TypeError, ValueError."""
         target_type, target_id, kind, actor_id, version_us = fields["last"]
         return cls(
             str(fields["name"]),
@@ -110,18 +106,17 @@ class ArchivePart:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an archive of a day consists of. One without parts is of nothing."""
+    """The parts of an archive of a day. One without parts is an archive of no events."""
 
     day: date
     parts: tuple[ArchivePart, ...]
 
     @property
     def sum(self) -> Checksum:
-        """Of all its events."""
         return Checksum(sum(p.sum.events for p in self.parts), sum(p.sum.crc32 for p in self.parts))
 
     def to_json(self) -> str:
-        """As it stands in S3; the same archive is always the same text."""
+        """Encode for S3; the same archive always has the same text."""
         return json.dumps(
             {
                 "day": self.day.isoformat(),
@@ -137,7 +132,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """What ``to_json`` wrote. Raises KeyError, TypeError, ValueError."""
+        """Decode the result of ``to_json``. Raises KeyError, TypeError, ValueError."""
         fields = json.loads(text)
         parts = tuple(ArchivePart.from_dict(part) for part in fields["objects"])
         return cls(date.fromisoformat(fields["day"]), parts)
@@ -145,13 +140,12 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """How far the archive of a day is written whose events come to ``goal``."""
+    """The parts written so far of an archive whose checksum will be ``goal``."""
 
     goal: Checksum
     parts: tuple[ArchivePart, ...]
 
     def to_json(self) -> str:
-        """As it stands in S3."""
         fields = [part.to_dict() for part in self.parts]
         return json.dumps(
             {"events": self.goal.events, "crc32_sum": self.goal.crc32, "parts": fields}
@@ -159,7 +153,7 @@ class ArchiveProgress:
 
     @classmethod
     def from_json(cls, text: str) -> ArchiveProgress:
-        """What ``to_json`` wrote. Raises KeyError, TypeError, ValueError."""
+        """Decode the result of ``to_json``. Raises KeyError, TypeError, ValueError."""
         fields = json.loads(text)
         goal = Checksum(int(fields["events"]), int(fields["crc32_sum"]))
         return cls(goal, tuple(ArchivePart.from_dict(part) for part in fields["parts"]))
@@ -173,13 +167,13 @@ class CounterKey(NamedTuple):
 
 
 class Scope(NamedTuple):
-    """Whose counters: of one target, of one user, or (neither) of all."""
+    """The counters of one target, of one user or, with neither, of all."""
 
     target: Target | None = None
     user_id: int | None = None
 
     def has(self, one: CounterKey) -> bool:
-        """Whether a counter is among them."""
+        """Return whether the counter ``one`` is in the scope."""
         if self.target is not None:
             return one.of == self.target and one.column in CONTENT_COLUMNS
         if self.user_id is not None:
@@ -188,7 +182,7 @@ class Scope(NamedTuple):
 
 
 def read_lines(text: str) -> list[LoggedEvent]:
-    """The rows of an object. Raises KeyError, TypeError, ValueError."""
+    """Return the rows of an object. Raises KeyError, TypeError, ValueError."""
     # One array is parsed faster than many objects.
     return [
         LoggedEvent(
@@ -205,7 +199,7 @@ def read_lines(text: str) -> list[LoggedEvent]:
 
 
 def checksum(lines: Iterable[ArchiveLine]) -> Checksum:
-    """What ``lines`` come to; ``mysql_log.read_checksums`` computes the same in MySQL."""
+    """Return the checksum of ``lines``; ``mysql_log.read_checksums`` computes the same in MySQL."""
     events = crc32 = 0
     for line in lines:
         events += 1
@@ -214,15 +208,15 @@ def checksum(lines: Iterable[ArchiveLine]) -> Checksum:
 
 
 def is_closed(partition: Partition, today: date) -> bool:
-    """Whether every day in ``partition`` is older than eight days."""
+    """Return whether every day in ``partition`` is older than eight days."""
     return partition.below is not None and partition.below <= today - timedelta(days=DAYS_OPEN)
 
 
 def plan_days(highest: date | None, oldest: date | None, today: date) -> list[date]:
-    """The days that are to get partitions of their own, out of the one without an end.
+    """Return the days to split off the catch-all partition, one partition each.
 
-    ``highest`` is where the highest of the others ends, None without one; ``oldest`` the oldest day
-    in the one without an end. The first new partition also takes everything before it.
+    ``highest``: end of the highest other partition, None without one; ``oldest``: oldest day in the
+    catch-all partition. The first new partition also takes everything before it.
     """
     earliest = today - timedelta(days=DAYS_BACK)
     if highest is None:
@@ -234,11 +228,10 @@ def plan_days(highest: date | None, oldest: date | None, today: date) -> list[da
 
 
 def partition_of(day: date) -> Partition:
-    """The partition that ends with ``day``."""
     return Partition(f"p{day:%Y%m%d}", day + timedelta(days=1))
 
 
 def last_key(lines: Sequence[ArchiveLine]) -> LogKey:
-    """Where the last of ``lines`` is in the order of the primary key."""
+    """Return the primary key of the last of ``lines``."""
     of, target_id, kind, actor, version_us, _, _ = read_lines(lines[-1].text)[0]
     return of, target_id, kind, actor, version_us

@@ -1,7 +1,7 @@
-"""The vote log in MySQL: its partitions, and reading it whole.
+"""The vote log in MySQL: change its partitions, read them page by page, read the log whole.
 
-What changes partitions does so with the table locked for everybody else (``run_exclusively``): whoever looked
-before must look again under the lock, because another run may have been there.
+Partitions change under a table lock (``run_exclusively``). What was read before it is read again
+under it, because another run may have changed it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plaza.vote_log.model import (
 
 T = TypeVar("T")
 
-CATCH_ALL = "p_max"  # the partition without an end
-LOCK_TIMEOUT_S = 1  # while somebody waits for the table, consumers wait behind them
+CATCH_ALL = "p_max"  # the partition without an upper bound
+LOCK_TIMEOUT_S = 1  # consumers queue behind a session that waits for the table
 FETCH_ROWS = 10_000
 _NO_SUCH_PARTITION = 1735  # ER_UNKNOWN_PARTITION
 _COLUMNS = "target_type, target_id, kind, actor_id, version, state, change_by"
 _KEY = "target_type, target_id, kind, actor_id, version"
-# A row as JSON: the driver takes one text in half the time that it takes eight columns.
+# A row as JSON: the driver decodes one text in half the time of eight columns.
 _LINE = (
     """CONCAT('{"target_type":"', target_type, '","target_id":', target_id, ',"kind":"', kind,"""
     """ '","actor_id":', actor_id, ',"state":', state, ',"version":', version, ',"change":',"""
@@ -48,7 +48,7 @@ _SELECT_PARTITIONS = """
       AND TABLE_NAME = 'reaction_log'
     ORDER BY PARTITION_ORDINAL_POSITION
     """
-# (a, b, c, d, e) > (...), written out: only so the page is found by the index.
+# (a, b, c, d, e) > (...), written out, because MySQL uses the index for this form only.
 _AFTER_KEY = (
     "(target_type > %(type)s OR (target_type = %(type)s AND (target_id > %(target)s OR"
     " (target_id = %(target)s AND (kind > %(kind)s OR (kind = %(kind)s AND"
@@ -57,7 +57,7 @@ _AFTER_KEY = (
 
 
 def read_partitions() -> list[Partition]:
-    """The partitions of the log, lowest first. Raises MysqlDown."""
+    """Return the partitions of the log, lowest first. Raises MysqlDown."""
     return [_partition(*row) for row in mysql.fetch_all(_SELECT_PARTITIONS)]
 
 
@@ -67,14 +67,13 @@ def _partition(name: str, description: str) -> Partition:
 
 
 def run_exclusively(work: Callable[[Cursor], T]) -> T:
-    """The result of ``work``, done while nobody else reads or writes the log.
+    """Run ``work`` while no other session reads or writes the log; return its result.
 
-    It may run up to three times. Raises MysqlDown, also when others do not let go of the log for
-    three seconds.
+    ``work`` may run up to three times. Raises MysqlDown, also when the lock is not granted in 3 s.
     """
 
     def locked(cursor: Cursor) -> T:
-        # Of tables, not of rows: what ALTER TABLE waits for, too.
+        # The timeout of table locks, for which ALTER TABLE waits, too; not of row locks.
         cursor.execute("SET SESSION lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
         try:
             cursor.execute("LOCK TABLES reaction_log WRITE")
@@ -89,14 +88,14 @@ def run_exclusively(work: Callable[[Cursor], T]) -> T:
 
 
 class TooMuchToMove(Exception):
-    """The partition without an end holds more rows than may be moved at once."""
+    """The catch-all partition has more rows than may be moved at once."""
 
 
 def split_catch_all(today: date, max_moved: int) -> int:
-    """Make the partitions of ``plan_days``; how many. Run under ``run_exclusively``'s lock.
+    """Create the partitions of ``plan_days`` under the table lock; return how many.
 
-    MySQL copies every row of the partition without an end. Raises TooMuchToMove when these are more
-    than ``max_moved``; MysqlDown.
+    MySQL copies every row of the catch-all partition. Raises TooMuchToMove when it has more than
+    ``max_moved``; MysqlDown.
     """
 
     def split(cursor: Cursor) -> int:
@@ -110,16 +109,16 @@ def split_catch_all(today: date, max_moved: int) -> int:
                 SELECT 1
                 FROM reaction_log PARTITION ({CATCH_ALL})
                 LIMIT {max_moved + 1:d}
-            ) AS held
+            ) AS present
             """
         )
-        [(held,)] = cursor.fetchall()
+        [(row_count,)] = cursor.fetchall()
         oldest = None
-        if 0 < held <= max_moved:
+        if 0 < row_count <= max_moved:
             cursor.execute(f"SELECT MIN(create_date) FROM reaction_log PARTITION ({CATCH_ALL})")
             [(oldest,)] = cursor.fetchall()
         days = plan_days(highest, oldest, today)
-        if days and held > max_moved:
+        if days and row_count > max_moved:
             raise TooMuchToMove
         if days:
             new = ", ".join(
@@ -136,9 +135,9 @@ def split_catch_all(today: date, max_moved: int) -> int:
 
 
 def drop_unless_grown(partition: Partition, head: int) -> bool:
-    """Drop the lowest partition unless something above ``head`` is in it; whether it is gone.
+    """Drop the lowest partition unless it has a row above seq ``head``.
 
-    Raises MysqlDown.
+    Return whether it no longer exists. Raises MysqlDown.
     """
 
     def drop(cursor: Cursor) -> bool:
@@ -164,24 +163,24 @@ def drop_unless_grown(partition: Partition, head: int) -> bool:
 
 
 def read_highest_seq(partition: Partition) -> int:
-    """The highest seq in a partition, 0 when it is empty or gone. Raises MysqlDown."""
+    """Return the highest seq in a partition, 0 if it is empty or dropped. Raises MysqlDown."""
     rows = _read_partition(f"SELECT MAX(seq) FROM reaction_log PARTITION ({partition.name})")
     return int(rows[0][0] or 0) if rows else 0
 
 
 def read_low_watermark() -> int | None:
-    """Up to which seq everybody who reads the log in its order has read it.
+    """Return the lowest watermark of all readers of the log, a seq; None without readers.
 
-    None: nobody reads it yet. Raises MysqlDown.
+    Raises MysqlDown.
     """
     [(seq,)] = mysql.fetch_all("SELECT MIN(seq) FROM watermark")
     return None if seq is None else int(seq)
 
 
 def read_checksums(partition: Partition, head: int) -> dict[date, Checksum]:
-    """What the rows up to seq ``head`` come to, by day; none when the partition is gone.
+    """Return day -> checksum of the rows up to seq ``head``; empty if the partition was dropped.
 
-    Goes through all of the partition. Raises MysqlDown.
+    Reads the whole partition. Raises MysqlDown.
     """
     rows = _read_partition(
         f"""
@@ -199,17 +198,17 @@ def read_checksums(partition: Partition, head: int) -> dict[date, Checksum]:
 def read_page(
     partition: Partition, day: date, head: int, after: LogKey | None, limit: int
 ) -> list[ArchiveLine]:
-    """The next rows of a day up to seq ``head``, in the order of the primary key.
+    """Return the next rows of a day up to seq ``head``, in the order of the primary key.
 
-    None when there are no more, or the partition is gone. Raises MysqlDown.
+    Empty at the end, or if the partition was dropped. Raises MysqlDown.
     """
-    behind = "" if after is None else f" AND {_AFTER_KEY}"
+    after_key = "" if after is None else f" AND {_AFTER_KEY}"
     rows = _read_partition(
         f"""
         SELECT {_LINE}, version
         FROM reaction_log PARTITION ({partition.name}) FORCE INDEX (PRIMARY)
         WHERE create_date = %(day)s
-          AND seq <= %(head)s{behind}
+          AND seq <= %(head)s{after_key}
         ORDER BY {_KEY} LIMIT {limit:d}
         """,
         {"day": day, "head": head}
@@ -219,7 +218,7 @@ def read_page(
 
 
 def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[mysql.Row]:
-    """What one SELECT from a partition answers; nothing when another run has dropped it."""
+    """Run one SELECT from a partition; return no rows if another run has dropped it."""
     try:
         return mysql.fetch_all(sql, args)
     except pymysql.err.MySQLError as error:
@@ -230,9 +229,9 @@ def _read_partition(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> l
 
 @contextmanager
 def snapshot() -> Iterator[Cursor]:
-    """A cursor that sees MySQL as it is now, for as long as it takes, and streams what it reads.
+    """Open a streaming cursor in a consistent snapshot.
 
-    Once it has read the log, no partition is dropped until it ends. Raises MysqlDown.
+    Once it has read the log, no partition is dropped until it is closed. Raises MysqlDown.
     """
     try:
         with closing(
@@ -249,11 +248,11 @@ def snapshot() -> Iterator[Cursor]:
             with connection.cursor() as cursor:
                 yield cursor
     except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
-        raise MysqlDown(f"MySQL is away: {type(error).__name__}") from error
+        raise MysqlDown(f"MySQL is unavailable: {type(error).__name__}") from error
 
 
 def count_by_day(cursor: Cursor) -> dict[date, int]:
-    """How many rows of each day are in MySQL. From here on no partition is dropped."""
+    """Return the number of rows of each day in MySQL. From here on no partition is dropped."""
     cursor.execute("SELECT create_date, COUNT(*) FROM reaction_log GROUP BY create_date")
     return dict(cursor.fetchall())
 
@@ -261,7 +260,7 @@ def count_by_day(cursor: Cursor) -> dict[date, int]:
 def read_all(
     cursor: Cursor, until_us: int, target: tuple[str, int] | None = None
 ) -> Iterator[list[LoggedEvent]]:
-    """Every row up to version ``until_us``, those of ``target`` if one is named, in portions."""
+    """Yield every row up to version ``until_us``, of ``target`` if given, in lists of 10,000."""
     of_target = "" if target is None else " AND target_type = %s AND target_id = %s"
     cursor.execute(
         f"SELECT {_COLUMNS} FROM reaction_log WHERE version <= %s{of_target}",
@@ -271,13 +270,11 @@ def read_all(
 
 
 def read_day(cursor: Cursor, day: date) -> Iterator[list[LoggedEvent]]:
-    """Every row of a day, in portions."""
     cursor.execute(f"SELECT {_COLUMNS} FROM reaction_log WHERE create_date = %s", (day,))
     yield from _portions(cursor)
 
 
 def _portions(cursor: Cursor) -> Iterator[list[LoggedEvent]]:
-    """What ``cursor`` has been asked for, some thousand rows at a time."""
     while rows := cursor.fetchmany(FETCH_ROWS):
         yield [LoggedEvent(*row) for row in rows]
 
@@ -285,7 +282,7 @@ def _portions(cursor: Cursor) -> Iterator[list[LoggedEvent]]:
 def read_rows(
     cursor: Cursor, target: tuple[str, int] | None = None
 ) -> Iterable[tuple[str, int, str, int, int, int]]:
-    """(type, id, kind, actor, version, state) of every reaction, or of those to ``target``."""
+    """Return (type, id, kind, actor, version, state) of all reactions, or those to ``target``."""
     where = "" if target is None else " WHERE target_type = %s AND target_id = %s"
     cursor.execute(
         f"SELECT target_type, target_id, kind, actor_id, version, state FROM reaction{where}",

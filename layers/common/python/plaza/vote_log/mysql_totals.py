@@ -1,4 +1,4 @@
-"""Counters in MySQL, and what they count, all of it or of one target or user, in one snapshot."""
+"""Counters in MySQL and the rows that they count, of all or of one target or user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plaza.vote_log.model import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS,
 
 
 def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
-    """What the counters say."""
+    """Return the counters of ``scope``. Two statements at most."""
     found: dict[CounterKey, int] = {}
     if scope.user_id is None:
         where, args = _of_target(scope)
@@ -39,7 +39,7 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
 
 
 def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
-    """What the counters must be, by COUNT(*) of rows that are on and of texts that are there."""
+    """Count active reactions and live content, by counter. Five statements at most."""
     found: dict[CounterKey, int] = defaultdict(int)
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
@@ -79,7 +79,7 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[CounterKey, int]) 
         found[CounterKey(Target("user", user_id), column)] += total
 
     of_content, args = _of_user(scope, "c.author_id")
-    of_themselves, _ = _of_user(scope, "target_id")
+    of_profile, _ = _of_user(scope, "target_id")
     cursor.execute(
         f"""
         SELECT c.author_id, r.kind, COUNT(*)
@@ -91,7 +91,7 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[CounterKey, int]) 
         SELECT target_id, kind, COUNT(*)
         FROM reaction
         WHERE target_type = 'user'
-          AND state = 1{of_themselves}
+          AND state = 1{of_profile}
         GROUP BY target_id, kind
         """,
         args * 2,
@@ -128,7 +128,7 @@ def _count_of_users(cursor: Cursor, scope: Scope, found: dict[CounterKey, int]) 
 
 
 def read_authors(cursor: Cursor, scope: Scope) -> dict[tuple[str, int], int]:
-    """Whose content is, deleted or not: (type, id) -> user; for one target nobody asks."""
+    """Return (type, id) -> author of content, deleted or not; empty in the scope of a target."""
     if scope.target is not None:
         return {}
     where, args = _of_user(scope, "author_id")

@@ -1,8 +1,7 @@
-"""Recounting: what counters must be, from the rows or from the log alone, and where they differ.
+"""Recount counters from the rows or from the log alone, and report where they differ.
 
-From the log, the newest event of each actor about each target is kept in memory, however long their
-histories are: 150 bytes each where a target has many, 400 where it has one. A million of them take
-150 to 400 MB.
+A recount from the log keeps the newest event of each actor and target in memory, however many
+events the log has: 150 bytes each for targets with many actors, 400 bytes for targets with one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _EventFilter = Callable[[tuple[str, int], str, int], bool]
 
 
 class CounterDifference(NamedTuple):
-    """A counter, what MySQL has in it, and what it comes to when it is counted again."""
+    """A counter, its value in MySQL and the recounted value."""
 
     counted: CounterKey
     counter: int
@@ -34,7 +33,7 @@ class CounterDifference(NamedTuple):
 
 
 class Contradiction(NamedTuple):
-    """A reaction whose row is not the newest event of the log, each as (version, state)."""
+    """A reaction whose row is not the newest event of the log; both are (version, state)."""
 
     target: Target
     kind: str
@@ -45,10 +44,10 @@ class Contradiction(NamedTuple):
 
 @dataclass(slots=True)
 class Recount:
-    """``compared`` counters, and those that differ.
+    """The number of counters compared, and those that differ.
 
-    Of the log: how many events were read from MySQL and from archives (some may be in both), and how
-    many rows contradict it, with the first hundred of them.
+    ``events_in_mysql`` and ``events_archived``: events read from the log; an event may be in both.
+    ``contradicting``: rows that contradict the log; ``contradictions``: the first 100 of them.
     """
 
     compared: int = 0
@@ -60,18 +59,18 @@ class Recount:
 
 
 class LatestEvents:
-    """The newest event of each (target, kind, actor) up to a version, in any order of reading."""
+    """The newest event of each (target, kind, actor) up to version ``until_us``."""
 
     def __init__(self, until_us: int = NO_LIMIT_US, keep: _EventFilter | None = None) -> None:
         self.until_us = until_us
         self.keep = keep
-        # (type, kind) -> target -> actor -> version and state in one number
+        # (type, kind) -> target -> actor -> version * 2 + state
         self.latest: dict[tuple[str, str], dict[int, dict[int, int]]] = defaultdict(
             lambda: defaultdict(dict)
         )
 
     def add(self, rows: Iterable[LoggedEvent]) -> None:
-        """Take events in; twice is as good as once."""
+        """Add events in any order. Safe to repeat."""
         latest, until_us, keep = self.latest, self.until_us, self.keep
         for of, target_id, kind, actor, version_us, state, _ in rows:
             if version_us > until_us or (keep and not keep((of, target_id), kind, actor)):
@@ -82,11 +81,11 @@ class LatestEvents:
                 actors[actor] = value
 
     def count(self, authors: Mapping[tuple[str, int], int]) -> dict[CounterKey, int]:
-        """What counters come to. ``authors``: whose content is."""
+        """Return the value of each counter. ``authors``: (type, id) of content -> author."""
         counted: dict[CounterKey, int] = defaultdict(int)
         for (of, name), targets in self.latest.items():
             kind = KINDS.get(name)
-            if kind is None:  # no counter counts it; its rows are compared
+            if kind is None:  # no counter counts this kind; only its rows are compared
                 continue
             for target_id, actors in targets.items():
                 on = sum(value & 1 for value in actors.values())
@@ -102,9 +101,9 @@ class LatestEvents:
     def compare_rows(
         self, rows: Iterable[tuple[str, int, str, int, int, int]]
     ) -> Iterator[Contradiction]:
-        """Whatever ``rows`` (all there are) and the log don't agree about; empties this.
+        """Yield the contradictions of ``rows``, which must be all rows, and the log. Clears this.
 
-        A row that is newer than the log was read says nothing about it.
+        A row that is newer than ``until_us`` is no contradiction.
         """
         latest, until_us, keep = self.latest, self.until_us, self.keep
         for of, target_id, kind, actor, version_us, state in rows:
@@ -128,7 +127,7 @@ def _unpack_state(value: int | None) -> tuple[int, int] | None:
 
 
 def recount_rows(scope: Scope) -> Recount:
-    """Compare counters with the rows that they count, at one instant. Raises MysqlDown."""
+    """Compare counters with the rows that they count, in one snapshot. Raises MysqlDown."""
     with mysql_log.snapshot() as cursor:
         counted = mysql_totals.count_rows(cursor, scope)
         counters = mysql_totals.read_counters(cursor, scope)
@@ -136,9 +135,9 @@ def recount_rows(scope: Scope) -> Recount:
 
 
 def recount_log(scope: Scope, until_us: int = NO_LIMIT_US) -> Recount:
-    """Compare counters with what the log comes to up to version ``until_us``, and rows with it.
+    """Compare counters and rows with the log up to version ``until_us``.
 
-    Archives are read before MySQL, which is read at one instant. Raises MysqlDown, ObjectsDown,
+    Archives are read before MySQL, which is read in one snapshot. Raises MysqlDown, ObjectsDown,
     ArchiveCorrupt.
     """
     found = Recount()
@@ -147,8 +146,8 @@ def recount_log(scope: Scope, until_us: int = NO_LIMIT_US) -> Recount:
     names: set[str] = set()
     found.events_archived += _add_archives(newest, names)
     with mysql_log.snapshot() as cursor:
-        mysql_log.count_by_day(cursor)  # nothing is dropped from here on
-        newest.keep = _build_filter(cursor, scope)  # they may have written more meanwhile
+        mysql_log.count_by_day(cursor)  # no partition is dropped from here on
+        newest.keep = _build_filter(cursor, scope)  # the user may have published meanwhile
         found.events_archived += _add_archives(newest, names)
         for rows in mysql_log.read_all(cursor, until_us, scope.target):
             newest.add(rows)
@@ -165,9 +164,10 @@ def recount_log(scope: Scope, until_us: int = NO_LIMIT_US) -> Recount:
 
 
 def find_contradictions(cursor: Cursor, *, archives: bool = True) -> Iterator[Contradiction]:
-    """Rows that are not the newest event of the log, in one snapshot; ``archives``: of those, too.
+    """Yield rows that are not the newest event of the log, in one snapshot.
 
-    Raises ObjectsDown, ArchiveCorrupt and what PyMySQL does.
+    ``archives``: read archived events, too. Raises ObjectsDown, ArchiveCorrupt and what PyMySQL
+    raises.
     """
     newest = LatestEvents()
     mysql_log.count_by_day(cursor)
@@ -179,9 +179,9 @@ def find_contradictions(cursor: Cursor, *, archives: bool = True) -> Iterator[Co
 
 
 def count_events(cursor: Cursor, *, archives: bool = True) -> int:
-    """How many events are in MySQL and, with ``archives``, in those, each once: were ever saved.
+    """Return the number of distinct events in MySQL and, with ``archives``, in S3.
 
-    Days that are in two places are read. Raises ObjectsDown, ArchiveCorrupt and what PyMySQL does.
+    Reads days that are in both whole. Raises ObjectsDown, ArchiveCorrupt and what PyMySQL raises.
     """
     in_mysql = mysql_log.count_by_day(cursor)
     events = sum(in_mysql.values())
@@ -192,17 +192,17 @@ def count_events(cursor: Cursor, *, archives: bool = True) -> int:
         if len(manifests) == 1 and day not in in_mysql:
             events += manifests[0].sum.events
             continue
-        once = {row for rows in mysql_log.read_day(cursor, day) for row in rows}
-        events -= len(once)
+        distinct = {row for rows in mysql_log.read_day(cursor, day) for row in rows}
+        events -= len(distinct)
         for manifest in manifests:
             for part in manifest.parts:
-                once.update(s3_archive.read_part(day, part))
-        events += len({row[:5] for row in once})
+                distinct.update(s3_archive.read_part(day, part))
+        events += len({row[:5] for row in distinct})
     return events
 
 
 def _add_archives(newest: LatestEvents, names: set[str]) -> int:
-    """Take in the archives that are not among ``names``, and add them there; how many events."""
+    """Add the archives that are not in ``names`` to both; return the number of their events."""
     events = 0
     for name in s3_archive.list_manifests():
         if name in names:
@@ -218,14 +218,14 @@ def _add_archives(newest: LatestEvents, names: set[str]) -> int:
 
 
 def _build_filter(cursor: Cursor, scope: Scope) -> _EventFilter | None:
-    """Which events matter to the counters of ``scope``; None: all of them."""
+    """Return a filter of the events that the counters of ``scope`` count; None for all events."""
     if scope.target is not None:
         target = scope.target
         return lambda of, _kind, _actor: of == target
     if scope.user_id is not None:
         user_id = scope.user_id
-        theirs = {("user", user_id), *mysql_totals.read_authors(cursor, scope)}
-        return lambda of, kind, actor: of in theirs or (actor == user_id and kind in _GIVEN)
+        owned = {("user", user_id), *mysql_totals.read_authors(cursor, scope)}
+        return lambda of, kind, actor: of in owned or (actor == user_id and kind in _GIVEN)
     return None
 
 
@@ -235,7 +235,7 @@ def _compare(
     exclude: tuple[str, ...] = (),
     scope: Scope | None = None,
 ) -> Recount:
-    """Hold both against each other; who is in neither has nothing."""
+    """Compare both; a missing entry is 0."""
     both = sorted(
         one
         for one in counted.keys() | counters.keys()

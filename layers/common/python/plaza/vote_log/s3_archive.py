@@ -1,12 +1,11 @@
-"""The archive of the vote log in S3:
+"""The archive of the vote log in S3.
 
-reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  events, JSON lines
-reaction_log/date=<YYYY-MM-DD>/manifest-<digest>.json           of what parts an archive consists
-reaction_log/date=<YYYY-MM-DD>/progress.json                    how far one is written; a hint
+reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  events as JSON lines
+reaction_log/date=<YYYY-MM-DD>/manifest-<digest>.json           the parts of one archive
+reaction_log/date=<YYYY-MM-DD>/progress.json                    the parts of an unfinished archive
 
-The digest is of the content: nothing is ever replaced by something else, so it does not matter who
-writes twice, late, or at the same time as another. A day may have several archives; its events are
-those of all of them together, each once however often it is there.
+The digest is of the content, so repeated, late and concurrent writes never replace an object with
+another. A day may have several archives; its events are the union of all of them.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _UNREADABLE = (KeyError, TypeError, ValueError)
 
 
 class ArchiveCorrupt(Exception):
-    """An object is missing, or not what was written; says which and how."""
+    """An object is missing or is not what was written; the message names it."""
 
 
 def put_part(day: date, number: int, lines: Sequence[ArchiveLine]) -> ArchivePart:
@@ -64,7 +63,7 @@ def put_part(day: date, number: int, lines: Sequence[ArchiveLine]) -> ArchivePar
 
 
 def read_part(day: date, part: ArchivePart) -> list[LoggedEvent]:
-    """The events of a part. Raises ArchiveCorrupt, ObjectsDown."""
+    """Return the events of a part. Raises ArchiveCorrupt, ObjectsDown."""
     try:
         rows = read_lines(_read_text(day, part))
     except _UNREADABLE as error:
@@ -75,10 +74,9 @@ def read_part(day: date, part: ArchivePart) -> list[LoggedEvent]:
 
 
 def verify_part(day: date, part: ArchivePart) -> None:
-    """Read a part back and compare it with what its manifest says.
+    """Read a part and compare its size, SHA-256 and number of lines with its manifest.
 
-    That its bytes are those that were written makes its events, and their sum, those that were.
-    Raises ArchiveCorrupt, ObjectsDown.
+    Equal bytes have equal events, so these are not decoded. Raises ArchiveCorrupt, ObjectsDown.
     """
     lines = _read_text(day, part).count("\n")
     if lines != part.sum.events:
@@ -86,45 +84,46 @@ def verify_part(day: date, part: ArchivePart) -> None:
 
 
 def put_manifest(manifest: Manifest) -> None:
-    """Write that an archive is whole. Raises ObjectsDown."""
+    """Write the manifest, which makes the archive complete. Raises ObjectsDown."""
     text = manifest.to_json()
     digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
     objects.put(f"{_folder(manifest.day)}manifest-{digest}.json", text.encode(), _JSON)
 
 
 def list_manifests(day: date | None = None) -> list[str]:
-    """The names of all manifests of ``day``, or of all days, by day. Raises ObjectsDown."""
+    """Return the names of all manifests of ``day``, or of all days, by day. Raises ObjectsDown."""
     prefix = PREFIX if day is None else f"{_folder(day)}manifest-"
     return [key for key in objects.list_keys(prefix) if _MANIFEST.fullmatch(key)]
 
 
 def read_manifest(name: str) -> Manifest:
-    """The manifest of that name. Raises ArchiveCorrupt, ObjectsDown."""
+    """Return the manifest of that name. Raises ArchiveCorrupt, ObjectsDown."""
     try:
         body = objects.get(name)
         digest = hashlib.sha256(body).hexdigest()[:_DIGEST]
         if not name.endswith(f"-{digest}.json"):
-            raise ArchiveCorrupt(f"{name}: other bytes than were written")
+            raise ArchiveCorrupt(f"{name}: the content is not what was written")
         return Manifest.from_json(body.decode())
     except (ObjectMissing, *_UNREADABLE) as error:
         raise ArchiveCorrupt(f"{name}: {type(error).__name__}") from None
 
 
 def day_in(name: str) -> date:
-    """The day of the manifest of that name."""
+    """Return the day of the manifest of that name. Raises ValueError."""
     found = _MANIFEST.fullmatch(name)
     if found is None:
-        raise ValueError(f"{name} is no manifest")
+        raise ValueError(f"{name} is not a manifest")
     return date.fromisoformat(found[1])
 
 
 def put_progress(day: date, progress: ArchiveProgress) -> None:
-    """Remember how far an archive is. Raises ObjectsDown."""
+    """Store the parts of an unfinished archive. Raises ObjectsDown."""
     objects.put(f"{_folder(day)}progress.json", progress.to_json().encode(), _JSON)
 
 
 def read_progress(day: date, goal: Checksum) -> ArchiveProgress:
-    """How far the archive of ``day`` is that will come to ``goal``. Raises ObjectsDown."""
+    """Return the progress of the archive of ``day`` with checksum ``goal``; empty without a
+    readable one. Raises ObjectsDown."""
     try:
         found = ArchiveProgress.from_json(objects.get(f"{_folder(day)}progress.json").decode())
     except (ObjectMissing, *_UNREADABLE):
@@ -145,7 +144,7 @@ def _read_text(day: date, part: ArchivePart) -> str:
     if len(body) != part.bytes:
         raise ArchiveCorrupt(f"{key}: {len(body)} bytes, not {part.bytes}")
     if hashlib.sha256(body).hexdigest() != part.sha256:
-        raise ArchiveCorrupt(f"{key}: other bytes than were written")
+        raise ArchiveCorrupt(f"{key}: the content is not what was written")
     try:
         return gzip.decompress(body).decode()
     except (OSError, EOFError, zlib.error, ValueError) as error:

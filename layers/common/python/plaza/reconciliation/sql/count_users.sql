@@ -1,16 +1,15 @@
--- The counters of users and the rows that they count, at one instant: (source, user, numbers).
--- Counters move in the transaction of the rows, so what differs here is wrong.
+-- Counters of users and numbers of the rows that they count: (source, user, five numbers). A
+-- counter changes in the transaction of its rows, so a difference in this snapshot is an error.
 --
--- source '' are the counters, in the order of USER_TOTALS; any other source is one count, and
--- zeros. {within} stands for BETWEEN first AND last, or for IN (ids): each arm reads the index
--- that begins with its user.
+-- Source '' is the counter in the order of USER_TOTALS; any other source is one count and zeros.
+-- {within} is BETWEEN first AND last, or IN (ids): each arm reads the index that begins with its
+-- user.
 SELECT '', user_id, followers_total, following_total, posts_total, likes_received_total,
        collects_received_total
 FROM user_counter
 WHERE user_id {within}
 
 UNION ALL
--- posts that are not deleted
 SELECT 'posts', author_id, COUNT(*), 0, 0, 0, 0
 FROM content FORCE INDEX (by_author)
 WHERE content_type = 'post'
@@ -35,8 +34,8 @@ WHERE actor_id {within}
   AND state = 1
 GROUP BY actor_id
 
--- What an author received, deleted content included: that stays theirs. One arm a type: the index
--- of content begins with it.
+-- Reactions to an author's content, deleted content included, which counters keep. One arm for
+-- each type: the index of content begins with the type.
 UNION ALL
 SELECT CONCAT(r.kind, 's_received'), c.author_id, COUNT(*), 0, 0, 0, 0
 FROM content AS c FORCE INDEX (by_author)
