@@ -190,7 +190,7 @@ class Run:
         def work() -> None:
             with suppress(Unavailable):
                 persist.decide_dead_letters(sales.parse_events([body]))
-                self.note(f"gave up {body}")
+                self.note(f"dead-lettered {body}")
                 if self.rng.random() >= self.trouble.duplicate:
                     self.remove(ORDERS_DLQ.name, [body])
 
@@ -293,10 +293,10 @@ class Run:
             rng.choice(processes)()
         elif alive:
             self.scheduler.step()
-        self.look()
+        self.check_invariant()
 
-    def look(self) -> None:
-        """What must hold at every instant."""
+    def check_invariant(self) -> None:
+        """Check what must hold at every instant."""
         wrong = sales.find_violations(*(voucher.id for voucher in self.vouchers))
         assert not wrong, wrong
 
@@ -306,18 +306,18 @@ class Run:
         self.calm = True
         while self.scheduler.alive:
             self.scheduler.step()
-            self.look()
+            self.check_invariant()
         for _ in range(20):
             self.let_time_pass()
             left = self.queues.take(ORDERS)
             self.rng.shuffle(left)
             for start in range(0, len(left), 2):
                 persist.persist_orders(sales.parse_events(left[start : start + 2]))
-                self.look()
+                self.check_invariant()
             self.queues.drain()
             for voucher in self.vouchers:
                 load_sale.load_sale(voucher.id)
-            self.look()
+            self.check_invariant()
             if recover_orders.recover_orders(0, 3600) == 0 and not any(
                 self.queues.messages.values()
             ):
