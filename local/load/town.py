@@ -1,6 +1,6 @@
-"""The town of the demo crowd: shops with types and places, reviews, a running flash sale.
+"""The town of the demo crowd: shop types, shops, reviews, and a running flash sale.
 
-All of it is made through the API, by an admin and by some of the crowd.
+An admin and some of the crowd create all of it through the API.
 """
 
 import random
@@ -28,7 +28,7 @@ _OPINIONS = ("I come back every week.", "Good, but crowded.", "A find!", "Friend
 
 
 class Town(NamedTuple):
-    """What was made. ``orders`` were accepted at the flash sale of ``voucher``."""
+    """The created things. ``orders`` were accepted at the flash sale of ``voucher``."""
 
     types: int
     shops: int
@@ -40,7 +40,7 @@ class Town(NamedTuple):
 def build(
     stack: Stack, user_ids: Sequence[int], seed: int, on_progress: Callable[[str], None]
 ) -> Town:
-    """Make the town. ``on_progress`` hears how far it is. Raises LocalError when something is refused."""
+    """Create the town. ``on_progress`` gets each step. Raises LocalError when a request fails."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
@@ -62,12 +62,12 @@ def build(
 
 
 def make_types() -> list[dict[str, Any]]:
-    """The types of shops, in their order."""
+    """Return the types of shops in their order."""
     return [{"name": name, "sort": place} for place, name in enumerate(TYPES)]
 
 
 def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str, Any]]:
-    """Shops of all types, at most a few kilometres from the middle of the town."""
+    """Return shops of all types, within some kilometres of the centre."""
     return [
         {
             "name": f"{_NAMES[number // len(TYPES) % len(_NAMES)]} {TYPES[number % len(TYPES)]}",
@@ -87,7 +87,7 @@ def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str,
 def make_reviews(
     shops: Sequence[str], user_ids: Sequence[int], chance: random.Random
 ) -> list[tuple[str, int, dict[str, Any]]]:
-    """(shop, author, review); the first shops have the most."""
+    """Return (shop, author, review); the first shops have the most reviews."""
     return [
         (
             shops[int(len(shops) * chance.random() ** 2)],
@@ -101,7 +101,7 @@ def make_reviews(
 def make_voucher(
     shop_id: str, now_s: float, stock: int = STOCK, open_s: float = OPEN_S
 ) -> dict[str, Any]:
-    """A flash sale that opened a minute ago, and is open for a day unless it is said."""
+    """Return a flash sale that opened a minute ago and closes in ``open_s``, by default a day."""
     return {
         "shop_id": shop_id,
         "title": "Dinner for two",
@@ -119,7 +119,7 @@ def _create(
     body: Mapping[str, Any] | None,
     status: int = 201,
 ) -> Mapping[str, Any]:
-    """What a POST answers; asked again while a part is busy. Raises LocalError."""
+    """Send a POST, again while it is answered with 429 or 503. Raises LocalError."""
     deadline_s = time.monotonic() + MAX_WAIT_S
     while (reply := client.send("POST", path, user_id, body)).status in (429, 503):
         if time.monotonic() > deadline_s:
@@ -128,9 +128,9 @@ def _create(
     return _require(reply, f"POST {path}", status)
 
 
-def _require(reply: Reply, asked: str, status: int) -> Mapping[str, Any]:
+def _require(reply: Reply, request: str, status: int) -> Mapping[str, Any]:
     if reply.status not in (status, 200):
-        raise LocalError(f"{asked} answers {reply.status}: {reply.body}")
+        raise LocalError(f"{request} answers {reply.status}: {reply.body}")
     return dict(reply.body)
 
 

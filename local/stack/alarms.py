@@ -1,8 +1,8 @@
-"""alarms.json, the alarms as CloudFormation, made from what alarms.yaml declares.
+"""alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
-``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test says when
-it is out of date. ``python -m local.stack.alarms expand`` prints the template with its alarms in
-place.
+``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test fails when
+it is out of date. ``python -m local.stack.alarms expand`` prints the template with its alarms
+inserted.
 """
 
 import json
@@ -24,19 +24,19 @@ _INCLUDE = f"""\
 
 
 def make_alarms() -> str:
-    """The included file as JSON text, one line an alarm, the same for the same declarations."""
+    """Return the included file as JSON text, one alarm a line; deterministic."""
     return "{\n" + ",\n".join(_render_entries()) + "\n}\n"
 
 
 def expand_template(template: str) -> str:
-    """A template with its alarms in the place of the include. Raises ValueError without one."""
+    """Replace the include of a template with the alarms. Raises ValueError without an include."""
     if template.count(_INCLUDE) != 1:
-        raise ValueError(f"the template has to include {ALARMS.name} once")
+        raise ValueError(f"the template must include {ALARMS.name} once")
     return template.replace(_INCLUDE, "".join(f"{entry}\n" for entry in _render_entries()))
 
 
 def _render_entries() -> Iterator[str]:
-    """An entry of a mapping a line, which is JSON and YAML."""
+    """Yield each alarm as one line that is JSON and YAML."""
     for name, properties in _make_all(**yaml.safe_load(DECLARED.read_text())):
         resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
         yield f"  {json.dumps(name)}: {json.dumps(resource)}"
@@ -60,7 +60,7 @@ def _make_all(
 
 
 def _describe(*, text: str, runbook: str, **_: Any) -> str:
-    """Return the description of an alarm: what it means, and the runbook to open."""
+    """Return the description of an alarm: its meaning and its runbook."""
     return f"{text} Runbook: {RUNBOOKS}/{runbook}.md"
 
 
@@ -144,7 +144,7 @@ def _make_alarm(
     periods: int = 1,
     period_s: int = 300,
 ) -> dict[str, Any]:
-    """Properties, in long form: an included file can't have tags like ``!Ref``."""
+    """Return the properties in long form: an included file cannot have tags such as ``!Ref``."""
     return {
         "AlarmDescription": text,
         "Namespace": metric[0],

@@ -17,12 +17,10 @@ REGION = "us-east-1"
 
 
 def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
-    """Start it: AWS at ``port``, on loopback, with nothing of it changed.
+    """Start MiniStack on a loopback ``port``.
 
-    Uvicorn serves it: a message sent costs half as much as with the server that it starts itself.
-
-    Its environment is made from nothing: what a developer's shell holds (AWS_PROFILE, PLAZA_...)
-    must not reach it.
+    Uvicorn serves it, which halves the cost of a sent message compared with its own server. Its
+    environment has nothing of the developer's shell (AWS_PROFILE, PLAZA_...).
     """
     return _start(
         directory,
@@ -54,7 +52,7 @@ def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
 
 
 def start_lambda_service(directory: Path, port: int, *, attached: bool) -> Process:
-    """Start ``lambda_service`` with what is in ``directory``; it answers at ``port``."""
+    """Start ``lambda_service`` with the plan in ``directory``; it listens at ``port``."""
     return _start(
         directory,
         "lambda",
@@ -74,8 +72,8 @@ def _start(
     attached: bool,
     env: Mapping[str, str],
 ) -> Process:
-    """Start a program that serves HTTP at ``port``, and wait until it does. Raises LocalError."""
-    scratch = directory / "tmp"  # goes with the directory
+    """Start a program and wait until it serves HTTP at ``port``. Raises LocalError."""
+    scratch = directory / "tmp"  # removed with the directory
     scratch.mkdir(parents=True, exist_ok=True)
     log = directory / "logs" / f"{name}.log"
     process = start_process(
@@ -101,7 +99,7 @@ def _start(
 
 
 def credentials() -> dict[str, str]:
-    """The AWS settings that point any AWS tool at an emulator; it takes any credentials."""
+    """Return the AWS settings for the emulator, which accepts any credentials."""
     return {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -111,7 +109,7 @@ def credentials() -> dict[str, str]:
 
 
 def connect(service: str, endpoint_url: str) -> Any:
-    """A boto3 client of the emulator, whatever the shell's AWS settings are."""
+    """Return a boto3 client of the emulator, independent of the shell's AWS settings."""
     return boto3.session.Session().client(  # type: ignore[call-overload]
         service,
         endpoint_url=endpoint_url,
@@ -123,7 +121,7 @@ def connect(service: str, endpoint_url: str) -> Any:
 
 
 def answers_http(port: int) -> bool:
-    """Whether anything speaks HTTP on this loopback port."""
+    """Return whether a server speaks HTTP on this loopback port."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/_ministack/health")

@@ -1,7 +1,7 @@
-"""A private Redis Cluster: three masters, a replica of each, on loopback; formed in some seconds.
+"""A private Redis Cluster on loopback: three masters with a replica each; starts in seconds.
 
-It persists nothing, so a cluster that was stopped comes back empty. A slot whose master is away
-takes nothing else with it (``cluster-require-full-coverage no``).
+It persists nothing: a cluster that was stopped comes back empty. Without the master of one slot the
+other slots stay available (``cluster-require-full-coverage no``).
 """
 
 import contextlib
@@ -26,18 +26,18 @@ MASTERS = 3
 NODES = 2 * MASTERS
 SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
-_PORTS = range(16_000, 32_000)  # below those that a kernel gives to clients
+_PORTS = range(16_000, 32_000)  # below the kernel's ephemeral ports
 _POLL_INTERVAL_S = 0.02
-_rng = random.SystemRandom()  # who sets a seed would have the ports of all who set the same
+_rng = random.SystemRandom()  # a seed of the caller would give equal ports to concurrent clusters
 _UNREACHABLE = (redis.ConnectionError, redis.TimeoutError)
 
 
 @dataclass(slots=True)
 class Cluster:
-    """The nodes of one cluster; like a ``Server`` it is started, stopped, paused and resumed.
+    """The nodes of one cluster; started, stopped, paused and resumed like a ``Server``.
 
     The first three nodes begin as masters of a third of the slots each, the others as their
-    replicas. Who is what after a failover, ``masters`` asks.
+    replicas. After a failover ``masters`` returns the current masters.
     """
 
     directory: Path
@@ -46,22 +46,22 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """``redis://`` with every node, separated by commas: any one of them will do."""
+        """Return ``redis://`` with every node, separated by commas; any of them can be used."""
         return f"redis://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/0"
 
     @property
     def processes(self) -> list[Process]:
-        """Those that were started, as recorded; they may have ended."""
+        """Return the recorded processes; they may have ended."""
         return [process for node in self.nodes for process in node.processes]
 
     def is_running(self) -> bool:
-        """Whether every node runs."""
+        """Return whether every node runs."""
         return all(node.is_running() for node in self.nodes)
 
     def start(self, *, attached: bool = True, timeout_s: float = 60) -> None:
-        """Start what does not run and wait until all agree that all is well.
+        """Start the nodes that do not run and wait until the cluster is healthy.
 
-        When nothing ran, the cluster is formed anew. Raises LocalError.
+        When no node ran, the cluster is formed anew. Raises LocalError.
         """
         new = not any(node.is_running() for node in self.nodes)
         if new:
@@ -81,35 +81,35 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """End every node."""
+        """Stop every node."""
         for node in self.nodes:
             node.resume()
         for node in self.nodes:
             node.stop()
 
     def kill(self) -> None:
-        """End every node without a goodbye (SIGKILL)."""
+        """Kill every node (SIGKILL)."""
         for node in self.nodes:
             node.kill()
 
     def pause(self) -> None:
-        """Every node stops answering but keeps its connections (SIGSTOP)."""
+        """Suspend every node: no answers, open connections (SIGSTOP)."""
         for node in self.nodes:
             node.pause()
 
     def resume(self) -> None:
-        """All go on after ``pause``."""
+        """Continue every node after ``pause``."""
         for node in self.nodes:
             node.resume()
 
     def masters(self) -> list[Server]:
-        """The nodes that have slots at this moment, in the order of those."""
+        """Return the nodes that have slots now, in the order of the slots."""
         by_port = {node.port: node for node in self.nodes}
         ranges = sorted(self._query_any_node("CLUSTER", "SLOTS"))
         return [by_port[port] for port in dict.fromkeys(int(found[2][1]) for found in ranges)]
 
     def master_of(self, key: str) -> Server:
-        """The node that has ``key`` at this moment."""
+        """Return the node that has the slot of ``key`` now."""
         slot = key_slot(key.encode())
         by_port = {node.port: node for node in self.nodes}
         for first, last, master, *_ in self._query_any_node("CLUSTER", "SLOTS"):
@@ -118,10 +118,10 @@ class Cluster:
         raise LocalError(f"slot {slot} has no master")
 
     def replica_of(self, master: Server, timeout_s: float = 20) -> Server:
-        """A replica of ``master``, once it has all that the master has now.
+        """Return a replica of ``master`` once it has all data that the master has now.
 
-        A link that is up is not enough: after a full synchronisation the stream of what came
-        meanwhile may begin a second later. Raises LocalError when there is none.
+        A link that is up is not enough: after a full synchronisation the stream of newer writes may
+        begin a second later. Raises LocalError without a replica.
         """
         offset = _offset(master)
         replica = next((n for n in self.nodes if _link(n) == (master.port, "up")), None)
@@ -132,7 +132,7 @@ class Cluster:
         return replica
 
     def fail_over(self, key: str, timeout_s: float = 20) -> Server:
-        """A replica takes over from the master of ``key`` in good order; the new master."""
+        """Fail over the master of ``key`` without loss. Returns the new master."""
         replica = self.replica_of(self.master_of(key))
         with connect_node(replica) as client:
             client.execute_command("CLUSTER", "FAILOVER")
@@ -141,15 +141,16 @@ class Cluster:
 
     @contextlib.contextmanager
     def lose_unreplicated_writes(self, key: str) -> Iterator[None]:
-        """What the master of ``key`` takes meanwhile is lost: it dies before it replicates it.
+        """Lose the writes that the master of ``key`` accepts in the block: it is killed before
+        replication.
 
-        Afterwards the replica, which heard nothing of it, is the master.
+        Afterwards the replica, which has none of them, is the master.
         """
         master = self.master_of(key)
         replica = self.replica_of(master)
         replica.pause()
         try:
-            with connect_node(master) as client:  # else the kernel would keep it for the replica
+            with connect_node(master) as client:  # otherwise the kernel buffers for the replica
                 client.execute_command("CLIENT", "KILL", "TYPE", "replica")
             yield
             master.kill()
@@ -158,7 +159,8 @@ class Cluster:
         self.wait_for_master(key, replica)
 
     def wait_for_master(self, key: str, server: Server, timeout_s: float = 30) -> None:
-        """Until every node that answers says that ``server`` has ``key``. Raises LocalError."""
+        """Wait until every reachable node reports ``server`` as master of ``key``. Raises
+        LocalError."""
         slot = key_slot(key.encode())
 
         def all_nodes_agree() -> bool:
@@ -168,20 +170,20 @@ class Cluster:
             raise LocalError(f"{server.name} did not become master in {timeout_s:g} s")
 
     def wait_until_healthy(self, timeout_s: float = 60) -> None:
-        """Until every node says ok, knows all, and each master has its replica. LocalError."""
+        """Wait until all nodes report a complete, healthy cluster. Raises LocalError."""
         if not wait_until(self._is_healthy, timeout_s, step_s=_POLL_INTERVAL_S):
             states = ", ".join(f"{node.name}: {_state(node)}" for node in self.nodes)
-            raise LocalError(f"the cluster is not well after {timeout_s:g} s ({states})")
+            raise LocalError(f"the cluster is not healthy after {timeout_s:g} s ({states})")
 
     def configure(self, name: str, value: str | int) -> None:
-        """CONFIG SET at every node that answers."""
+        """Run CONFIG SET on every reachable node."""
         for node in self.nodes:
             if node.is_running():
                 with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                     client.execute_command("CONFIG", "SET", name, value)
 
     def _form(self, timeout_s: float) -> None:
-        """Slots, epochs, acquaintance, replicas."""
+        """Assign slots and epochs, make the nodes meet, and attach the replicas."""
         with contextlib.ExitStack() as ends:
             clients = [ends.enter_context(connect_node(node)) for node in self.nodes]
             for number, client in enumerate(clients):
@@ -190,7 +192,7 @@ class Cluster:
                 first, last = SLOTS * number // MASTERS, SLOTS * (number + 1) // MASTERS - 1
                 client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
             for number, client in enumerate(clients):
-                for other in self.nodes[number + 1 :]:  # each pair, so that nobody waits for gossip
+                for other in self.nodes[number + 1 :]:  # each pair, so that none waits for gossip
                     client.execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, _bus(other))
             ids = [str(client.execute_command("CLUSTER", "MYID")) for client in clients]
 
@@ -245,7 +247,7 @@ def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) 
             "cluster-config-file nodes.conf\n"
             f"cluster-node-timeout {node_timeout_ms}\n"
             "cluster-require-full-coverage no\n"
-            "cluster-replica-validity-factor 0\n"  # a replica that is behind is better than none
+            "cluster-replica-validity-factor 0\n"  # even a replica that is behind may take over
             "cluster-allow-replica-migration no\n"
             "repl-diskless-sync yes\n"
             "repl-diskless-sync-delay 0\n"
@@ -255,7 +257,7 @@ def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) 
 
 
 def load_cluster(directory: Path) -> Cluster:
-    """The cluster that ``prepare_cluster`` made here. Raises FileNotFoundError, LocalError."""
+    """Load the cluster that ``prepare_cluster`` configured. Raises OSError, LocalError."""
     nodes = []
     for number in range(NODES):
         home = directory / str(number)
@@ -272,13 +274,13 @@ def load_cluster(directory: Path) -> Cluster:
 
 @contextlib.contextmanager
 def connect_node(node: Server) -> Iterator[Any]:
-    """A client of one node alone; closed afterwards."""
+    """Yield a client of one node; close it afterwards."""
     client = redis.Redis(
         port=node.port,
         decode_responses=True,
         socket_timeout=1,
         socket_connect_timeout=1,
-        retry=Retry(NoBackoff(), 0),  # of its own accord it would take half a minute
+        retry=Retry(NoBackoff(), 0),  # the default retries for half a minute
     )
     try:
         yield client
@@ -287,7 +289,7 @@ def connect_node(node: Server) -> Iterator[Any]:
 
 
 def _query_node(node: Server, *command: str) -> Any:
-    """The answer of one node; None when there is none."""
+    """Return the reply of one node; None without a reply."""
     if not node.is_running():
         return None
     try:
@@ -303,7 +305,7 @@ def _state(node: Server) -> str:
 
 
 def _link(node: Server) -> tuple[int, str] | None:
-    """The port of a replica's master and the state of the link; None of a master."""
+    """Return the port of a replica's master and the state of the link; None for a master."""
     role = _query_node(node, "ROLE")
     if role is None:
         return (0, "down")
@@ -313,7 +315,7 @@ def _link(node: Server) -> tuple[int, str] | None:
 
 
 def _offset(node: Server) -> int:
-    """How far a node is in the stream of its master, or has written its own; -1: no answer."""
+    """Return a node's replication offset; -1 without a reply."""
     role = _query_node(node, "ROLE")
     if role is None:
         return -1
@@ -321,7 +323,7 @@ def _offset(node: Server) -> int:
 
 
 def _masters_according_to(node: Server) -> set[tuple[int, int]]:
-    """(port, how many replicas) of each master, as ``node`` sees them."""
+    """Return (port, number of replicas) of each master as ``node`` reports them."""
     slots = _query_node(node, "CLUSTER", "SLOTS") or []
     return {(int(master[1]), len(replicas)) for _, _, master, *replicas in slots}
 
@@ -347,7 +349,7 @@ def _bus(node: Server) -> int:
 
 
 def _free_ports(count: int) -> list[int]:
-    """So many loopback ports nobody listens on."""
+    """Return free loopback ports."""
     with contextlib.ExitStack() as ends:
         found: list[int] = []
         while len(found) < count:

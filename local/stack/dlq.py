@@ -1,4 +1,4 @@
-"""``dlq``: what queues gave up: how much of it, what it says, and its way back."""
+"""``dlq``: list, show and redrive dead letters."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ OPERATOR = "local"
 
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
-    """How many messages each queue has given up; 1 when there are any."""
+    """Print the number of dead letters of each queue. Returns 1 when there are any."""
     with act_as_operator(stack):
         from plaza import operations
 
@@ -29,7 +29,7 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
-    """Some of the messages that a queue gave up, one JSON object a line."""
+    """Print some dead letters of a queue, one JSON object a line."""
     with act_as_operator(stack):
         from plaza import operations
 
@@ -49,19 +49,19 @@ def show(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def redrive(stack: Stack, args: argparse.Namespace) -> int:
-    """Send dead messages back, call by call; 1 when some that were asked for stay."""
+    """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
     with act_as_operator(stack):
         from plaza import operations
 
         dead = {state.name: state.dead_letters for state in operations.read_queues()}
         ids, moved = args.id or None, 0
-        # Not more than there were: what can't be read comes back, and would go round for ever.
-        most = min(args.most or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
+        # At most as many as there were: a message that fails again would be moved for ever.
+        limit = min(args.limit or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
         while True:
-            done = operations.redrive(_queue(args), OPERATOR, ids, most - moved)
+            done = operations.redrive(_queue(args), OPERATOR, ids, limit - moved)
             moved += done.moved
             ids = list(done.missing) if ids else None
-            if not done.moved or done.backlog_too_long or moved >= most:
+            if not done.moved or done.backlog_too_long or moved >= limit:
                 break
     if done.backlog_too_long:
         print(

@@ -1,4 +1,4 @@
-"""``drift``: a run of reconciliation on the stack, followed to its end, as a report."""
+"""``drift``: run a reconciliation on the stack and print its report."""
 
 import argparse
 import json
@@ -22,7 +22,8 @@ _POLL_INTERVAL_S = 0.25
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Start a run, or follow the one there is, and print it; 1 if it left something different."""
+    """Start a run, or follow the current one, and print it. Returns 1 unless all differences are
+    repaired."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     report = wait_for_run(stack.invoke("Reconcile", {})["run"])
     if args.json:
@@ -33,20 +34,20 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def wait_for_run(run_id: int) -> "RunReport":
-    """The run once it has ended and what it found is repaired, or won't be. Raises LocalError."""
+    """Wait until a run has ended and its findings are repaired, or a timeout. Raises LocalError."""
     from plaza.infra.mysql import MysqlDown
     from plaza.reconciliation import orchestrator
 
-    end_s, told_s = time.monotonic() + TIMEOUT_S, 0.0
+    end_s, ended_s = time.monotonic() + TIMEOUT_S, 0.0
     while True:
         try:
             report = orchestrator.read_report(run_id)
         except MysqlDown as error:
             raise LocalError(f"the stack's MySQL does not answer: {error}") from None
         now_s = time.monotonic()
-        if report.ended_at is not None and not told_s:
-            told_s = now_s
-        if report.is_resolved or (told_s and now_s - told_s > REPAIR_TIMEOUT_S):
+        if report.ended_at is not None and not ended_s:
+            ended_s = now_s
+        if report.is_resolved or (ended_s and now_s - ended_s > REPAIR_TIMEOUT_S):
             return report
         if now_s > end_s:
             raise LocalError(f"run {run_id} did not end in {TIMEOUT_S:.0f} s: see `local logs`")
@@ -54,45 +55,45 @@ def wait_for_run(run_id: int) -> "RunReport":
 
 
 def to_json(report: "RunReport") -> dict[str, Any]:
-    """For a machine: as GET /ops/drift tells it, and whether all agree by now."""
+    """Return the report as GET /ops/drift does, plus whether all stores agree now."""
     from plaza.reconciliation.schemas import RunResponse
 
     return {"settled": report.is_resolved, **RunResponse.of(report).model_dump(mode="json")}
 
 
 def render(report: "RunReport") -> RenderableType:
-    """The report as people read it."""
+    """Return the report as text."""
     tally = report.tally
     took_s = (report.ended_at - report.started_at).total_seconds() if report.ended_at else 0.0
-    facts = new_summary(
+    summary = new_summary(
         ("run", f"{report.run_id}, {took_s:.1f} s", report.ended_at is not None),
         ("relations compared", f"{tally.relations:,}", True),
         ("targets", f"{tally.targets:,}", True),
         ("users", f"{tally.users:,}", True),
-        ("held by Redis", f"{tally.cached:,}", True),
-        ("passed over", f"{tally.skipped:,} moving", True),
+        ("in Redis", f"{tally.cached:,}", True),
+        ("skipped", f"{tally.skipped:,} changing", True),
         ("differing", f"{report.differing:,}{_reasons(report)}", not report.differing),
         ("repaired", f"{report.repaired:,}", report.is_resolved),
     )
-    parts: list[RenderableType] = [facts, ""]
-    for found_at in report.examples:
-        reason, subject, said = found_at.finding
-        state = "repaired" if found_at.repaired_at else "not repaired"
-        about = f"  {reason}: {subject.what} {subject.target}: {said} ({state})"
+    parts: list[RenderableType] = [summary, ""]
+    for example in report.examples:
+        reason, subject, detail = example.finding
+        state = "repaired" if example.repaired_at else "not repaired"
+        about = f"  {reason}: {subject.what} {subject.target}: {detail} ({state})"
         parts.append(Text(about))
     if report.differing > len(report.examples):
         parts.append(f"  and {report.differing - len(report.examples):,} more")
     if not report.is_resolved:
-        parts.append("[red]it differs still[/red]")
+        parts.append("[red]differences remain[/red]")
     elif report.differing:
-        parts.append("[yellow]it differed, and is repaired[/yellow]")
+        parts.append("[yellow]differences were repaired[/yellow]")
     else:
         parts.append("[green]all agree[/green]")
     return Group(*parts)
 
 
 def _reasons(report: "RunReport") -> str:
-    said = ", ".join(
+    counts = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(report.reason_counts.items())
     )
-    return f": {said}" if said else ""
+    return f": {counts}" if counts else ""

@@ -1,4 +1,4 @@
-"""The functions of the template in this process: their modules, all of which are called app."""
+"""The functions of the template in this process; each module is named app."""
 
 import os
 import sys
@@ -11,24 +11,24 @@ from local.paths import ROOT
 
 
 def load_function(folder: str) -> ModuleType:
-    """The module of a function (``api/shops``), freshly imported. Raises ImportError."""
+    """Import the module of a function (``api/shops``) anew. Raises ImportError."""
     name = "function_" + folder.replace("/", "_")
     spec = spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
     if spec is None or spec.loader is None:
         raise ImportError(f"{folder} can't be loaded")
-    module = sys.modules[name] = module_from_spec(spec)  # pydantic looks the models' module up
+    module = sys.modules[name] = module_from_spec(spec)  # pydantic looks up the module of a model
     spec.loader.exec_module(module)
     return module
 
 
 def become_function(environment: Mapping[str, str]) -> None:
-    """Give a new process the settings of a function; what it logs goes nowhere."""
+    """Give a new process the settings of a function, and discard its log."""
     os.environ.update(environment)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - to the end of the process
 
 
 def make_record(number: int, body: str, sent_ms: int) -> dict[str, Any]:
-    """A message as Lambda hands it to a consumer, received for the first time."""
+    """Return a message as Lambda passes it to a consumer, received for the first time."""
     return {
         "messageId": str(number),
         "receiptHandle": str(number),
@@ -40,7 +40,8 @@ def make_record(number: int, body: str, sent_ms: int) -> dict[str, Any]:
 
 
 def make_api_event(route: str, user_id: int, /, **parameters: int | str) -> dict[str, Any]:
-    """``PUT /posts/{post_id}/likes/me`` by a user: all that API Gateway sends along."""
+    """Return the event of ``PUT /posts/{post_id}/likes/me`` by a user, with all that API Gateway
+    adds."""
     path_parameters = {name: str(value) for name, value in parameters.items()}
     method, _, pattern = route.partition(" ")
     path = pattern.format(**path_parameters)

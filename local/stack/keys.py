@@ -18,8 +18,8 @@ MAX_SCAN_S = 60.0
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Walk through all keys and print what was found; 1 when one is bigger than it should be."""
-    report = read_report(stack, args.most, args.minutes)
+    """Scan all keys and print the findings. Returns 1 when a key is bigger than it should be."""
+    report = read_report(stack, args.limit, args.minutes)
     if args.json:
         print(json.dumps(report, indent=2))
     else:
@@ -27,21 +27,21 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     return 1 if any(not row["expected"] for row in report["oversized"]) else 0
 
 
-def read_report(stack: Stack, most: int, minutes: int) -> dict[str, Any]:
-    """``scanned`` keys, the ``big`` ones of each type, the ``oversized`` ones, the ``hot``."""
+def read_report(stack: Stack, limit: int, minutes: int) -> dict[str, Any]:
+    """Return ``scanned`` keys, the ``big`` ones of each type, the ``oversized``, the ``hot``."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza.infra.redis import RedisDown
     from plaza.keyspace import key_scan
 
     try:
         walk = key_scan.continue_scan(key_scan.ScanState(time.time()), MAX_SCAN_S)
-        hottest = key_scan.read_hot_keys(minutes, most)
+        hottest = key_scan.read_hot_keys(minutes, limit)
     except RedisDown as error:
         raise LocalError(f"the stack's Redis does not answer: {error}") from None
     return {
         "scanned": walk.scanned,
         "complete": walk.finished_s > 0,
-        "big": [_row(big) for kind in sorted(walk.biggest) for big in walk.biggest[kind][:most]],
+        "big": [_row(big) for kind in sorted(walk.biggest) for big in walk.biggest[kind][:limit]],
         "oversized": [_row(big) for big in walk.oversized],
         "hot": [
             {"key": key_scan.redact_key(hot.key), "per_s": hot.commands_per_s} for hot in hottest
@@ -64,21 +64,21 @@ def _row(found: Any) -> dict[str, Any]:
 
 def _print(report: dict[str, Any], minutes: int) -> None:
     console = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
-    rest = "" if report["complete"] else ", not all: the time was over"
+    rest = "" if report["complete"] else ", incomplete: out of time"
     console.print(f"{report['scanned']:,} keys{rest}\n")
     big = _table("biggest", "type", "bytes", "members", "")
     for row in _once([*report["oversized"], *report["big"]]):
         members = "" if row["members"] is None else f"{row['members']:,}"
-        said = "big, as foreseen" if row["expected"] else "[red]too big[/red]"
+        size = "big, as expected" if row["expected"] else "[red]too big[/red]"
         big.add_row(
-            row["key"], row["type"], f"{row['bytes']:,}", members, said if row["oversized"] else ""
+            row["key"], row["type"], f"{row['bytes']:,}", members, size if row["oversized"] else ""
         )
     console.print(big)
     console.print()
     hot = _table(f"hottest, of the last {minutes} minutes", "commands a second, about")
     for row in report["hot"]:
         hot.add_row(row["key"], f"{row['per_s']:,}")
-    console.print(hot if report["hot"] else "no key was told to be hot")
+    console.print(hot if report["hot"] else "no hot keys were reported")
 
 
 def _once(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
-"""The contract, functions/api/system/openapi.json, made from the routes' own types.
+"""The contract, functions/api/system/openapi.json, generated from the routes' types.
 
-``make contract`` writes it; a policy test says when it is out of date.
+``make contract`` writes it; a policy test fails when it is out of date.
 """
 
 import json
@@ -28,14 +28,14 @@ Every answer has an `X-Request-Id`. A request may bring its own: 8 to 64 letters
 
 
 def make_contract() -> str:
-    """The contract as JSON text, the same for the same routes."""
+    """Return the contract as JSON text; deterministic."""
     for name, value in {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",
         "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
     }.items():
         os.environ.setdefault(name, value)
-    # The functions don't load the OpenAPI models: they would pay for them at each cold start.
+    # The functions do not import the OpenAPI models, which would slow down each cold start.
     bearer: dict[str, SecurityScheme] = {"bearer": HTTPBearer()}
     merge = OpenAPIMerge(
         title="Plaza",
@@ -59,9 +59,9 @@ def make_contract() -> str:
 
 
 def _tidy(path: str, method: str, operation: dict[str, Any]) -> None:
-    """Drop what Powertools adds for its own validation answers; ours is 400, and declared."""
+    """Drop Powertools' own validation responses; Plaza's is 400, and declared."""
     operation["responses"].pop("422", None)
-    operation["responses"].get("204", {}).pop("content", None)  # it has none
+    operation["responses"].get("204", {}).pop("content", None)  # 204 has no content
     suffix = re.sub(r"\W", "_", path) + f"_{method}"
     operation["operationId"] = operation["operationId"].removesuffix(suffix)
     operation["summary"] = operation.pop("description", operation["summary"])

@@ -6,7 +6,7 @@ from local.paths import LocalError
 
 
 def free_port() -> int:
-    """A loopback port nobody listens on."""
+    """Return a free loopback port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -14,7 +14,7 @@ def free_port() -> int:
 
 
 def claim_port(port: int) -> int:
-    """``port`` itself, or a free one for 0. Raises LocalError when it is taken."""
+    """Return ``port`` itself, or a free one for 0. Raises LocalError when it is in use."""
     if port == 0:
         return free_port()
     with socket.socket() as probe:
@@ -23,7 +23,7 @@ def claim_port(port: int) -> int:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise LocalError(
-                f"port {port} is taken or not allowed ({error.strerror}); "
+                f"port {port} is in use or not allowed ({error.strerror}); "
                 "choose another with PORT=..., or leave it out for a free one"
             ) from None
     return port

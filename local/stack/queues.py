@@ -1,4 +1,4 @@
-"""``queues``: what waits, what is in work, and what died, as ``GET /ops/queues`` says it."""
+"""``queues``: messages of each queue, as ``GET /ops/queues`` reports them."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from local.stack.stack import Stack
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print each queue; 1 when something died."""
+    """Print each queue. Returns 1 when there are dead letters."""
     with act_as_operator(stack):
         from plaza import operations
 
@@ -22,7 +22,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
     else:
-        columns = ("queue", "waiting", "in work", "delayed", "oldest", "dead")
+        columns = ("queue", "backlog", "in flight", "delayed", "oldest", "dead")
         table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
         for column in columns:
             table.add_column(column, justify="left" if column == "queue" else "right")
@@ -37,9 +37,9 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def act_as_operator(stack: Stack) -> Iterator[None]:
-    """What ``plaza.operations`` does in here it does to this stack, as an operator's own process.
+    """Let ``plaza.operations`` in this process act on this stack, with its log beside the servers'.
 
-    Its log goes where those of servers are. Raises LocalError for what it refuses.
+    Raises LocalError for errors of Plaza.
     """
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza.infra.errors import PlazaError

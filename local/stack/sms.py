@@ -1,4 +1,4 @@
-"""``sms``: the code in the text that a phone got last. Only a local stack keeps texts."""
+"""``sms``: print the code of the last text to a phone. Only a local stack stores texts."""
 
 import argparse
 import os
@@ -9,13 +9,13 @@ from local.stack.stack import Stack
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the six digits, and nothing else."""
+    """Print the six digits and nothing else."""
     print(read_code(stack, args.phone))
     return 0
 
 
 def read_code(stack: Stack, phone: str) -> str:
-    """The code that was last sent to ``phone``. Raises LocalError when there is none."""
+    """Return the code that was last sent to ``phone``. Raises LocalError without one."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     from plaza.auth import sms
     from plaza.auth.phones import parse_phone

@@ -1,4 +1,4 @@
-"""``status``: what runs, and what waits in the queues."""
+"""``status``: the parts of the stack, and the messages in its queues."""
 
 import argparse
 from collections.abc import Iterator
@@ -13,23 +13,28 @@ from local.stack.stack import Stack
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print each part and each queue; 1 when a part does not answer."""
+    """Print each part and each queue. Returns 1 when a part does not answer."""
     stack = Stack.load(args.dir, require_all=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
     parts = [
         ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
         ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
         *_check_redis(stack),
-        ("MySQL", pids.get("mysql", "yours"), *_check_mysql(stack.mysql_url)),
+        ("MySQL", pids.get("mysql", "external"), *_check_mysql(stack.mysql_url)),
     ]
     table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name, pid, address, well in parts:
-        table.add_row(name, pid, address, "[green]up[/green]" if well else "[red]down[/red]")
+    for name, pid, address, is_up in parts:
+        table.add_row(name, pid, address, "[green]up[/green]" if is_up else "[red]down[/red]")
     console = Console(highlight=False)
     console.print(table)
     console.print()
     waiting = Table(
-        "queue", "waiting", "in work", box=None, header_style="dim", padding=(0, 2, 0, 0)
+        "queue",
+        "backlog",
+        "in flight or delayed",
+        box=None,
+        header_style="dim",
+        padding=(0, 2, 0, 0),
     )
     for name, (visible, hidden) in sorted(count_messages(stack).items()):
         waiting.add_row(name, str(visible), str(hidden))
@@ -38,7 +43,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
-    """Queue name -> (messages that wait, messages received but not yet deleted or delayed)."""
+    """Return queue -> (backlog, messages in flight or delayed)."""
     sqs = stack.connect("sqs")
     counts = {}
     for name, url in stack.queues.items():
@@ -54,11 +59,11 @@ def _answers(url: str) -> bool:
 
 
 def _check_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
-    """A row for each node."""
+    """Yield a row for each node."""
     pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
     for number, url in enumerate(servers.spread_url(stack.redis_url)):
         address = url.rsplit("@", 1)[-1].removeprefix("redis://")
-        pid = pids[number] if pids else "yours"
+        pid = pids[number] if pids else "external"
         yield "Redis", pid, address, servers.answers_redis(url)
 
 

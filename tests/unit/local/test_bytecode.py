@@ -11,7 +11,7 @@ from pathlib import Path
 from local.paths import LAYER, ROOT
 
 
-def test_what_a_like_needs_is_compiled_and_taken_for_right_whatever_its_time(
+def test_modules_of_a_like_get_unchecked_bytecode(
     tmp_path: Path,
 ) -> None:
     plaza = tmp_path / "plaza"
@@ -21,6 +21,6 @@ def test_what_a_like_needs_is_compiled_and_taken_for_right_whatever_its_time(
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=True)
     assert "of bytecode" in done.stdout
     tag = sys.implementation.cache_tag
-    compiled = plaza / "reactions" / "__pycache__" / f"reacting.{tag}.pyc"
+    compiled = plaza / "reactions" / "__pycache__" / f"react.{tag}.pyc"
     assert int.from_bytes(compiled.read_bytes()[4:8], "little") == 0b01, "unchecked"
     assert not (plaza / "vote_log" / "__pycache__").exists(), "no like needs it"

@@ -43,7 +43,7 @@ def test_commands_say_when_nothing_runs(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_down_without_a_stack_is_fine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--dir", str(tmp_path / "none"), "down"]) == 0
-    assert capsys.readouterr().out == "nothing was running\n"
+    assert capsys.readouterr().out == "no stack was running\n"
 
 
 def test_a_half_written_directory_is_told(
@@ -51,13 +51,13 @@ def test_a_half_written_directory_is_told(
 ) -> None:
     (tmp_path / "stack.json").write_text('{"base_url": ')
     assert main(["--dir", str(tmp_path), "token", "--user", "7"]) == 1
-    assert "half-written" in capsys.readouterr().err
+    assert "is incomplete" in capsys.readouterr().err
 
 
 def test_a_directory_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("all of it")
     stack = Stack(tmp_path)
-    with pytest.raises(LocalError, match="not touched"):
+    with pytest.raises(LocalError, match="left unchanged"):
         stack.up()
     stack.down()
     assert (tmp_path / "thesis.txt").read_text() == "all of it"

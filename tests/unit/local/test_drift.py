@@ -42,13 +42,13 @@ def test_what_differs_is_named_with_its_reason() -> None:
     assert "2: counter 1, total 1" in text
     assert "counter: like post:7: counter 5, rows 4 (not repaired)" in text
     assert "and 1 more" in text
-    assert "it differs still" in text
+    assert "differences remain" in text
 
 
 def test_what_differed_and_is_repaired_is_told_too() -> None:
     text = shown(replace(WRONG, repaired=2, examples=[FOUND._replace(repaired_at=AT)]))
     assert "(repaired)" in text
-    assert "it differed, and is repaired" in text
+    assert "differences were repaired" in text
 
 
 @pytest.mark.parametrize(("report", "status"), [(CLEAN, 0), (WRONG, 1)])
