@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 
-from local.load.interactions import build_requests, read_file
+from local.load.interactions import FILES, build_requests
 from local.paths import ROOT
 from plaza.reactions import KINDS, LIKE, Kind
 
@@ -30,7 +30,7 @@ def load_reactions(count: int) -> list[Reaction]:
 
 def _play(path: Path) -> Iterator[Reaction]:
     """The likes and collects of a file of interactions, as a replay sends them."""
-    for interaction in read_file(path):
+    for interaction in FILES.read(path):
         for request in build_requests(interaction):
             if request.sets and request.sets[1]:
                 (kind, post_id, actor_id), _ = request.sets

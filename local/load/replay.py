@@ -262,13 +262,13 @@ async def compare(
 def read_scenario(path: Path, options: Options, limit: int | None = None) -> Scenario:
     """Return the scenario of a file, chosen by its header. Raises LocalError."""
     header = files.read_header(path)
-    if header == interactions.COLUMNS:
-        rows = interactions.read_file(path, limit)
+    if header == interactions.FILES.columns:
+        rows = interactions.FILES.read(path, limit)
         return Interactions(rows, options.duplicates, options.seed)
-    if header == follows.COLUMNS:
-        return Follows(follows.read_file(path, limit), options.duplicates, options.seed)
-    wanted = " or ".join(",".join(module.COLUMNS) for module in (interactions, follows))
-    raise LocalError(files.describe_bad_header(path.name, header, wanted))
+    if header == follows.FILES.columns:
+        return Follows(follows.FILES.read(path, limit), options.duplicates, options.seed)
+    expected = " or ".join(",".join(one.FILES.columns) for one in (interactions, follows))
+    raise LocalError(files.describe_bad_header(path.name, header, expected))
 
 
 def show(report: Report, out: Console) -> None:

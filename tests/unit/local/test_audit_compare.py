@@ -655,8 +655,8 @@ def like(item_id: int, user_id: int) -> Reaction:
 
 def test_the_file_is_compared_person_by_person() -> None:
     expected, rows = {like(7, 1), like(7, 2)}, {like(7, 1), like(7, 3)}
-    seen = {7: {"like": 2, "collect": 0}}
-    assert find_differences(expected, rows, seen, {7: [1, 2]}) == [
+    reported = {"like": {7: 2}, "collect": {7: 0}}
+    assert find_differences(expected, rows, reported, {7: [1, 2]}) == [
         "like of post 7 by user 3 is in the rows, not in the file",
         "like of post 7 by user 2 is in the file, not in the rows",
     ]
@@ -664,8 +664,8 @@ def test_the_file_is_compared_person_by_person() -> None:
 
 def test_the_totals_of_the_api_are_compared_with_the_file() -> None:
     expected = {like(7, 1), Reaction("collect", 7, 1)}
-    seen = {7: {"like": 2, "collect": 1}, 8: {"like": 0, "collect": 0}}
-    assert find_differences(expected, expected, seen, {}) == [
+    reported = {"like": {7: 2, 8: 0}, "collect": {7: 1, 8: 0}}
+    assert find_differences(expected, expected, reported, {}) == [
         "post 7 has 2 likes by the API, 1 by the file"
     ]
 
@@ -673,6 +673,6 @@ def test_the_totals_of_the_api_are_compared_with_the_file() -> None:
 @pytest.mark.parametrize("likers", [[1], [1, 2, 2], [1, 2, 3], []])
 def test_the_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> None:
     expected = {like(7, 1), like(7, 2)}
-    seen = {7: {"like": 2, "collect": 0}}
-    (difference,) = find_differences(expected, expected, seen, {7: likers})
+    reported = {"like": {7: 2}, "collect": {7: 0}}
+    (difference,) = find_differences(expected, expected, reported, {7: likers})
     assert difference.startswith("likers of post 7 by the API are wrong")

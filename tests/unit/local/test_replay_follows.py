@@ -6,24 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from local.load import interactions
 from local.load.follows import (
+    FILES,
     ApiState,
     Follow,
     Follows,
-    add_up,
     choose_pairs,
     choose_viewers,
     find_differences,
-    find_most_followed,
-    parse,
     plan,
-    read_file,
-    write_file,
+    sum_up,
 )
 from local.load.interactions import Interaction, Interactions
-from local.load.interactions import write_file as write_interactions
 from local.load.replay import Options, read_scenario
 from local.load.requests import Call, Copies, Expectation, predict, set_reaction
+from local.load.scenario import rank_ids
 from local.paths import LocalError
 
 HEADER = "follower_id,followee_id"
@@ -33,15 +31,16 @@ DONE = {"following": True, "followers": 1, "changed": True, "exact": True}
 AGAIN = {**DONE, "changed": False}
 AFTER = {Follow(1, 7), Follow(2, 7), Follow(1, 8), Follow(2, 8), Follow(7, 1)}
 SEEN = ApiState(
-    totals={1: (1, 2), 2: (0, 2), 7: (2, 1), 8: (2, 0)},
+    follower_totals={1: 1, 2: 0, 7: 2, 8: 2},
+    following_totals={1: 2, 2: 2, 7: 1, 8: 0},
     followers={7: [2, 1]},
     following={7: [1], 1: [7, 8]},
-    common={(1, 2): [8, 7], (1, 7): []},
+    common_follows={(1, 2): [8, 7], (1, 7): []},
 )
 
 
 def test_a_line_is_a_follow() -> None:
-    assert list(parse([HEADER, "30,1412", "", "3,28"], "f.csv")) == [
+    assert list(FILES.parse([HEADER, "30,1412", "", "3,28"], "f.csv")) == [
         Follow(30, 1412),
         Follow(3, 28),
     ]
@@ -60,16 +59,16 @@ def test_a_line_is_a_follow() -> None:
 )
 def test_a_bad_line_is_named_with_what_is_wrong(line: str, named: str) -> None:
     with pytest.raises(LocalError) as error:
-        list(parse([HEADER, "1,2", line], "f.csv"))
+        list(FILES.parse([HEADER, "1,2", line], "f.csv"))
     assert str(error.value).startswith("f.csv, line 3: ")
     assert named in str(error.value)
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     follows = [Follow(1, 2**63 - 1), Follow(3, 4)]
-    write_file(tmp_path / "f.csv", follows)
-    assert read_file(tmp_path / "f.csv") == follows
-    assert read_file(tmp_path / "f.csv", limit=1) == follows[:1]
+    FILES.write(tmp_path / "f.csv", follows)
+    assert FILES.read(tmp_path / "f.csv") == follows
+    assert FILES.read(tmp_path / "f.csv", limit=1) == follows[:1]
 
 
 def test_what_a_file_is_about_is_known_by_its_header(tmp_path: Path) -> None:
@@ -80,7 +79,7 @@ def test_what_a_file_is_about_is_known_by_its_header(tmp_path: Path) -> None:
     assert (len(scenario.requests), scenario.user_ids) == (2, [1, 2, 3])
     assert read_scenario(path, Options(), limit=1).user_ids == [1, 2]
 
-    write_interactions(path, [Interaction(1, 2, 5.0, 0)])
+    interactions.FILES.write(path, [Interaction(1, 2, 5.0, 0)])
     assert isinstance(read_scenario(path, Options()), Interactions)
 
 
@@ -93,7 +92,7 @@ def test_another_header_is_told(tmp_path: Path, header: str) -> None:
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="can't be read"):
+    with pytest.raises(LocalError, match="cannot be read"):
         read_scenario(tmp_path / "nowhere.csv", Options())
 
 
@@ -149,7 +148,7 @@ def test_an_answer_must_say_that_one_follows() -> None:
 
 def test_where_all_agree_there_is_no_difference() -> None:
     assert find_differences(AFTER, AFTER, SEEN) == []
-    assert add_up(AFTER, AFTER, SEEN) == {
+    assert sum_up(AFTER, AFTER, SEEN) == {
         "followers": (5, 5, 5),
         "following": (5, 5, 5),
         "common_follows": (2, 2, 2),
@@ -162,20 +161,20 @@ def test_rows_are_compared_follow_by_follow() -> None:
         "follow of user 7 by user 8 is in the rows, not in the file",
         "follow of user 7 by user 1 is in the file, not in the rows",
     ]
-    sums = add_up(AFTER, rows | {Follow(8, 1)}, SEEN)
+    sums = sum_up(AFTER, rows | {Follow(8, 1)}, SEEN)
     assert (sums["followers"], sums["common_follows"]) == ((5, 6, 5), (2, 1, 2))
 
 
 @pytest.mark.parametrize(
-    ("totals", "said"),
+    ("reported", "difference"),
     [
-        ({7: (3, 1)}, "user 7 has 3 followers by the API, 2 by the file"),
-        ({7: (2, 0)}, "user 7 has 0 following by the API, 1 by the file"),
-        ({9: (1, 0)}, "user 9 has 1 followers by the API, 0 by the file"),
+        (ApiState(follower_totals={7: 3}), "user 7 has 3 followers by the API, 2 by the file"),
+        (ApiState(following_totals={7: 0}), "user 7 has 0 following by the API, 1 by the file"),
+        (ApiState(follower_totals={9: 1}), "user 9 has 1 followers by the API, 0 by the file"),
     ],
 )
-def test_the_totals_of_the_api_are_compared(totals: dict[int, tuple[int, int]], said: str) -> None:
-    assert find_differences(AFTER, AFTER, ApiState(totals=totals)) == [said]
+def test_the_totals_of_the_api_are_compared(reported: ApiState, difference: str) -> None:
+    assert find_differences(AFTER, AFTER, reported) == [difference]
 
 
 @pytest.mark.parametrize("ids", [[], [1], [1, 2, 2], [1, 2, 3]])
@@ -184,13 +183,13 @@ def test_the_lists_of_the_api_are_compared(ids: list[int]) -> None:
     assert followers.startswith("followers of user 7 by the API are wrong")
     (following,) = find_differences(AFTER, AFTER, ApiState(following={2: ids}))
     assert following.startswith("following of user 2 by the API are wrong")
-    (common,) = find_differences(AFTER, AFTER, ApiState(common={(2, 1): ids}))
+    (common,) = find_differences(AFTER, AFTER, ApiState(common_follows={(2, 1): ids}))
     assert common.startswith("follows that users 2 and 1 have in common by the API are wrong")
 
 
 def test_the_most_followed_come_first() -> None:
     follows = [Follow(1, 5), Follow(2, 5), Follow(1, 6), Follow(1, 7), Follow(2, 7)]
-    assert find_most_followed(follows, 2) == [5, 7]
+    assert rank_ids((follow.followee_id for follow in follows), 2) == [5, 7]
 
 
 def test_pairs_are_the_same_each_time_and_half_of_them_share_somebody() -> None:
@@ -216,14 +215,12 @@ def test_there_may_be_fewer_pairs_than_wished() -> None:
 
 
 def test_what_users_are_answered_about_themselves_is_compared() -> None:
-    assert (
-        find_differences(AFTER, AFTER, ApiState(viewer_states={(1, 7): True, (9, 7): False})) == []
-    )
-    assert find_differences(
-        AFTER, AFTER, ApiState(viewer_states={(1, 7): False, (9, 7): True})
-    ) == [
-        "user 1 is answered following false of user 7",
-        "user 9 is answered following true of user 7",
+    correct = ApiState(viewer_states={Follow(1, 7): True, Follow(9, 7): False})
+    assert find_differences(AFTER, AFTER, correct) == []
+    wrong = ApiState(viewer_states={Follow(1, 7): False, Follow(9, 7): True})
+    assert find_differences(AFTER, AFTER, wrong) == [
+        "follow of user 7 by user 1 is off by the API",
+        "follow of user 7 by user 9 is on by the API",
     ]
 
 

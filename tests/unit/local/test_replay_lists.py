@@ -6,12 +6,11 @@ import pytest
 
 from local.load.interactions import (
     choose_likers,
-    find_most_active,
     find_wrong_orders,
     find_wrong_own_lists,
-    find_wrong_viewer_states,
 )
 from local.load.requests import Reaction
+from local.load.scenario import compare_states, rank_ids
 
 AFTER = {
     Reaction("like", 7, 1),
@@ -32,12 +31,17 @@ def test_a_list_that_is_another_from_the_other_end_is_told(latest: list[int]) ->
 
 
 def test_what_users_are_answered_about_themselves_is_compared() -> None:
-    true = {(1, 7): {"like": True, "collect": True}, (2, 8): {"like": False, "collect": False}}
-    assert find_wrong_viewer_states(AFTER, true) == []
-    wrong = {(1, 7): {"like": False, "collect": True}, (2, 8): {"like": False, "collect": True}}
-    assert find_wrong_viewer_states(AFTER, wrong) == [
-        "user 1 is answered like False of post 7",
-        "user 2 is answered collect True of post 8",
+    correct = {
+        Reaction("like", 7, 1): True,
+        Reaction("collect", 7, 1): True,
+        Reaction("collect", 8, 2): False,
+    }
+    assert compare_states(AFTER, correct) == []
+    wrong = {one: not state for one, state in correct.items()}
+    assert compare_states(AFTER, wrong) == [
+        "like of post 7 by user 1 is off by the API",
+        "collect of post 7 by user 1 is off by the API",
+        "collect of post 8 by user 2 is on by the API",
     ]
 
 
@@ -61,4 +65,4 @@ def test_some_likers_of_each_post_are_chosen_and_the_same_each_time() -> None:
 
 
 def test_the_users_with_the_most_reactions_are_the_most_active() -> None:
-    assert find_most_active(AFTER, 1) == [1]
+    assert rank_ids((reaction.user_id for reaction in AFTER), 1) == [1]

@@ -1,14 +1,14 @@
 """What people write: what is sent, which answers can't be true, what is compared."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from local.load.requests import Call, Copies, Request, duplicate, predict
+from local.load.scenario import add_up, compare_totals
 from local.load.texts import (
-    add_up,
     count_comments,
     count_posts,
-    find_differences,
     rename,
     write_comment,
     write_post,
@@ -63,9 +63,12 @@ def test_posts_and_comments_are_counted_by_whose_they_are() -> None:
 
 
 def test_rows_and_the_api_are_compared_with_what_was_written() -> None:
-    assert find_differences("posts of user", {1: 2}, {1: 2, 5: 9}, {1: 2}) == []
-    assert find_differences("posts of user", {1: 2, 3: 1}, {1: 2}, {1: 3, 3: 1}) == [
-        "posts of user 1: 3 by the API, 2 written",
-        "posts of user 3: 0 in the rows, 1 written",
+    written, rows = Counter({1: 2, 3: 1}), Counter({1: 2, 5: 9})
+    assert compare_totals("user", "posts", {1: 2}, written.__getitem__) == []
+    assert compare_totals("user", "posts", {1: 3, 3: 1}, written.__getitem__) == [
+        "user 1 has 3 posts by the API, 2 by the file"
     ]
-    assert add_up({1: 2, 3: 1}, {1: 2, 5: 9}, {1: 3}) == (3, 2, 3)
+    assert compare_totals("user", "posts", {3: 0}, written.__getitem__, "in the rows") == [
+        "user 3 has 0 posts in the rows, 1 by the file"
+    ]
+    assert add_up({1: 3, 3: 0}, written.__getitem__, rows.__getitem__) == (3, 2, 3)
