@@ -3,11 +3,12 @@
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -60,13 +61,17 @@ def print_report(
     return 0 if found.clean else 1
 
 
-def new_table(*columns: str) -> Table:
-    """A plain table: names to the left, numbers to the right, a mark at the end."""
+def wide_console() -> Console:
+    """Return a console that has room for long keys when the output is not a terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+
+
+def new_table(*columns: str, left: Collection[str] = ("",)) -> Table:
+    """Return a plain table: the first column and those in ``left`` to the left, others right."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(columns[0])
-    for column in columns[1:-1]:
-        table.add_column(column, justify="right")
-    table.add_column(columns[-1])
+    for place, column in enumerate(columns):
+        justify: JustifyMethod = "left" if not place or column in left else "right"
+        table.add_column(column, justify=justify, overflow="fold")
     return table
 
 

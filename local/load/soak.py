@@ -26,14 +26,13 @@ from typing import Any
 import psutil
 import redis
 from rich.console import Console
-from rich.table import Table
 
 from local.audit.audit import run_audit
 from local.audit.backlog import wait_until_quiet
 from local.load.background import run_threads
 from local.load.buyers import HttpApiClient
 from local.load.flash_sale import SHOP, create_voucher
-from local.output import console, print_report, require_positive
+from local.output import console, new_table, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import become_function, load_function, make_record
 from local.stack.servers import connect_mysql
@@ -458,7 +457,7 @@ def tabulate(report: SoakReport) -> dict[str, list[float]]:
 
 def show(report: SoakReport, out: Console) -> None:
     """Print the table of memory, and the work that was done."""
-    table = Table("", "start", "middle", "end", "slope a minute", box=None, header_style="dim")
+    table = new_table("", "start", "middle", "end", "slope a minute")
     times = [sample.at_s / 60 for sample in report.samples]
     middle = min(WARM_UP, len(times) - 1)
     for name, values in tabulate(report).items():

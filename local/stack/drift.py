@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from rich.text import Text
 
 from local.output import console, new_summary
 from local.paths import LocalError
-from local.stack.stack import Stack
+from local.stack.stack import Stack, use_stack
 
 if TYPE_CHECKING:
     from plaza.reconciliation import RunReport
@@ -24,8 +23,8 @@ _POLL_INTERVAL_S = 0.25
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Start a run, or follow the current one, and print it. Returns 1 unless all differences are
     repaired."""
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    report = wait_for_run(stack.invoke("Reconcile", {})["run"])
+    with use_stack(stack):
+        report = wait_for_run(stack.invoke("Reconcile", {})["run"])
     if args.json:
         print(json.dumps(to_json(report)))
     else:
@@ -35,15 +34,11 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 def wait_for_run(run_id: int) -> "RunReport":
     """Wait until a run has ended and its findings are repaired, or a timeout. Raises LocalError."""
-    from plaza.infra.mysql import MysqlDown
     from plaza.reconciliation import orchestrator
 
     end_s, ended_s = time.monotonic() + TIMEOUT_S, 0.0
     while True:
-        try:
-            report = orchestrator.read_report(run_id)
-        except MysqlDown as error:
-            raise LocalError(f"the stack's MySQL does not answer: {error}") from None
+        report = orchestrator.read_report(run_id)
         now_s = time.monotonic()
         if report.ended_at is not None and not ended_s:
             ended_s = now_s

@@ -3,14 +3,10 @@
 import argparse
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 
-from rich.table import Table
-
-from local.output import console
-from local.paths import LocalError
-from local.stack.stack import Stack
+from local.output import console, new_table
+from local.stack.stack import Stack, use_stack
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
@@ -22,31 +18,23 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
     else:
-        columns = ("queue", "backlog", "in flight", "delayed", "oldest", "dead")
-        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-        for column in columns:
-            table.add_column(column, justify="left" if column == "queue" else "right")
+        table = new_table("queue", "backlog", "in flight", "delayed", "oldest", "dead")
         for state in states:
             oldest = "" if state.oldest_age_s is None else f"{state.oldest_age_s:,.0f} s"
             counts = (f"{count:,}" for count in (state.backlog, state.in_flight, state.delayed))
-            dead = f"[red]{state.dead_letters:,}[/red]" if state.dead_letters else "0"
-            table.add_row(state.name, *counts, oldest, dead)
+            table.add_row(state.name, *counts, oldest, format_dead(state.dead_letters))
         console.print(table)
     return 1 if any(state.dead_letters for state in states) else 0
 
 
+def format_dead(count: int) -> str:
+    """Return a number of dead letters, red unless it is 0."""
+    return f"[red]{count:,}[/red]" if count else "0"
+
+
 @contextlib.contextmanager
 def act_as_operator(stack: Stack) -> Iterator[None]:
-    """Let ``plaza.operations`` in this process act on this stack, with its log beside the servers'.
-
-    Raises LocalError for errors of Plaza.
-    """
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.infra.errors import PlazaError
-
+    """Like ``use_stack``, with the log of ``plaza`` in a file beside the servers'."""
     log = stack.directory / "logs" / "operator.log"
-    try:
-        with log.open("a") as lines, contextlib.redirect_stdout(lines):
-            yield
-    except PlazaError as error:
-        raise LocalError(str(error)) from None
+    with use_stack(stack), log.open("a") as lines, contextlib.redirect_stdout(lines):
+        yield

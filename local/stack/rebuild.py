@@ -2,9 +2,7 @@
 
 import argparse
 import json
-import os
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,10 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.output import mark, new_summary, new_table
+from local.output import mark, new_summary, new_table, wide_console
 from local.paths import LocalError
-from local.stack.stack import Stack
-from plaza.infra.errors import Unavailable
+from local.stack.stack import Stack, use_stack
 from plaza.reactions import KINDS, Target
 from plaza.vote_log import Scope, recount, s3_archive
 from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
@@ -29,8 +26,9 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     until_us = None if args.as_of is None else parse_time(args.as_of)
     if until_us is not None and not args.from_log:
         raise LocalError("rows have only the present state: --as-of needs --from-log")
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    found = recount_counters(parse_scope(args.target, args.user), args.from_log, until_us)
+    scope = parse_scope(args.target, args.user)
+    with use_stack(stack):
+        found = recount_counters(scope, args.from_log, until_us)
     good = not (found.differing or found.contradicting)
     if args.json:
         print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
@@ -71,8 +69,6 @@ def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Reco
         if from_log:
             return recount.recount_log(scope, recount.NO_LIMIT_US if until_us is None else until_us)
         return recount.recount_rows(scope)
-    except Unavailable as error:
-        raise LocalError(str(error)) from None
     except s3_archive.ArchiveCorrupt as error:
         raise LocalError(f"the archive is damaged, so the log is incomplete: {error}") from None
 
@@ -103,7 +99,7 @@ def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> di
 
 def show(found: Recount, from_log: bool, as_of: str | None) -> None:
     """Print the first twenty of each list."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+    out = wide_console()
     source = "the log" if from_log else "the rows"
     moment = f" up to {as_of}" if as_of else ""
     summary = new_summary()

@@ -51,6 +51,18 @@ def ignore_step(step: str) -> Iterator[None]:
     yield
 
 
+@contextlib.contextmanager
+def use_stack(stack: "Stack") -> Iterator[None]:
+    """Let ``plaza`` in this process use a stack. Raises LocalError for errors of Plaza."""
+    os.environ.update(stack.environment())  # plaza reads its settings once
+    from plaza.infra.errors import PlazaError
+
+    try:
+        yield
+    except PlazaError as error:
+        raise LocalError(str(error)) from None
+
+
 def keep_url(part: str, url: str) -> str:
     """Let functions use the real address of a part."""
     return url

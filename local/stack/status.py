@@ -3,9 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
-
+from local.output import console, new_table
 from local.stack import servers
 from local.stack.aws import answers_http
 from local.stack.servers import strip_credentials
@@ -22,23 +20,15 @@ def main(args: argparse.Namespace) -> int:
         *_check_redis(stack),
         ("MySQL", pids.get("mysql", "external"), *_check_mysql(stack.mysql_url)),
     ]
-    table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table("part", "pid", "address", "", left=("address", ""))
     for name, pid, address, is_up in parts:
         table.add_row(name, pid, address, "[green]up[/green]" if is_up else "[red]down[/red]")
-    console = Console(highlight=False)
     console.print(table)
     console.print()
-    waiting = Table(
-        "queue",
-        "backlog",
-        "in flight or delayed",
-        box=None,
-        header_style="dim",
-        padding=(0, 2, 0, 0),
-    )
+    queues = new_table("queue", "backlog", "in flight or delayed")
     for name, (visible, hidden) in sorted(count_messages(stack).items()):
-        waiting.add_row(name, str(visible), str(hidden))
-    console.print(waiting)
+        queues.add_row(name, str(visible), str(hidden))
+    console.print(queues)
     return 0 if all(part[-1] for part in parts) else 1
 
 

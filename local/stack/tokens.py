@@ -1,13 +1,13 @@
 """``token``: open sessions for users, who are created when missing."""
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
+from contextlib import closing
 
 from local.paths import LocalError
 from local.stack.servers import connect_mysql
-from local.stack.stack import Stack
+from local.stack.stack import Stack, use_stack
 
 BATCH = 1000
 
@@ -34,26 +34,22 @@ def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> 
     A ``role`` other than ``user`` is also given to existing users.
     """
     create_users(stack.mysql_url, user_ids, role)
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.auth import new_session
+    with use_stack(stack):
+        from plaza.auth import new_session
 
-    return [
-        token
-        for start in range(0, len(user_ids), BATCH)
-        for token in new_session.open_sessions(user_ids[start : start + BATCH])
-    ]
+        return [
+            token
+            for start in range(0, len(user_ids), BATCH)
+            for token in new_session.open_sessions(user_ids[start : start + BATCH])
+        ]
 
 
 def create_users(mysql_url: str, user_ids: Sequence[int], role: str = "user") -> None:
     """Insert missing users. A ``role`` other than ``user`` is also given to existing users."""
-    connection = connect_mysql(mysql_url)
-    try:
-        with connection.cursor() as cursor:
-            for start in range(0, len(user_ids), BATCH):
-                cursor.executemany(
-                    "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
-                    " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
-                    [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
-                )
-    finally:
-        connection.close()
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+        for start in range(0, len(user_ids), BATCH):
+            cursor.executemany(
+                "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
+                " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
+                [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
+            )
