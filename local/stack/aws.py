@@ -10,8 +10,8 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from local.paths import ROOT, TOOLS, LocalError
-from local.stack.processes import Process, start_process, stop_process, wait_until
+from local.paths import ROOT, TOOLS
+from local.stack.processes import Process, start_process, wait_until_ready
 
 REGION = "us-east-1"
 
@@ -90,11 +90,7 @@ def _start(
             **env,
         },
     )
-    wait_until(lambda: answers_http(port) or not process.is_running(), 30)
-    if not (process.is_running() and answers_http(port)):
-        stop_process(process)
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        raise LocalError(f"{name} did not start ({log}):\n{tail}")
+    wait_until_ready(process, lambda: answers_http(port), log, 30)
     return process
 
 

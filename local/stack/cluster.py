@@ -5,9 +5,7 @@ other slots stay available (``cluster-require-full-coverage no``).
 """
 
 import contextlib
-import random
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +17,9 @@ from redis.crc import key_slot
 from redis.retry import Retry
 
 from local.paths import LocalError
+from local.stack.ports import free_ports
 from local.stack.processes import Process, wait_until
-from local.stack.servers import Server, require_binary
+from local.stack.servers import Server, load_redis, prepare_redis, read_redis_port
 
 MASTERS = 3
 NODES = 2 * MASTERS
@@ -28,7 +27,6 @@ SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
 _PORTS = range(16_000, 32_000)  # below the kernel's ephemeral ports
 _POLL_INTERVAL_S = 0.02
-_rng = random.SystemRandom()  # a seed of the caller would give equal ports to concurrent clusters
 _UNREACHABLE = (redis.ConnectionError, redis.TimeoutError)
 
 
@@ -193,7 +191,8 @@ class Cluster:
                 client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
             for number, client in enumerate(clients):
                 for other in self.nodes[number + 1 :]:  # each pair, so that none waits for gossip
-                    client.execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, _bus(other))
+                    bus = read_redis_port(other.directory, "cluster-port")
+                    client.execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, bus)
             ids = [str(client.execute_command("CLUSTER", "MYID")) for client in clients]
 
             def all_know_all() -> bool:
@@ -228,47 +227,31 @@ class Cluster:
 
 def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) -> Cluster:
     """Write the configuration of a cluster. ``node_timeout_ms``: silence until a node is down."""
-    directory.mkdir(parents=True, exist_ok=True)
-    ports = _free_ports(2 * NODES)
+    ports = free_ports(2 * NODES, _PORTS)
     for number in range(NODES):
-        home = directory / str(number)
-        home.mkdir(exist_ok=True)
-        (home / "redis.conf").write_text(
-            "bind 127.0.0.1\n"
-            f"port {ports[number]}\n"
-            f"cluster-port {ports[NODES + number]}\n"
-            f'dir "{home}"\n'
-            'save ""\n'
-            "appendonly no\n"
-            "maxmemory-policy noeviction\n"
-            "daemonize no\n"
-            "shutdown-timeout 0\n"
-            "cluster-enabled yes\n"
-            "cluster-config-file nodes.conf\n"
-            f"cluster-node-timeout {node_timeout_ms}\n"
-            "cluster-require-full-coverage no\n"
-            "cluster-replica-validity-factor 0\n"  # even a replica that is behind may take over
-            "cluster-allow-replica-migration no\n"
-            "repl-diskless-sync yes\n"
-            "repl-diskless-sync-delay 0\n"
-            "repl-ping-replica-period 1\n"
+        settings = (
+            "shutdown-timeout 0",
+            "cluster-enabled yes",
+            "cluster-config-file nodes.conf",
+            f"cluster-port {ports[NODES + number]}",
+            f"cluster-node-timeout {node_timeout_ms}",
+            "cluster-require-full-coverage no",
+            "cluster-replica-validity-factor 0",  # even a replica that is behind may take over
+            "cluster-allow-replica-migration no",
+            "repl-diskless-sync yes",
+            "repl-diskless-sync-delay 0",
+            "repl-ping-replica-period 1",
         )
+        prepare_redis(directory / str(number), port=ports[number], settings=settings)
     return load_cluster(directory)
 
 
 def load_cluster(directory: Path) -> Cluster:
     """Load the cluster that ``prepare_cluster`` configured. Raises OSError, LocalError."""
-    nodes = []
-    for number in range(NODES):
-        home = directory / str(number)
-        found = re.search(r"^port (\d+)$", (home / "redis.conf").read_text(), re.MULTILINE)
-        if found is None:
-            raise LocalError(f"{home / 'redis.conf'} names no port")
-        argv = (str(require_binary("redis-server")), str(home / "redis.conf"))
-        port = int(found[1])
-        url = f"redis://127.0.0.1:{port}"
-        log = directory.parent / "logs" / "redis.log"
-        nodes.append(Server(f"redis-{number}", home, port, url, argv, log))
+    nodes = [load_redis(directory / str(number)) for number in range(NODES)]
+    log = directory.parent / "logs" / "redis.log"
+    for number, node in enumerate(nodes):
+        node.name, node.log_file = f"redis-{number}", log
     return Cluster(directory, tuple(nodes))
 
 
@@ -339,22 +322,3 @@ def _has_met(client: Any, ids: list[str]) -> bool:
     lines = [line.split() for line in str(client.execute_command("CLUSTER", "NODES")).splitlines()]
     flags = {line[0]: line[2] for line in lines}
     return all("handshake" not in flags.get(id_, "handshake") for id_ in ids)
-
-
-def _bus(node: Server) -> int:
-    text = (node.directory / "redis.conf").read_text()
-    found = re.search(r"^cluster-port (\d+)$", text, re.MULTILINE)
-    assert found is not None  # noqa: S101  prepare_cluster wrote it
-    return int(found[1])
-
-
-def _free_ports(count: int) -> list[int]:
-    """Return free loopback ports."""
-    with contextlib.ExitStack() as ends:
-        found: list[int] = []
-        while len(found) < count:
-            probe = ends.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", _rng.choice(_PORTS)))
-                found.append(int(probe.getsockname()[1]))
-        return found

@@ -86,6 +86,21 @@ def _describe(name: str, child: subprocess.Popen[bytes], log: Path) -> Process:
         raise LocalError(f"{name} ended at once; its output is in {log}") from None
 
 
+def wait_until_ready(
+    process: Process, is_ready: Callable[[], bool], log: Path, timeout_s: float
+) -> None:
+    """Wait until a process answers. Otherwise stop it and raise LocalError with its last lines."""
+    wait_until(lambda: is_ready() or not process.is_running(), timeout_s)
+    if not (process.is_running() and is_ready()):
+        stop_process(process)
+        raise LocalError(f"{process.name} did not start ({log}):\n{read_tail(log, 15)}")
+
+
+def read_tail(log: Path, lines: int) -> str:
+    """Return the last lines of a file."""
+    return "\n".join(log.read_text(errors="replace").strip().splitlines()[-lines:])
+
+
 def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
     """End a process and the rest of its session. Does nothing to a recycled pid."""
     found = process.find()
@@ -156,8 +171,7 @@ def run_command(
         stop_process(process)
         raise
     if status != 0:
-        tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-25:])
-        raise LocalError(f"{name} failed ({log}):\n{tail}")
+        raise LocalError(f"{name} failed ({log}):\n{read_tail(log, 25)}")
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.02) -> bool:

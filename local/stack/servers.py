@@ -8,8 +8,8 @@ import secrets
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -20,7 +20,14 @@ from redis.cluster import ClusterNode
 
 from local.paths import LocalError
 from local.stack.ports import free_port
-from local.stack.processes import Process, run_command, start_process, stop_process, wait_until
+from local.stack.processes import (
+    Process,
+    run_command,
+    start_process,
+    stop_process,
+    wait_until,
+    wait_until_ready,
+)
 
 AnyServer = TypeVar("AnyServer", bound="Startable")
 
@@ -82,13 +89,8 @@ class Server:
         if self.is_running():
             return
         process = start_process(self.name, self.argv, log=self.log, attached=attached)
-        record = {"name": process.name, "pid": process.pid, "started_s": process.started_s}
-        (self.directory / "process.json").write_text(json.dumps(record))
-        ready = wait_until(lambda: self._answers() or not process.is_running(), timeout_s)
-        if not (ready and process.is_running()):
-            self.stop()
-            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
-            raise LocalError(f"{self.name} did not start ({self.log}):\n{tail}")
+        (self.directory / "process.json").write_text(json.dumps(asdict(process)))
+        wait_until_ready(process, self._answers, self.log, timeout_s)
 
     def stop(self) -> None:
         """Stop it and wait for its end. MariaDB keeps its data, Redis has none."""
@@ -118,30 +120,37 @@ class Server:
         return answers_redis(self.url)
 
 
-def prepare_redis(directory: Path, *, port: int = 0) -> Server:
-    """Configure a Redis that persists nothing and evicts nothing."""
+def prepare_redis(directory: Path, *, port: int = 0, settings: Iterable[str] = ()) -> Server:
+    """Configure a Redis that persists nothing and evicts nothing; ``settings`` are added."""
     directory.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
-    (directory / "redis.conf").write_text(
-        "bind 127.0.0.1\n"
-        f"port {port}\n"
-        f'dir "{directory}"\n'
-        'save ""\n'
-        "appendonly no\n"
-        "maxmemory-policy noeviction\n"
-        "daemonize no\n"
+    lines = (
+        "bind 127.0.0.1",
+        f"port {port or free_port()}",
+        f'dir "{directory}"',
+        'save ""',
+        "appendonly no",
+        "maxmemory-policy noeviction",
+        "daemonize no",
+        *settings,
     )
+    (directory / "redis.conf").write_text("\n".join(lines) + "\n")
     return load_redis(directory)
 
 
 def load_redis(directory: Path) -> Server:
-    """Load the Redis that ``prepare_redis`` configured."""
-    found = re.search(r"^port (\d+)$", (directory / "redis.conf").read_text(), re.MULTILINE)
-    if found is None:
-        raise LocalError(f"{directory / 'redis.conf'} names no port")
-    port = int(found[1])
+    """Load the Redis that ``prepare_redis`` configured. Raises FileNotFoundError, LocalError."""
+    port = read_redis_port(directory)
     argv = (str(require_binary("redis-server")), str(directory / "redis.conf"))
     return Server("redis", directory, port, f"redis://127.0.0.1:{port}/0", argv)
+
+
+def read_redis_port(directory: Path, setting: str = "port") -> int:
+    """Return a port from a Redis configuration. Raises LocalError without one."""
+    text = (directory / "redis.conf").read_text()
+    found = re.search(rf"^{setting} (\d+)$", text, re.MULTILINE)
+    if found is None:
+        raise LocalError(f"{directory / 'redis.conf'} has no {setting}")
+    return int(found[1])
 
 
 def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
