@@ -1,4 +1,4 @@
-"""``python -m bench [name ...] [--quick] [--json]``: the figures, beside their limits and peers."""
+"""``python -m bench [name ...] [--quick] [--json]``: print figures beside limits and peers."""
 
 from __future__ import annotations
 
@@ -44,21 +44,19 @@ BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     "cold-start": cold_start.measure,
     "layer": layer.measure,
 }
-STACK = "stack"  # only when it is named: it starts a whole stack, which takes a minute
+STACK = "stack"  # only by name: it starts a whole stack, which takes a minute
 _REACHED = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure and print. A goal that is missed is no error: on a busy machine it may be chance."""
+    """Measure and print. A missed goal is no error: on a busy machine it may be chance."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"of {', '.join(BENCHES)}; or {STACK}"
-    )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, rougher figures")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHES)} or {STACK}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, less precise")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHES, STACK}:
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))} ; choose from {', '.join(BENCHES)}")
 
     load = os.getloadavg()[0]
     progress, figures = Console(stderr=True), []
@@ -86,11 +84,11 @@ def main(argv: Sequence[str]) -> int:
 
 
 def table_of(figures: Sequence[Figure], load: float) -> Table:
-    """The figures as people read them; ``load`` is how busy the machine was with other things."""
+    """Return the figures as a table; ``load``: the system load before the run."""
     processors = os.cpu_count() or 1
     busy = f"{load:.1f} processes ran on {processors} processors before it began"
     if load > processors / 2:
-        busy += ": too busy to say much, trust ratios more than values"
+        busy += ": compare ratios, not values"
     table = Table(title="Plaza, measured on this machine", title_justify="left", caption=busy)
     table.add_column("figure", no_wrap=True)
     for heading in ("measured", "compared with, same run", "ratio", "goal"):

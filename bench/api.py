@@ -1,4 +1,4 @@
-"""API functions as Lambda calls them: their handlers, and the events of API Gateway."""
+"""Handlers of API functions, and the events of API Gateway for them."""
 
 from __future__ import annotations
 
@@ -16,33 +16,28 @@ APP = ROOT / "functions" / "api" / "reactions" / "app.py"
 
 
 def load_handler(name: str = "reactions") -> Handler:
-    """The handler of an API function, freshly imported."""
+    """Import the handler of an API function anew."""
     handler: Handler = load_function(f"api/{name}").handler
     return handler
 
 
 def like_event(post_id: int, user_id: int) -> Event:
-    """``PUT /posts/{post_id}/likes/me`` by ``user_id``."""
     return make_api_event("PUT /posts/{post_id}/likes/me", user_id, post_id=post_id)
 
 
 def query_event(post_ids: Sequence[int], user_id: int) -> Event:
-    """``POST /reactions/query`` about ``post_ids`` by ``user_id``."""
     targets = [{"type": "post", "id": str(post_id)} for post_id in post_ids]
     event = make_api_event("POST /reactions/query", user_id)
     return event | {"body": json.dumps({"targets": targets})}
 
 
 def user_event(user_id: int, actor_id: int) -> Event:
-    """``GET /users/{user_id}`` by ``actor_id``."""
     return make_api_event("GET /users/{user_id}", actor_id, user_id=user_id)
 
 
 def feed_event(user_id: int) -> Event:
-    """``GET /feed`` by ``user_id``."""
     return make_api_event("GET /feed", user_id)
 
 
 def shop_event(shop_id: int) -> Event:
-    """``GET /shops/{shop_id}``."""
     return make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id)

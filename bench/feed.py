@@ -1,4 +1,4 @@
-"""The feed: fanning out beside raw ZADD, a page of it, and what a rebuild costs."""
+"""The feed: fan-out beside raw ZADD, a page, and the cost of a rebuild."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _sent: list[str] = []
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """All of it in this process, without SQS."""
+    """Measure in this process, without SQS."""
     harness.clear()
     os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
     settings.settings.cache_clear()
@@ -74,14 +74,14 @@ def _fan_out(harness: Harness) -> list[Figure]:
 
 
 def _push(post_id: int) -> None:
-    """All pages, one message after the other, as the consumer gets them."""
+    """Process all pages, one message after the other, as the consumer does."""
     _sent.append(FanOut(post_id).to_json())
     while _sent:
         fan_out.fan_out([FanOut.from_json(_sent.pop())])
 
 
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
-    """The least that must be done: the keys are known, nothing is looked at."""
+    """Do the minimum: the keys are known, nothing is read."""
     keys = [f"raw:{redis_store.key(inbox)}" for inbox in inboxes]
     client = redis.client()
     for start in range(0, len(keys), _AT_ONCE):
@@ -93,23 +93,23 @@ def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
 
 
 def _page(harness: Harness) -> list[Figure]:
-    """A page of twenty of somebody who follows a hundred, all warm."""
+    """Measure a page of twenty of a reader with a hundred followees, all warm."""
     _follow_and_post(READER, 100)
     handler = load_handler("feed")
     event = feed_event(READER)
 
-    def ask() -> None:
+    def fetch() -> None:
         answer = handler(event, None)
         if answer["statusCode"] != 200:
             raise LocalError(f"a page of the feed was answered with {answer}")
 
-    ask()
+    fetch()
     rebuild.rebuild([[Timeline(INBOX, READER)]])
-    ask()
+    fetch()
     with count_round_trips() as counter:
-        ask()
-    statements = count_statements(ask)
-    took_ms = sorted(cpu_ms(ask) for _ in range(max(harness.scale(PAGES), 100)))
+        fetch()
+    statements = count_statements(fetch)
+    took_ms = sorted(cpu_ms(fetch) for _ in range(max(harness.scale(PAGES), 100)))
     cuts = quantiles(took_ms, n=100)
     return [
         Figure("feed page of 20, CPU, p50", cuts[49], "ms"),
@@ -136,7 +136,7 @@ def _rebuild(harness: Harness) -> list[Figure]:
 
 
 def _follow_and_post(user: int, followees: int) -> None:
-    """``user`` follows so many, each of whom has posted ten times in a hundred days."""
+    """Let ``user`` follow ``followees`` authors, each with ten posts in a hundred days."""
     authors = range(user * 2, user * 2 + followees)
     rows = ",".join(f"({author},'somebody')" for author in authors)
     mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
@@ -184,7 +184,7 @@ def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
 
 @contextlib.contextmanager
 def _replace_queue() -> Iterator[None]:
-    """What is sent on is taken by whoever sends."""
+    """Deliver messages of fan-outs to ``_sent``, and drop all others."""
     send_all, send = sqs.send_all, sqs.send
 
     def keep(

@@ -1,4 +1,4 @@
-"""CPU of one like in the API function, and of its parts alone."""
+"""CPU of one like in the API function, and of its parts."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ POSTS = range(1, 101)
 CALLS = 1000
 ROUNDS = 5
 QUEUE = "reactions"
-NEVER_US = 2**53  # a deadline
+NEVER_US = 2**53  # deadline
 
-_users = count(1)  # each like is somebody else's: none finds itself done already
+_users = count(1)  # a new user for each like, so that each like is a change
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The like with and without SQS, beside the sum of what it can't do without."""
+    """Measure the like with and without SQS, beside the sum of its unavoidable parts."""
     harness.clear()
     harness.add_posts(POSTS)
     handler = load_handler()
@@ -54,11 +54,11 @@ def measure(harness: Harness) -> list[Figure]:
     boto = _cpu_ms(harness, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
     ours = _cpu_ms(harness, lambda _: sqs_client.send(QUEUE, body))
 
-    least = Peer("resolver + script + log line", resolver + script + line)
-    least_of_all = Peer("these + boto3", least.value + boto)
+    minimum = Peer("resolver + script + log line", resolver + script + line)
+    with_boto = Peer("these + boto3", minimum.value + boto)
     return [
-        Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", least, Goal("at most", 0.2)),
-        Figure("like, CPU, total", whole, "ms", least_of_all, Goal("at most", 0.75)),
+        Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", minimum, Goal("at most", 0.2)),
+        Figure("like, CPU, total", whole, "ms", with_boto, Goal("at most", 0.75)),
         Figure("  Powertools resolver alone", resolver, "ms"),
         Figure("  resolver with validation", validating, "ms", Peer("resolver", resolver)),
         Figure("  script alone, bare redis-py", script, "ms"),
@@ -76,7 +76,7 @@ def _cpu_of_likes(harness: Harness, handler: Handler) -> float:
 
 
 def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
-    """CPU of this process per call of ``work``, the kernel's included; the best of five rounds."""
+    """Return the CPU of this process per call of ``work``, in ms; the best of five rounds."""
     calls = harness.scale(CALLS)
     best_s = float("inf")
     for _ in range(ROUNDS):
@@ -94,12 +94,12 @@ def _like(handler: Handler, event: Event) -> None:
 
 
 def _bare_resolver() -> Handler:
-    """One route, its answer a dict: the least that Powertools does."""
+    """One route that returns a dict: the minimum of Powertools."""
     return _resolver(APIGatewayHttpResolver())
 
 
 def _validating_resolver() -> Handler:
-    """One route with a checked path and a checked answer: the least of a contract."""
+    """One route with a validated path and response: the minimum of a contract."""
     return _resolver(APIGatewayHttpResolver(enable_validation=True))
 
 
@@ -137,7 +137,7 @@ def _log(i: int) -> None:
 
 @contextlib.contextmanager
 def _disable_queue() -> Iterator[None]:
-    """Nothing is sent to SQS."""
+    """Send nothing to SQS."""
     send = sqs_client.send
     sqs_client.send = lambda queue, body, delay_s=0: None
     try:

@@ -1,4 +1,4 @@
-"""What work takes: time, CPU of this process, statements."""
+"""Meters of work: time, CPU, statements."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from plaza.infra import mysql
 
 
 def time_s(work: Callable[[], object]) -> float:
-    """Seconds that ``work`` takes."""
+    """Return the seconds that ``work`` takes."""
     began_s = time.perf_counter()
     work()
     return time.perf_counter() - began_s
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
-    """Milliseconds of CPU that ``work`` takes in this process."""
+    """Return the milliseconds of CPU that ``work`` takes in this process."""
     began_s = time.process_time()
     work()
     return (time.process_time() - began_s) * 1000
 
 
 def count_statements(work: Callable[[], object]) -> int:
-    """What MySQL is asked by ``work``, begin and commit included."""
+    """Count the statements of ``work``, BEGIN and COMMIT included."""
     before = _count_questions()
     work()
     return _count_questions() - before - 1

@@ -1,7 +1,6 @@
-"""Pages of shops with the cache beside the same without one: database reads, requests, CPU.
+"""Pages of shops with and without the cache: database reads, requests, CPU.
 
-Shops are as popular as Zipf's law has them, and the cache begins empty: what it saves is what a
-page that is read again saves.
+Popularity follows Zipf's law, and the cache begins empty: only repeated reads of a page are saved.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _PAGE = (
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The same requests with and without, in turns; the best of three rounds counts."""
+    """Measure the same requests with and without the cache, in turns; the best of three rounds."""
     shops, requests = harness.scale(SHOPS), harness.scale(REQUESTS)
     _add_shops(shops)
     asked = _draw(shops, requests)
@@ -75,7 +74,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 class Reads:
-    """How often MySQL was asked."""
+    """Number of statements."""
 
     reads = 0
 
@@ -97,7 +96,7 @@ def _count_reads() -> Iterator[Reads]:
 
 @contextlib.contextmanager
 def _bypass_cache() -> Iterator[None]:
-    """Each page is read from MySQL."""
+    """Read each page from MySQL."""
     find = queries._find
     queries._find = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)
     try:
@@ -115,7 +114,7 @@ def _add_shops(count: int) -> None:
 
 
 def _draw(shops: int, requests: int) -> list[int]:
-    """Whose page is asked for: the second most popular half as often as the first."""
+    """Draw shops by Zipf's law: the second most popular half as often as the first."""
     weights = list(accumulate(1 / rank for rank in range(1, shops + 1)))
     return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
 
@@ -128,20 +127,20 @@ def _serve(handler: Handler, asked: Sequence[int]) -> None:
 
 
 def _cpu_ms(handler: Handler, asked: Sequence[int]) -> float:
-    """CPU of this process for one page, the kernel's included."""
+    """Return the CPU of this process for one page, in ms."""
     began_s = time.process_time()
     _serve(handler, asked)
     return (time.process_time() - began_s) / len(asked) * 1000
 
 
 def _rate(handler: Handler, asked: Sequence[int]) -> float:
-    """Requests a second of as many processes as there are Lambdas, each with its connections."""
+    """Return the requests a second of ``LAMBDAS`` processes, each with its own connections."""
     fork = multiprocessing.get_context("fork")
     ready = fork.Barrier(LAMBDAS + 1)
 
     def work(part: Sequence[int]) -> None:
-        for held in (redis._client, mysql._connection):
-            held.forget()  # it is the parent's
+        for inherited in (redis._client, mysql._connection):
+            inherited.forget()
         _serve(handler, part[:1])
         ready.wait()
         _serve(handler, part)

@@ -1,7 +1,7 @@
-"""The stack on one machine under a crowd: cold starts, likes through the API, what it costs idle.
+"""The stack on one machine under load: cold starts, likes through the API, idle CPU.
 
-A stack of its own in .local-bench, as ``make run`` starts it. PLAZA_REPLAY_FILE names a file of
-interactions: it is replayed as a whole, a fifth of it twice, while consumers are killed.
+It runs in .local-bench, started like ``make run``. A file of interactions in PLAZA_REPLAY_FILE is
+replayed, a fifth of it twice, while consumers are killed.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ POSTS = 200
 CROWD = 64
 LIKES = 6_000
 WARM_UP = 300
-IDLE_S = 60  # a round of the schedules of a minute
+IDLE_S = 60  # all schedules of a minute run once
 MAX_QUIET_S = 120
 
 
 @dataclass(slots=True)
 class Load:
-    """What a number of requests came to. Times in seconds."""
+    """Outcome of a number of requests. Times are in seconds."""
 
     took_s: float = 0.0
     each_s: list[float] = field(default_factory=list)
@@ -52,16 +52,16 @@ class Load:
 
     @property
     def errors(self) -> int:
-        """Requests without an answer, or with one of 429 or above."""
+        """Count requests without a response, or with status 429 or above."""
         return sum(count for status, count in self.statuses.items() if not 0 < status < 429)
 
     @property
     def per_s(self) -> float:
-        """Requests a second."""
+        """Return the requests a second."""
         return len(self.each_s) / self.took_s
 
     def quantile_ms(self, share: float) -> float:
-        """The time that ``share`` of the requests took at most."""
+        """Return a quantile of the request times, in milliseconds."""
         ordered = sorted(self.each_s)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
@@ -71,7 +71,7 @@ Call = tuple[str, str, str | None]
 
 
 def measure(*, quick: bool) -> list[Figure]:
-    """All figures. Raises LocalError when the stack does not start."""
+    """Measure all figures. Raises LocalError when the stack does not start."""
     stack = Stack(DIRECTORY)
     stack.down()
     try:
@@ -100,7 +100,7 @@ def measure(*, quick: bool) -> list[Figure]:
 
 
 def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
-    """The first requests to functions without a worker."""
+    """Measure the first requests to functions without a worker."""
     calls: list[Call] = [("GET", "/feed", token) for token in tokens]
     load = asyncio.run(play(stack.base_url, calls, len(calls)))
     return [
@@ -115,7 +115,7 @@ def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
 
 
 def measure_likes(stack: Stack, tokens: Sequence[str], count: int) -> list[Figure]:
-    """Likes and unlikes, each of which changes something."""
+    """Measure likes and unlikes, each of which is a change."""
     calls = make_likes(tokens)
     asyncio.run(play(stack.base_url, list(islice(calls, WARM_UP)), 16))
     figures = []
@@ -142,7 +142,7 @@ def measure_likes(stack: Stack, tokens: Sequence[str], count: int) -> list[Figur
 
 
 def measure_size(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
-    """Workers and disk after every route was used."""
+    """Measure workers and disk after a request to every route."""
     asyncio.run(play(stack.base_url, list(read_routes(tokens[0])), 8))
     workers = sum(len(pids) for pids in stack.read_workers().values())
     return [
@@ -154,7 +154,7 @@ def measure_size(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
 
 
 def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
-    """CPU of all processes of the stack, once it is quiet."""
+    """Measure the CPU of all processes of the stack when it is idle."""
     wait_until(lambda: not stack.read_workers(), MAX_QUIET_S, step_s=0.5)
     with cpu_of(stack) as used_s:
         time.sleep(seconds)
@@ -169,7 +169,7 @@ def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
 
 
 def measure_replay(path: Path) -> list[Figure]:
-    """The whole file, with duplicates and killed consumers."""
+    """Replay the whole file, with duplicates and killed consumers."""
     began_s = time.monotonic()
     done = local("replay", str(path), "--duplicates", "0.2", "--kill-consumers", "--json")
     took_s = time.monotonic() - began_s
@@ -182,7 +182,7 @@ def measure_replay(path: Path) -> list[Figure]:
 
 
 async def play(base_url: str, calls: Sequence[Call], connections: int) -> Load:
-    """Send ``calls``, so many at a time, each as soon as one before it was answered."""
+    """Send ``calls`` over ``connections`` connections, each in sequence."""
     load, waiting = Load(), iter(calls)
     timeout = aiohttp.ClientTimeout(total=120)
     connector = aiohttp.TCPConnector(limit=connections)
@@ -208,16 +208,16 @@ async def play(base_url: str, calls: Sequence[Call], connections: int) -> Load:
 
 
 def make_likes(tokens: Sequence[str]) -> Iterator[Call]:
-    """Each user likes one post after the other, and takes it back in the next round; for ever."""
+    """Yield likes of all posts by each user, then unlikes, and so on, for ever."""
     for number in count_from(0):
-        user, turn = number % len(tokens), number // len(tokens)
-        post = FIRST_POST + (turn + user) % POSTS
-        method = "PUT" if turn // POSTS % 2 == 0 else "DELETE"
+        user, step = number % len(tokens), number // len(tokens)
+        post = FIRST_POST + (step + user) % POSTS
+        method = "PUT" if step // POSTS % 2 == 0 else "DELETE"
         yield method, f"/posts/{post}/likes/me", tokens[user]
 
 
 def read_routes(token: str) -> Iterator[Call]:
-    """Every route of the contract, several times; ids are those of nothing."""
+    """Yield every route of the contract three times, with ids that do not exist."""
     contract = json.loads(CONTRACT.read_text())
     for _ in range(3):
         for path, methods in contract["paths"].items():
@@ -228,19 +228,19 @@ def read_routes(token: str) -> Iterator[Call]:
 
 
 def sign_in(stack: Stack, count: int) -> list[str]:
-    """Session tokens of so many users, by another process: this one's settings may be others."""
+    """Return session tokens, from another process: the settings of this one may differ."""
     done = local("token", "--user", f"{FIRST_USER}-{FIRST_USER + count - 1}")
     return done.stdout.split()
 
 
 def local(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of the stack that is measured."""
+    """Run a command of the measured stack."""
     command = [sys.executable, "-m", "local", "--dir", str(DIRECTORY), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def add_posts(stack: Stack) -> None:
-    """Posts to like."""
+    """Insert the posts."""
     rows = ",".join(f"('post',{FIRST_POST + n},{FIRST_USER + n % CROWD})" for n in range(POSTS))
     with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO content (content_type, content_id, author_id) VALUES {rows}")
@@ -249,7 +249,7 @@ def add_posts(stack: Stack) -> None:
 
 @contextmanager
 def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
-    """Seconds of CPU that each part of the stack uses inside; workers that end are left out."""
+    """Yield the CPU seconds of each part, filled after the block; ended workers are missing."""
     used_s: dict[str, float] = {}
     before = read_cpu(stack)
     yield used_s
@@ -258,7 +258,7 @@ def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
 
 
 def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
-    """Seconds of CPU by part and pid."""
+    """Return (part, pid) -> CPU seconds."""
     found = {}
     for process in stack.processes():
         leader = process.find()
@@ -271,7 +271,7 @@ def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
 
 
 def disk_mb(directory: Path) -> float:
-    """What a directory takes on disk."""
+    """Return the megabytes of a directory on disk."""
     blocks = 0
     for path in directory.rglob("*"):
         try:

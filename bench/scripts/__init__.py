@@ -1,7 +1,7 @@
-"""Every Lua script at its declared limits: how long it keeps Redis from everything else.
+"""Every Lua script at its declared limits: how long it blocks Redis.
 
-The time is CPU of Redis' main thread, with reading the command and writing the reply. A context
-adds its cases in a module of this package; a script without one is listed, and a test fails.
+The time is CPU of Redis' main thread, including command parsing and the reply. Each module of this
+package has the cases of one context; a test fails for a script without a case.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CASES: Sequence[Case] = [
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """One figure a case: the median of its runs, in milliseconds of Redis."""
+    """Return one figure a case: the median of its runs, in milliseconds of Redis."""
     idle_ms = median(_cpu_ms(lambda: None) for _ in range(RUNS))
     figures = [
         Figure(
@@ -68,13 +68,13 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def find_unmeasured() -> list[str]:
-    """Returns the scripts that no case measures, as ``context/name``."""
+    """Return the scripts that no case measures, as ``context/name``."""
     measured = {case.script.sha for case in CASES}
     return [name for name, sha in scripts().items() if sha not in measured]
 
 
 def scripts() -> dict[str, str]:
-    """Returns the SHA-1 of every script of the product by its ``context/name``."""
+    """Return ``context/name`` -> SHA-1 of every script of the product."""
     plaza = LAYER / "plaza"
     return {
         f"{file.relative_to(plaza).parts[0]}/{file.stem}": load_script(file).sha
@@ -95,7 +95,7 @@ def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
 
 
 def _cpu_ms(act: Callable[[], object]) -> float:
-    """CPU of Redis' main thread meanwhile, which a busy machine changes less than the clock."""
+    """Return CPU of Redis' main thread, which depends little on other load."""
     began_s = _read_cpu_s()
     act()
     return (_read_cpu_s() - began_s) * 1000
