@@ -1,8 +1,7 @@
 """``python -m bench [name ...] [--quick] [--json]``: print figures beside limits and peers."""
 
-from __future__ import annotations
-
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -11,38 +10,18 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import (
-    cold_start,
-    consumer,
-    feed,
-    flash_sales,
-    gate,
-    handler,
-    layer,
-    reconcile,
-    round_trips,
-    scripts,
-    shops,
-    stack,
-    vote_log,
-)
+from bench import stack
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
+from local.output import wide_console
 from local.paths import LocalError
 
+NAMES = (
+    "gate", "flash-sales", "handler", "round-trips", "consumer", "feed", "shops", "scripts",
+    "reconcile", "vote-log", "cold-start", "layer",
+)  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
-    "gate": gate.measure,
-    "flash-sales": flash_sales.measure,
-    "handler": handler.measure,
-    "round-trips": round_trips.measure,
-    "consumer": consumer.measure,
-    "feed": feed.measure,
-    "shops": shops.measure,
-    "scripts": scripts.measure,
-    "reconcile": reconcile.measure,
-    "vote-log": vote_log.measure,
-    "cold-start": cold_start.measure,
-    "layer": layer.measure,
+    name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES
 }
 STACK = "stack"  # only by name: it starts a whole stack, which takes a minute
 _REACHED = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
@@ -79,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps([figure.to_dict() for figure in figures], indent=2))
     else:
-        Console(width=None if sys.stdout.isatty() else 132).print(table_of(figures, load))
+        wide_console().print(table_of(figures, load))
     return 0
 
 

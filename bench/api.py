@@ -1,12 +1,10 @@
 """Handlers of API functions, and the events of API Gateway for them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.paths import ROOT
+from local.paths import ROOT, LocalError
 from local.stack.functions import load_function, make_api_event
 
 Event = dict[str, Any]
@@ -19,6 +17,13 @@ def load_handler(name: str = "reactions") -> Handler:
     """Import the handler of an API function anew."""
     handler: Handler = load_function(f"api/{name}").handler
     return handler
+
+
+def call(handler: Handler, event: Event) -> None:
+    """Call a handler. Raises LocalError unless the status is 200."""
+    answer = handler(event, None)
+    if answer["statusCode"] != 200:
+        raise LocalError(f"{event['routeKey']} returned {answer}")
 
 
 def like_event(post_id: int, user_id: int) -> Event:

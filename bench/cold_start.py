@@ -1,7 +1,5 @@
 """Cold start: CPU time to import an API function, in the interpreter of the functions."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The consumer beside a row-by-row consumer and a bare bulk upsert, on the same events."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

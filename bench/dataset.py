@@ -1,7 +1,5 @@
 """Reactions with realistic popularity: from a file if it exists, otherwise made up."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from itertools import accumulate, islice

@@ -3,8 +3,6 @@
 It is a process of its own, so that a client's CPU can be measured. It stores nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import json

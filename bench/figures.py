@@ -1,7 +1,5 @@
 """Figures: a measured value, its peer, and whether its goal is reached. No I/O."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Literal
 

@@ -1,12 +1,11 @@
 """Reservations beside a bare stock script: decisions a second over 50 connections."""
 
-from __future__ import annotations
-
 import time
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, Goal, Peer
-from bench.gate import Run, run_script
+from bench.gate import Run, race, run_script
 from bench.harness import Harness
 from local.paths import LocalError
 from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
@@ -37,12 +36,9 @@ def measure(harness: Harness) -> list[Figure]:
     """Measure reservations and sold-out refusals, in turns; the best run of each counts."""
     calls = harness.scale(DECISIONS)
     benches = (_reserve, _bare, _refuse, _refuse_bare)
-    rounds = [[bench(harness, calls) for bench in benches] for _ in range(RUNS)]
-    ours, bare, refused, bare_refused = (
-        Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
-        for runs in zip(*rounds, strict=True)
-    )
-    half = Goal("at half", 0.5, "ratio")
+    turns = [partial(bench, harness, calls) for bench in benches]
+    ours, bare, refused, bare_refused = race(turns, RUNS)
+    half = Goal("at least", 0.5, "ratio")
     peer, peer_refused = Peer("bare stock script", bare.rate), Peer("the same", bare_refused.rate)
     return [
         Figure("reserve, one unit taken", ours.rate, "decisions/s", peer, half),
@@ -58,7 +54,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def _reserve(harness: Harness, calls: int) -> Run:
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     run = run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
     counts = read_counts([SALE.voucher_id])[SALE.voucher_id]
     if (
@@ -70,7 +66,7 @@ def _reserve(harness: Harness, calls: int) -> Run:
 
 
 def _refuse(harness: Harness, calls: int) -> Run:
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     redis.execute("HSET", state_key(SALE.voucher_id), "stock", 0)
     return run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
 
@@ -78,9 +74,7 @@ def _refuse(harness: Harness, calls: int) -> Run:
 def _bare(harness: Harness, calls: int) -> Run:
     harness.clear()
     redis.execute("SET", "stock", MAX_STOCK)
-    run = run_script(
-        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
-    )
+    run = _run_bare(harness, calls)
     if not calls * 0.98 <= int(redis.execute("SCARD", "buyers")) <= calls:
         raise LocalError("the bare script sold another number: invalid run")
     return run
@@ -89,25 +83,28 @@ def _bare(harness: Harness, calls: int) -> Run:
 def _refuse_bare(harness: Harness, calls: int) -> Run:
     harness.clear()
     redis.execute("SET", "stock", 0)
-    return run_script(
-        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
-    )
+    return _run_bare(harness, calls)
+
+
+def _run_bare(harness: Harness, calls: int) -> Run:
+    keys, args = ("stock", "buyers"), (RANDOM_BUYER,)
+    return run_script(harness, calls, BARE_STOCK, keys, args, random_below=BUCKETS)
 
 
 def _repeat(harness: Harness) -> int:
     """Return the number of orders of one buyer after all clicks."""
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     keys = (state_key(SALE.voucher_id), buyers_key(SALE, 7), recovery_key(SALE))
     run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
     return read_counts([SALE.voucher_id])[SALE.voucher_id].pending
 
 
-def _begin(harness: Harness, stock: int) -> None:
+def _begin(harness: Harness) -> None:
     """Open a sale."""
     harness.clear()
     now_us = time.time_ns() // 1000
-    terms = Terms(5, "Dinner", 1990, stock, now_us - 1_000_000, now_us + 3_600_000_000)
-    begin_loading(SALE, Voucher(SALE.voucher_id, terms, stock, 1, finalized=False), 0)
+    terms = Terms(5, "Dinner", 1990, MAX_STOCK, now_us - 1_000_000, now_us + 3_600_000_000)
+    begin_loading(SALE, Voucher(SALE.voucher_id, terms, MAX_STOCK, 1, finalized=False), 0)
     if open_sale(SALE, None, drained=True) != "LIVE":
         raise LocalError("the sale does not open")
 

@@ -1,17 +1,16 @@
 """The gate beside the classic five calls, over 50 connections; commits, over one."""
 
-from __future__ import annotations
-
 import csv
 import io
 import subprocess
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
+from bench.meters import redis_cpu_s, time_s
 from local.paths import LocalError
 from local.stack.servers import require_binary
 from plaza.infra import redis
@@ -59,22 +58,14 @@ def measure(harness: Harness) -> list[Figure]:
     All in turns; the best run of each counts.
     """
     changes, rows = harness.scale(CHANGES), harness.scale(ROWS)
-    five_calls, ordinary, viral, one, many = (
-        Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
-        for runs in zip(
-            *(
-                (
-                    _five_calls(harness, changes),
-                    _ordinary(harness, changes),
-                    _viral(harness, changes),
-                    _apply_to_one(harness, rows),
-                    _apply_to_many(harness, rows),
-                )
-                for _ in range(RUNS)
-            ),
-            strict=True,
-        )
+    benches = (
+        partial(_five_calls, harness, changes),
+        partial(_ordinary, harness, changes),
+        partial(_viral, harness, changes),
+        partial(_apply_to_one, harness, rows),
+        partial(_apply_to_many, harness, rows),
     )
+    five_calls, ordinary, viral, one, many = race(benches, RUNS)
     peer, cpu = Peer("five-call script", five_calls.rate), Peer("five calls", five_calls.cpu_us)
     goal, goal_viral = Goal("at least", 0.6, "ratio"), Goal("at least", 0.35, "ratio")
     return [
@@ -87,6 +78,12 @@ def measure(harness: Harness) -> list[Figure]:
         Figure("apply, 1,000 targets with one row each", many.rate, "rows/s"),
         Figure("  CPU of Redis", many.cpu_us, "us a row"),
     ]
+
+
+def race(benches: Sequence[Callable[[], Run]], rounds: int) -> list[Run]:
+    """Run the benches in turns. Returns the best rate and the lowest CPU of each."""
+    results = zip(*([bench() for bench in benches] for _ in range(rounds)), strict=True)
+    return [Run(max(run.rate for run in runs), min(run.cpu_us for run in runs)) for runs in results]
 
 
 def _five_calls(harness: Harness, calls: int) -> Run:
@@ -190,15 +187,17 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
 
 
 def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
-    cpu_s, began_s = _cpu_of_redis_s(), time.perf_counter()
-    for batch in batches:
-        codes = {applied.code for applied in redis_commits.apply_all(batch)}
-        if not codes <= {"APPLIED", "DUPLICATE"}:  # DUPLICATE follows MORE
-            raise LocalError(f"commits were not applied: {codes}")
-    took_s = time.perf_counter() - began_s
+    def apply_all() -> None:
+        for batch in batches:
+            codes = {applied.code for applied in redis_commits.apply_all(batch)}
+            if not codes <= {"APPLIED", "DUPLICATE"}:  # DUPLICATE follows MORE
+                raise LocalError(f"commits were not applied: {codes}")
+
+    cpu_s = redis_cpu_s()
+    took_s = time_s(apply_all)
     if left := redis.execute("KEYS", "*:outbox"):
         raise LocalError(f"{len(left)} outboxes have entries left")
-    return Run(rows / took_s, (_cpu_of_redis_s() - cpu_s) / rows * 1e6)
+    return Run(rows / took_s, (redis_cpu_s() - cpu_s) / rows * 1e6)
 
 
 def run_script(
@@ -218,21 +217,16 @@ def run_script(
     redis.execute("SCRIPT", "LOAD", script.source)
     options = ["-p", harness.redis_port, "-c", clients, "-n", calls, "-r", random_below, "--csv"]
     command = ["EVALSHA", script.sha, len(keys), *keys, *args]
-    cpu_s = _cpu_of_redis_s()
+    cpu_s = redis_cpu_s()
     done = subprocess.run(
         [str(part) for part in (require_binary("redis-benchmark"), *options, *command)],
         capture_output=True,
         text=True,
         check=True,
     )
-    cpu_s = _cpu_of_redis_s() - cpu_s
+    cpu_s = redis_cpu_s() - cpu_s
     row = next(csv.DictReader(io.StringIO(done.stdout[done.stdout.index('"test"') :])))
     return Run(float(row["rps"]), cpu_s / calls * 1e6)
-
-
-def _cpu_of_redis_s() -> float:
-    used = redis.execute("INFO", "cpu")
-    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
 
 
 def _check_count(counted: int, calls: int) -> None:

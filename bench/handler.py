@@ -1,20 +1,17 @@
 """CPU of one like in the API function, and of its parts."""
 
-from __future__ import annotations
-
-import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
+from unittest import mock
 
 import boto3
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
-from bench.api import Event, Handler, like_event, load_handler
+from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
-from local.paths import LocalError
+from bench.meters import cpu_ms
 from plaza.infra import redis
 from plaza.infra import sqs as sqs_client
 from plaza.infra.observability import record
@@ -37,9 +34,9 @@ def measure(harness: Harness) -> list[Figure]:
     harness.add_posts(POSTS)
     handler = load_handler()
     for post_id in POSTS:
-        _like(handler, like_event(post_id, next(_users)))
+        call(handler, like_event(post_id, next(_users)))
 
-    with _disable_queue():
+    with mock.patch.object(sqs_client, "send", return_value=None):
         whole_but_sqs = _cpu_of_likes(harness, handler)
     whole = _cpu_of_likes(harness, handler)
 
@@ -72,25 +69,18 @@ def measure(harness: Harness) -> list[Figure]:
 def _cpu_of_likes(harness: Harness, handler: Handler) -> float:
     calls = harness.scale(CALLS) * ROUNDS
     events = iter([like_event(POSTS[i % len(POSTS)], next(_users)) for i in range(calls)])
-    return _cpu_ms(harness, lambda _: _like(handler, next(events)))
+    return _cpu_ms(harness, lambda _: call(handler, next(events)))
 
 
 def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
     """Return the CPU of this process per call of ``work``, in ms; the best of five rounds."""
     calls = harness.scale(CALLS)
-    best_s = float("inf")
-    for _ in range(ROUNDS):
-        began_s = time.process_time()
+
+    def run() -> None:
         for i in range(calls):
             work(i)
-        best_s = min(best_s, time.process_time() - began_s)
-    return best_s / calls * 1000
 
-
-def _like(handler: Handler, event: Event) -> None:
-    answer = handler(event, None)
-    if answer["statusCode"] != 200:
-        raise LocalError(f"a like was answered with {answer}")
+    return min(cpu_ms(run) for _ in range(ROUNDS)) / calls
 
 
 def _bare_resolver() -> Handler:
@@ -133,14 +123,3 @@ def _log(i: int) -> None:
     record(
         "request_served", route=route, status=200, duration_ms=1.23, request_id="JKJaXmPLvHcESHA="
     )
-
-
-@contextlib.contextmanager
-def _disable_queue() -> Iterator[None]:
-    """Send nothing to SQS."""
-    send = sqs_client.send
-    sqs_client.send = lambda queue, body, delay_s=0: None
-    try:
-        yield
-    finally:
-        sqs_client.send = send

@@ -1,7 +1,5 @@
 """The test bed: a Redis, a MariaDB and a fake SQS of its own, on loopback."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket
@@ -9,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from local.paths import ROOT, LocalError
@@ -18,7 +17,6 @@ from local.stack.servers import prepare_mysql, prepare_redis, run_server
 from plaza.infra import migrations, mysql, redis
 from plaza.infra.process import clear_caches
 
-CONTENT_COLUMNS = "(content_type, content_id, author_id)"
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
     "SHOPS", "DROPS",
@@ -46,13 +44,19 @@ class Harness:
 
     def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
         """Insert posts by ``authors`` authors."""
-        rows = ",".join(f"('post',{i},{1 + i % authors})" for i in ids)
-        mysql.write(f"INSERT IGNORE INTO content {CONTENT_COLUMNS} VALUES {rows}")
+        values = (f"('post',{i},{1 + i % authors})" for i in ids)
+        insert_rows("content (content_type, content_id, author_id)", values)
 
     def add_users(self, ids: Iterable[int]) -> None:
         """Insert users."""
-        rows = ",".join(f"({i},'somebody')" for i in ids)
-        mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+        insert_rows("user (id, nickname)", (f"({i},'somebody')" for i in ids))
+
+
+def insert_rows(into: str, values: Iterable[str]) -> None:
+    """Insert missing rows into ``table (columns)``, a thousand a statement."""
+    rows = iter(values)
+    while batch := list(islice(rows, 1000)):
+        mysql.write(f"INSERT IGNORE INTO {into} VALUES {','.join(batch)}")
 
 
 @contextlib.contextmanager

@@ -1,7 +1,5 @@
 """Size of the layer, unzipped: installed packages, Plaza itself, and bytecode."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,16 +1,15 @@
 """A whole run of the reconciliation: relations a second, beside bare counting."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
-from itertools import islice
+from functools import partial
 
 import psutil
 
 from bench.dataset import Reaction
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness
+from bench.harness import Harness, insert_rows
+from bench.meters import time_s
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
@@ -26,7 +25,6 @@ FOLLOWS = 20_000
 POSTS_AT = 30_000_000  # ids of posts, users and rows that no other bench uses
 HOT = 2_000  # most popular targets, which Redis has
 RUNS = 3
-_BATCH = 5_000
 _BASE_US = 1_700_000_000_000_000
 
 
@@ -115,22 +113,20 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         ("user", POSTS_AT + i % 50 + 1, FOLLOW, POSTS_AT + 100 + i // 50, _BASE_US + i)
         for i in range(follows)
     ]
-    parts = iter(sorted(rows, key=lambda row: (row[0], row[1], row[2].name, row[3])))
-    while batch := list(islice(parts, _BATCH)):
-        values = ",".join(
+    insert_rows(
+        "reaction (target_type, target_id, kind, actor_id, state, version)",
+        (
             f"('{of_type}',{of_id},'{kind.name}',{actor},1,{version})"
-            for of_type, of_id, kind, actor, version in batch
-        )
-        mysql.write(
-            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
-            f" VALUES {values}"
-        )
+            for of_type, of_id, kind, actor, version in sorted(
+                rows, key=lambda row: (row[0], row[1], row[2].name, row[3])
+            )
+        ),
+    )
     posts = sorted({POSTS_AT + post for _, post, _ in relations})
-    for start in range(0, len(posts), _BATCH):
-        values = ",".join(
-            f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts[start : start + _BATCH]
-        )
-        mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
+    insert_rows(
+        "content (content_type, content_id, author_id)",
+        (f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts),
+    )
     totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
     columns = ", ".join(
         [kind.total for kind in KINDS.values()] + [kind.version for kind in KINDS.values()]
@@ -181,12 +177,9 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
 
 def _count_s() -> float:
     """Return the seconds that MySQL takes to count all relations by target, the best of three."""
-    took = []
-    for _ in range(RUNS):
-        began_s = time.perf_counter()
-        mysql.fetch_all(
-            "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"
-            " WHERE state = 1 GROUP BY target_type, target_id, kind"
-        )
-        took.append(time.perf_counter() - began_s)
-    return min(took)
+    count = partial(
+        mysql.fetch_all,
+        "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"
+        " WHERE state = 1 GROUP BY target_type, target_id, kind",
+    )
+    return min(time_s(count) for _ in range(RUNS))

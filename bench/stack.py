@@ -4,8 +4,6 @@ It runs in .local-bench, started like ``make run``. A file of interactions in PL
 replayed, a fifth of it twice, while consumers are killed.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,11 +1,10 @@
 """The vote log: events archived and recounted a second."""
 
-from __future__ import annotations
-
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from bench.figures import Figure, Peer
 from bench.harness import Harness
@@ -23,7 +22,6 @@ _DAY_US = 86_400_000_000
 _AT_ONCE = 50_000
 # Content too: likes of posts by other benches would count for their authors.
 _TABLES = ("reaction_log", "reaction", "content", "content_counter", "user_counter", "watermark")
-_TIMEOUT = "PLAZA_MYSQL_STATEMENT_TIMEOUT_S"
 
 
 class DirectoryObjectStore:
@@ -59,19 +57,13 @@ def measure(harness: Harness) -> list[Figure]:
     for table in _TABLES:
         mysql.write(f"DELETE FROM {table}")
     folder = DirectoryObjectStore(harness.directory / "s3")
-    before = os.environ.get(_TIMEOUT)
-    os.environ[_TIMEOUT] = "280"  # the setting of MaintainLog
-    _forget_settings()
-    real = {name: getattr(objects, name) for name in ("put", "get", "list_keys")}
-    for name in real:
-        setattr(objects, name, getattr(folder, name))
+    patched = {name: getattr(folder, name) for name in ("put", "get", "list_keys")}
+    timeout = {"PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "280"}  # the setting of MaintainLog
     try:
-        return _measure(harness.scale(EVENTS), folder)
+        with mock.patch.dict(os.environ, timeout), mock.patch.multiple(objects, **patched):
+            _forget_settings()
+            return _measure(harness.scale(EVENTS), folder)
     finally:
-        for name, function in real.items():
-            setattr(objects, name, function)
-        os.environ.pop(_TIMEOUT)
-        os.environ |= {_TIMEOUT: before} if before else {}
         _forget_settings()
 
 

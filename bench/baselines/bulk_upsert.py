@@ -1,7 +1,5 @@
 """One statement that writes a batch of rows: the limit of any consumer."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pymysql.cursors import Cursor

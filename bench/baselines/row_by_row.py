@@ -3,8 +3,6 @@
 It is not exact: a late event overwrites a newer one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from pymysql.cursors import Cursor

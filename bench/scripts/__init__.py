@@ -4,26 +4,14 @@ The time is CPU of Redis' main thread, including command parsing and the reply. 
 package has the cases of one context; a test fails for a script without a case.
 """
 
-from __future__ import annotations
-
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from statistics import median
 
 from bench.figures import Figure, Goal
 from bench.harness import Harness
-from bench.scripts import (
-    auth,
-    checkins,
-    counters,
-    feed,
-    flash_sales,
-    infra,
-    rankings,
-    reactions,
-    recommendations,
-    shops,
-    targets,
-)
+from bench.meters import redis_cpu_s
 from bench.scripts.cases import Case
 from local.paths import LAYER, LocalError
 from plaza.infra import redis
@@ -33,17 +21,10 @@ MAX_MS = 5.0
 RUNS = 7
 
 CASES: Sequence[Case] = [
-    *auth.CASES,
-    *checkins.CASES,
-    *counters.CASES,
-    *feed.CASES,
-    *flash_sales.CASES,
-    *reactions.CASES,
-    *shops.CASES,
-    *rankings.CASES,
-    *recommendations.CASES,
-    *targets.CASES,
-    *infra.CASES,
+    case
+    for module in pkgutil.iter_modules(__path__)
+    if module.name != "cases"
+    for case in importlib.import_module(f"{__name__}.{module.name}").CASES
 ]
 
 
@@ -96,14 +77,9 @@ def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
 
 def _cpu_ms(act: Callable[[], object]) -> float:
     """Return CPU of Redis' main thread, which depends little on other load."""
-    began_s = _read_cpu_s()
+    began_s = redis_cpu_s(main_thread=True)
     act()
-    return (_read_cpu_s() - began_s) * 1000
-
-
-def _read_cpu_s() -> float:
-    info = redis.client().info("cpu")
-    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
+    return (redis_cpu_s(main_thread=True) - began_s) * 1000
 
 
 def _count_runs() -> int:

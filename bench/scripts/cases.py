@@ -1,7 +1,5 @@
 """Cases: the largest calls of a script, at the limits that its callers declare."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

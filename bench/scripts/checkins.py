@@ -1,7 +1,5 @@
 """Check-ins of a user whose outbox has each day of a year of a MySQL outage."""
 
-from __future__ import annotations
-
 from datetime import date, timedelta
 
 from bench.harness import Harness

@@ -1,7 +1,5 @@
 """Claims of a user who follows as many users as allowed."""
 
-from __future__ import annotations
-
 import time
 
 from bench.harness import Harness

@@ -1,7 +1,5 @@
 """Feeds: full inboxes of readers with as many stars as allowed, and full calls."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

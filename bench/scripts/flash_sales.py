@@ -1,7 +1,5 @@
 """Flash sales: as many pending orders as allowed, and full calls on one bucket."""
 
-from __future__ import annotations
-
 import time
 
 from bench.harness import Harness

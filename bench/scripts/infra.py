@@ -1,7 +1,5 @@
 """Scripts of all contexts: projections, limits, id blocks, id filters."""
 
-from __future__ import annotations
-
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from local.paths import LocalError

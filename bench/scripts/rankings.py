@@ -1,7 +1,5 @@
 """Rankings of posts: full calls on a ranking with half a million versions."""
 
-from __future__ import annotations
-
 from bench.harness import Harness
 from bench.scripts.cases import Case
 from plaza.infra import redis

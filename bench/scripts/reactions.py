@@ -1,7 +1,5 @@
 """Reactions: a target with a full recent, two bloom filters and an outbox, and full calls."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from itertools import count, islice

@@ -1,7 +1,5 @@
 """Shops: searches near a place among 200,000, and full pages of builds."""
 
-from __future__ import annotations
-
 import math
 import random
 import time

@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 from local.stack.functions import become_function, make_record
 from local.stack.queue_registry import load_queues
@@ -113,19 +114,8 @@ class Shared:
         """Let this process use these queues meanwhile."""
         from plaza.infra import sqs
 
-        own = {
-            "send": self.send,
-            "send_all": self.send_all,
-            "measure": self.measure,
-        }
-        before = {name: getattr(sqs, name) for name in own}
-        for name, function in own.items():
-            setattr(sqs, name, function)
-        try:
+        with mock.patch.multiple(sqs, send=self.send, send_all=self.send_all, measure=self.measure):
             yield
-        finally:
-            for name, function in before.items():
-                setattr(sqs, name, function)
 
 
 @contextlib.contextmanager
