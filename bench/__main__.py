@@ -63,7 +63,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def table_of(figures: Sequence[Figure], load: float) -> Table:
-    """Return the figures as a table; ``load``: the system load before the run."""
     processors = os.cpu_count() or 1
     busy = f"{load:.1f} processes ran on {processors} processors before it began"
     if load > processors / 2:

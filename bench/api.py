@@ -14,7 +14,6 @@ APP = ROOT / "functions" / "api" / "reactions" / "app.py"
 
 
 def load_handler(name: str = "reactions") -> Handler:
-    """Import the handler of an API function anew."""
     handler: Handler = load_function(f"api/{name}").handler
     return handler
 

@@ -51,7 +51,6 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def _environment(layer: Path, function: Path) -> dict[str, str]:
-    """Return the environment of a Lambda, which cannot write bytecode."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     paths = os.pathsep.join([str(layer), str(function)])
     return env | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}

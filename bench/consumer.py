@@ -133,7 +133,6 @@ def _commit(save: Save, events: Sequence[ReactionEvent]) -> None:
 
 
 def _check_all_is_saved(count: int) -> None:
-    """Check the rows, the totals of their targets, and that all outboxes are empty."""
     totals = "SUM(like_total + collect_total + follow_total)"
     rows = mysql.fetch_all(
         "SELECT (SELECT COUNT(*) FROM reaction WHERE target_id >= %s AND state = 1),"

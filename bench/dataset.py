@@ -27,7 +27,6 @@ def load_reactions(count: int) -> list[Reaction]:
 
 
 def _play(path: Path) -> Iterator[Reaction]:
-    """Yield the likes and collects of a file of interactions, as a replay sends them."""
     for interaction in FILES.read(path):
         for request in build_requests(interaction):
             if request.sets and request.sets[1]:
@@ -36,7 +35,6 @@ def _play(path: Path) -> Iterator[Reaction]:
 
 
 def _make_up(count: int) -> Iterator[Reaction]:
-    """Yield likes by Zipf's law: the second most popular post gets half as many as the first."""
     chance = random.Random(7)
     weights = list(accumulate(1 / rank for rank in range(1, MADE_UP_POSTS + 1)))
     posts = chance.choices(range(1, MADE_UP_POSTS + 1), cum_weights=weights, k=count)

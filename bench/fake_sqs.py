@@ -12,7 +12,6 @@ MESSAGE_ID = "00000000-0000-4000-8000-000000000000"
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serve one connection until the client closes it."""
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -34,7 +34,6 @@ _sent: list[str] = []
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure in this process, without SQS."""
     harness.clear()
     os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
     settings.settings.cache_clear()
@@ -73,7 +72,6 @@ def _fan_out(harness: Harness) -> list[Figure]:
 
 
 def _push(post_id: int) -> None:
-    """Process all pages, one message after the other, as the consumer does."""
     _sent.append(FanOut(post_id).to_json())
     while _sent:
         fan_out.fan_out([FanOut.from_json(_sent.pop())])
@@ -92,7 +90,6 @@ def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
 
 
 def _page(harness: Harness) -> list[Figure]:
-    """Measure a page of twenty of a reader with a hundred followees, all warm."""
     _follow_and_post(harness, READER, 100)
     handler = load_handler("feed")
     fetch = partial(call, handler, feed_event(READER))

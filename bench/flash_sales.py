@@ -33,7 +33,6 @@ SALE = SaleGeneration(7, 1, MAX_STOCK)
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure reservations and sold-out refusals, in turns; the best run of each counts."""
     calls = harness.scale(DECISIONS)
     benches = (_reserve, _bare, _refuse, _refuse_bare)
     turns = [partial(bench, harness, calls) for bench in benches]
@@ -92,7 +91,6 @@ def _run_bare(harness: Harness, calls: int) -> Run:
 
 
 def _repeat(harness: Harness) -> int:
-    """Return the number of orders of one buyer after all clicks."""
     _begin(harness)
     keys = (state_key(SALE.voucher_id), buyers_key(SALE, 7), recovery_key(SALE))
     run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
@@ -100,7 +98,6 @@ def _repeat(harness: Harness) -> int:
 
 
 def _begin(harness: Harness) -> None:
-    """Open a sale."""
     harness.clear()
     now_us = time.time_ns() // 1000
     terms = Terms(5, "Dinner", 1990, MAX_STOCK, now_us - 1_000_000, now_us + 3_600_000_000)

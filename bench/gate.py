@@ -81,7 +81,6 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def race(benches: Sequence[Callable[[], Run]], rounds: int) -> list[Run]:
-    """Run the benches in turns. Returns the best rate and the lowest CPU of each."""
     results = zip(*([bench() for bench in benches] for _ in range(rounds)), strict=True)
     return [Run(max(run.rate for run in runs), min(run.cpu_us for run in runs)) for runs in results]
 
@@ -230,6 +229,5 @@ def run_script(
 
 
 def _check_count(counted: int, calls: int) -> None:
-    """Check that all calls but those of repeated actors changed something."""
     if not calls * 0.999 <= counted <= calls:
         raise LocalError(f"of {calls} calls {counted} changed something: invalid run")

@@ -29,7 +29,6 @@ _users = count(1)  # a new user for each like, so that each like is a change
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure the like with and without SQS, beside the sum of its unavoidable parts."""
     harness.clear()
     harness.add_posts(POSTS)
     handler = load_handler()
@@ -73,7 +72,6 @@ def _cpu_of_likes(harness: Harness, handler: Handler) -> float:
 
 
 def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
-    """Return the CPU of this process per call of ``work``, in ms; the best of five rounds."""
     calls = harness.scale(CALLS)
 
     def run() -> None:

@@ -43,12 +43,10 @@ class Harness:
         clear_caches()
 
     def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
-        """Insert posts by ``authors`` authors."""
         values = (f"('post',{i},{1 + i % authors})" for i in ids)
         insert_rows("content (content_type, content_id, author_id)", values)
 
     def add_users(self, ids: Iterable[int]) -> None:
-        """Insert users."""
         insert_rows("user (id, nickname)", (f"({i},'somebody')" for i in ids))
 
 
@@ -94,7 +92,6 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
 
 @contextlib.contextmanager
 def _answering_sqs(directory: Path) -> Iterator[str]:
-    """Yield the URL of a fake SQS in a process of its own."""
     port = free_port()
     process = start_process(
         "sqs",

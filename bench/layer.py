@@ -14,7 +14,6 @@ SHOWN = 4
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure megabytes, in total and of the largest packages."""
     layer = compile_layer(build_layer(harness))
     weights = sorted(((_megabytes(part), part.name) for part in layer.iterdir()), reverse=True)
     return [

@@ -7,14 +7,12 @@ from plaza.infra import mysql, redis
 
 
 def time_s(work: Callable[[], object]) -> float:
-    """Return the seconds that ``work`` takes."""
     began_s = time.perf_counter()
     work()
     return time.perf_counter() - began_s
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
-    """Return the milliseconds of CPU that ``work`` takes in this process."""
     began_s = time.process_time()
     work()
     return (time.process_time() - began_s) * 1000

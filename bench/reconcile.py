@@ -65,7 +65,6 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def _make_reactions(max_likes: int) -> list[Reaction]:
-    """Return likes by Zipf's law, and a quarter as many collects."""
     return [
         (kind, post, actor)
         for post in range(1, POSTS + 1)
@@ -75,7 +74,6 @@ def _make_reactions(max_likes: int) -> list[Reaction]:
 
 
 def _cpu_s() -> float:
-    """Return the CPU seconds of this process and of its servers."""
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
@@ -104,7 +102,6 @@ def _run_part(run_id: int, name: str, spent: dict[str, float]) -> None:
 
 
 def _save(relations: Sequence[Reaction], follows: int) -> None:
-    """Insert rows and matching counters."""
     rows = [
         ("post", POSTS_AT + post, kind, POSTS_AT + actor, _BASE_US + i)
         for i, (kind, post, actor) in enumerate(relations)
@@ -176,7 +173,6 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
 
 
 def _count_s() -> float:
-    """Return the seconds that MySQL takes to count all relations by target, the best of three."""
     count = partial(
         mysql.fetch_all,
         "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"

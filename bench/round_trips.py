@@ -22,8 +22,6 @@ OTHER = 8
 
 
 class RoundTripCount:
-    """Number of round trips."""
-
     sent = 0
 
 

@@ -85,7 +85,6 @@ def _count_reads() -> Any:
 
 
 def _bypass_cache() -> Any:
-    """Read each page from MySQL."""
     load = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
     return mock.patch.object(queries, "_find", load)
 
@@ -98,7 +97,6 @@ def _add_shops(count: int) -> None:
 
 
 def _draw(shops: int, requests: int) -> list[int]:
-    """Draw shops by Zipf's law: the second most popular half as often as the first."""
     weights = list(accumulate(1 / rank for rank in range(1, shops + 1)))
     return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
 

@@ -50,16 +50,13 @@ class Load:
 
     @property
     def errors(self) -> int:
-        """Count requests without a response, or with status 429 or above."""
         return sum(count for status, count in self.statuses.items() if not 0 < status < 429)
 
     @property
     def per_s(self) -> float:
-        """Return the requests a second."""
         return len(self.each_s) / self.took_s
 
     def quantile_ms(self, share: float) -> float:
-        """Return a quantile of the request times, in milliseconds."""
         ordered = sorted(self.each_s)
         return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
 
@@ -69,7 +66,6 @@ Call = tuple[str, str, str | None]
 
 
 def measure(*, quick: bool) -> list[Figure]:
-    """Measure all figures. Raises LocalError when the stack does not start."""
     stack = Stack(DIRECTORY)
     stack.down()
     try:
@@ -98,7 +94,6 @@ def measure(*, quick: bool) -> list[Figure]:
 
 
 def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
-    """Measure the first requests to functions without a worker."""
     calls: list[Call] = [("GET", "/feed", token) for token in tokens]
     load = asyncio.run(play(stack.base_url, calls, len(calls)))
     return [
@@ -167,7 +162,6 @@ def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
 
 
 def measure_replay(path: Path) -> list[Figure]:
-    """Replay the whole file, with duplicates and killed consumers."""
     began_s = time.monotonic()
     done = local("replay", str(path), "--duplicates", "0.2", "--kill-consumers", "--json")
     took_s = time.monotonic() - began_s
@@ -180,7 +174,6 @@ def measure_replay(path: Path) -> list[Figure]:
 
 
 async def play(base_url: str, calls: Sequence[Call], connections: int) -> Load:
-    """Send ``calls`` over ``connections`` connections, each in sequence."""
     load, waiting = Load(), iter(calls)
     timeout = aiohttp.ClientTimeout(total=120)
     connector = aiohttp.TCPConnector(limit=connections)
@@ -215,7 +208,6 @@ def make_likes(tokens: Sequence[str]) -> Iterator[Call]:
 
 
 def read_routes(token: str) -> Iterator[Call]:
-    """Yield every route of the contract three times, with ids that do not exist."""
     contract = json.loads(CONTRACT.read_text())
     for _ in range(3):
         for path, methods in contract["paths"].items():
@@ -226,19 +218,16 @@ def read_routes(token: str) -> Iterator[Call]:
 
 
 def sign_in(stack: Stack, count: int) -> list[str]:
-    """Return session tokens, from another process: the settings of this one may differ."""
     done = local("token", "--user", f"{FIRST_USER}-{FIRST_USER + count - 1}")
     return done.stdout.split()
 
 
 def local(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command of the measured stack."""
     command = [sys.executable, "-m", "local", "--dir", str(DIRECTORY), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def add_posts(stack: Stack) -> None:
-    """Insert the posts."""
     rows = ",".join(f"('post',{FIRST_POST + n},{FIRST_USER + n % CROWD})" for n in range(POSTS))
     with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO content (content_type, content_id, author_id) VALUES {rows}")
@@ -256,7 +245,6 @@ def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
 
 
 def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
-    """Return (part, pid) -> CPU seconds."""
     found = {}
     for process in stack.processes():
         leader = process.find()
@@ -269,7 +257,6 @@ def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
 
 
 def disk_mb(directory: Path) -> float:
-    """Return the megabytes of a directory on disk."""
     blocks = 0
     for path in directory.rglob("*"):
         try:

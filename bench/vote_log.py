@@ -32,21 +32,18 @@ class DirectoryObjectStore:
         self.bytes = 0
 
     def put(self, key: str, body: bytes, content_type: str) -> None:
-        """Store an object."""
         path = self.directory / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
         self.bytes += len(body) * key.endswith(".gz")
 
     def get(self, key: str) -> bytes:
-        """Return an object. Raises ObjectMissing."""
         try:
             return (self.directory / key).read_bytes()
         except FileNotFoundError:
             raise ObjectMissing(key) from None
 
     def list_keys(self, prefix: str) -> list[str]:
-        """Return the keys with a prefix, sorted."""
         found = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
         return sorted(key for key in found if key.startswith(prefix))
 
@@ -144,7 +141,6 @@ def _recount(in_mysql: int, archived: int) -> None:
 
 
 def _read_log() -> tuple[float, float]:
-    """Return the seconds to fold the log in memory, and to read it."""
     pages: list[Any] = []
 
     def read() -> None:

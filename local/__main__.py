@@ -36,7 +36,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"

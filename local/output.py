@@ -46,7 +46,6 @@ def require_positive(args: argparse.Namespace, *names: str) -> None:
 
 
 def progress_console(args: argparse.Namespace) -> Console:
-    """Return the console for progress: standard error when JSON goes to standard output."""
     return Console(stderr=True, highlight=False) if args.json else console
 
 
@@ -87,12 +86,10 @@ def new_summary(*rows: tuple[str, str, str | bool]) -> Table:
 
 
 def mark(good: bool) -> str:
-    """Return a sign for good or bad."""
     return "[green]✓[/green]" if good else "[red]✗[/red]"
 
 
 def latencies_ms(values_s: Sequence[float]) -> tuple[float, float]:
-    """Return the 50th and the 99th percentile in milliseconds."""
     if len(values_s) < 2:
         only = round(sum(values_s) * 1000, 2)
         return only, only

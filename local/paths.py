@@ -17,7 +17,6 @@ class LocalError(Exception):
 
 
 def add_layer_to_path() -> None:
-    """Make ``import plaza`` work from a checkout."""
     for path in (str(ROOT), str(LAYER)):
         if path not in sys.path:
             sys.path.insert(0, path)

@@ -10,7 +10,6 @@ TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 
 
 def save(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
-    """Save a batch in key order; the caller commits."""
     rows = ",".join(
         "('{}',{},'{}',{},{:d},{})".format(*event.key, event.on, event.version_us)
         for event in sorted(events, key=lambda event: event.key)

@@ -49,13 +49,11 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def find_unmeasured() -> list[str]:
-    """Return the scripts that no case measures, as ``context/name``."""
     measured = {case.script.sha for case in CASES}
     return [name for name, sha in scripts().items() if sha not in measured]
 
 
 def scripts() -> dict[str, str]:
-    """Return ``context/name`` -> SHA-1 of every script of the product."""
     plaza = LAYER / "plaza"
     return {
         f"{file.relative_to(plaza).parts[0]}/{file.stem}": load_script(file).sha
@@ -76,7 +74,6 @@ def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
 
 
 def _cpu_ms(act: Callable[[], object]) -> float:
-    """Return CPU of Redis' main thread, which depends little on other load."""
     began_s = redis_cpu_s(main_thread=True)
     act()
     return (redis_cpu_s(main_thread=True) - began_s) * 1000

@@ -27,7 +27,6 @@ def _load(voucher_id: int) -> None:
 
 
 def _begin(harness: Harness) -> None:
-    """Open a sale with orders that are not decided."""
     _load(SALE.voucher_id)
     redis_store.open_sale(SALE, None, drained=True)
     count = harness.scale(settings().max_pending_orders) - _ROOM

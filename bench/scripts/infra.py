@@ -42,7 +42,6 @@ def _fill_filter(harness: Harness) -> None:
 
 
 def _new_ids(run: int) -> range:
-    """Return as many new ids as one call takes."""
     first = 10**9 + run * MAX_IDS_PER_CALL
     return range(first, first + MAX_IDS_PER_CALL)
 

@@ -73,13 +73,11 @@ def _load(run: int, snapshot: Snapshot) -> None:
 
 
 def _load_without_filters(harness: Harness) -> None:
-    """Load targets with a full recent."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
 
 
 def _load_full(harness: Harness) -> None:
-    """Load targets with a full recent, two bloom filters, and the page of earliest actors."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
         _keep_earliest(run)

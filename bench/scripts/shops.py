@@ -21,14 +21,12 @@ Point = tuple[float, float]
 
 
 def _disc(count: int) -> Iterator[Point]:
-    """Yield a city: shops evenly distributed in a circle."""
     chance = random.Random(1)
     for _ in range(count):
         yield _point(CITY_M * math.sqrt(chance.random()), chance.uniform(0, 2 * math.pi))
 
 
 def _ring(count: int) -> Iterator[Point]:
-    """Yield shops at equal distance from the searched place."""
     for i in range(count):
         yield _point(CITY_M, 2 * math.pi * i / count)
 

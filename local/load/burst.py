@@ -79,7 +79,6 @@ class Observation:
 
     @property
     def wrong(self) -> int:
-        """Count the answers that are false or not exact."""
         wrong = self.wrong_states + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
         return wrong + self.inexact
 
@@ -105,18 +104,15 @@ class Report:
 
     @property
     def wrong(self) -> int:
-        """Count wrong answers and wrong rows."""
         return (
             sum(moment.wrong for moment in self.observations) + self.wrong_likes + self.wrong_rows
         )
 
     @property
     def clean(self) -> bool:
-        """Return whether every answer was true and the queues became empty."""
         return not self.wrong and self.quiet_after_s is not None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
         return {
             "clean": self.clean,
             "wrong": self.wrong,
@@ -285,7 +281,6 @@ class Observer:
         return moment
 
     def read_total(self) -> int:
-        """Return the total of likes as an actor reads it."""
         from plaza import reactions
         from plaza.reactions import queries
 
@@ -371,7 +366,6 @@ class Observer:
 
 
 def show(report: Report, out: Console) -> None:
-    """Print each observation and the number of wrong answers."""
     options = report.options
     out.print(
         f"[bold]{options.likes:,} likes of one post in {report.took_s:.1f} s[/bold]"

@@ -32,8 +32,6 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Answer(IntEnum):
-    """State of an actor's like."""
-
     NONE = 0  # not sent yet
     SENT = 1
     LIKED = 2  # 200, changed
@@ -70,7 +68,6 @@ class Shared:
         self.end = _CONTEXT.Event()
 
     def send(self, name: str, body: str, delay_s: int = 0) -> None:
-        """Queue one message, as ``plaza.infra.sqs.send``."""
         is_reaction = name == REACTIONS
         now_s = time.time()
         due_s = now_s + delay_s + (self.lag_s if is_reaction else self.build_lag_s).value
@@ -82,7 +79,6 @@ class Shared:
         (self.reactions if is_reaction else self.others).put(message)
 
     def send_all(self, name: str, messages: Sequence[Any], _: float | None = None) -> int:
-        """Queue many messages, as ``plaza.infra.sqs.send_all``."""
         for message in messages:
             self.send(name, message if isinstance(message, str) else message.body)
         return len(messages)
@@ -94,17 +90,14 @@ class Shared:
         return int(self._sent.value - self._done.value)
 
     def measure(self, name: str) -> "Depth":
-        """Return the depth of a queue, as ``plaza.infra.sqs.measure``."""
         from plaza.infra.sqs import Depth
 
         return Depth(self.count_unfinished(name), 0, 0)
 
     def count_answers(self) -> Counter[Answer]:
-        """Count the actors by their state."""
         return Counter({Answer(value): n for value, n in Counter(bytes(self.answers)).items()})
 
     def count_done(self, name: str, messages: int) -> None:
-        """Record that ``messages`` messages of a queue were consumed."""
         with self._lock:
             self._done.value += messages
             self._done_reactions.value += messages * (name == REACTIONS)
@@ -232,7 +225,6 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
 
 
 def _invoke(handler: Any, batch: Sequence[Message]) -> list[Message]:
-    """Call a consumer with a batch. Returns the messages to deliver again."""
     records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
     response = handler({"Records": records}, None)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}

@@ -30,8 +30,6 @@ class Reply(NamedTuple):
 
 
 class ApiClient(Protocol):
-    """A transport to the API."""
-
     def send(self, method: str, path: str, user_id: int) -> Reply:
         """Send one request of a user."""
 
@@ -153,13 +151,11 @@ class _Group:
         self._end_s = time.monotonic() + crowd.timeout_s
 
     def draw_clicks(self) -> list[int]:
-        """Return the buyer of each click, in random order."""
         clicks = [buyer for buyer in self._crowd.buyer_ids for _ in range(self._crowd.clicks)]
         self._rng.shuffle(clicks)
         return clicks
 
     def run_due_actions(self) -> None:
-        """Run the actions that are due."""
         while self._agenda and self._agenda[0][0] <= time.monotonic():
             heapq.heappop(self._agenda)[2]()
 

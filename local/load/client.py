@@ -35,7 +35,6 @@ class Answer(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Return whether the API accepted the request."""
         return 200 <= self.status < 300
 
     def __str__(self) -> str:
@@ -68,7 +67,6 @@ class Tally:
     _last_s: dict[str, float] = field(default_factory=dict)
 
     def record_try(self, status: int, took_s: float) -> None:
-        """Record the answer to one request."""
         self.latencies_s.append(took_s)
         self.statuses[status] += 1
         now_s = time.monotonic()

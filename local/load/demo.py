@@ -149,5 +149,4 @@ def make_texts(
 
 
 def _zipf(count: int) -> list[float]:
-    """Return cumulative weights of ``count`` ranks."""
     return list(accumulate(place**-_SKEW for place in range(1, count + 1)))

@@ -49,7 +49,6 @@ class FailoverReport:
 
     @property
     def lost(self) -> list[str]:
-        """Return differences between acknowledged reactions and MySQL."""
         return list(self.report.compared.differences)
 
     @property
@@ -61,7 +60,6 @@ class FailoverReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
         tally = self.report.tally
         return {
             "clean": self.clean,
@@ -169,7 +167,6 @@ def stop_master(nodes: Cluster, how: str) -> float:
 
 
 def count_events(stack: Stack, since_ms: int) -> Counter[str]:
-    """Count the log events of functions that a failover may cause."""
     counts: Counter[str] = Counter()
     for _, _, text in read_lines(stack.directory, _FUNCTIONS, since_ms):
         try:
@@ -182,7 +179,6 @@ def count_events(stack: Stack, since_ms: int) -> Counter[str]:
 
 
 def show(found: FailoverReport, out: Console) -> None:
-    """Print the replay, the figures and the audit."""
     values = found.to_json()
     answers = ", ".join(f"{n:,} x {status}" for status, n in values["statuses"].items())
     repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))

@@ -58,7 +58,6 @@ class FileFormat(Generic[Row]):
                 raise LocalError(f"{name}, line {rows.line_num}: {error}") from None
 
     def write(self, path: Path, rows: Iterable[Row]) -> None:
-        """Write a file that ``read`` reads."""
         with path.open("w", newline="") as out:
             writer = csv.writer(out)
             writer.writerow(self.columns)

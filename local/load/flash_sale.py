@@ -66,7 +66,6 @@ class Options:
 
     @property
     def over_http(self) -> bool:
-        """Return whether the crowd uses the deployed stack."""
         if self.through == "auto":
             return self.buyers * self.clicks <= MAX_CLICKS_OVER_HTTP
         return self.through == "http"
@@ -91,8 +90,6 @@ class SaleRecord:
 
 @dataclass(slots=True)
 class Report:
-    """Result of a sale."""
-
     options: Options
     result: BuyersResult
     record: SaleRecord
@@ -107,12 +104,10 @@ class Report:
 
     @property
     def success(self) -> int:
-        """Count the successful orders."""
         return self.winners.total()
 
     @property
     def wanted(self) -> int:
-        """Return how many orders must succeed."""
         return min(self.options.stock, self.options.buyers)
 
     @property
@@ -123,7 +118,6 @@ class Report:
 
     @property
     def duplicated(self) -> int:
-        """Count buyers with more than one successful order."""
         return sum(count > 1 for count in self.winners.values())
 
     @property
@@ -139,12 +133,10 @@ class Report:
 
     @property
     def stores_agree(self) -> bool:
-        """Return whether Redis and MySQL agree and nothing is pending."""
         return self.record.redis == (self.record.stock, 0, self.success)
 
     @property
     def clean(self) -> bool:
-        """Return whether the sale has no error of any kind."""
         bad = (
             self.lost
             or self.duplicated
@@ -155,7 +147,6 @@ class Report:
         return not bad and self.success == self.wanted and self.stores_agree
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values. Latencies are in milliseconds."""
         p50_ms, p99_ms = latencies_ms(self.result.latencies_s)
         decision_p50_ms, decision_p99_ms = latencies_ms(self.result.decision_s)
         return {
@@ -250,7 +241,6 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
 
 
 def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> BuyersResult:
-    """Play the crowd over HTTP, ``_CONCURRENCY`` groups at once."""
     ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
     with out.status("opening sessions"):
         tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
@@ -266,7 +256,6 @@ def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console
 def play_in_processes(
     stack: Stack, options: Options, voucher_id: int, out: Console
 ) -> BuyersResult:
-    """Play the crowd through the handlers, in processes that share a core."""
     workers = max(2, os.cpu_count() or 2)
     context = multiprocessing.get_context("spawn")
     # On a busy machine half a second without a reply is no outage.
@@ -299,7 +288,6 @@ def watch(
 
 
 def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
-    """Divide the crowd into groups of about the same size."""
     ids = list(range(FIRST_BUYER, FIRST_BUYER + options.buyers))
     timeout_s = DECISION_TIMEOUT_S + options.database_outage_s
     return [
@@ -309,7 +297,6 @@ def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
 
 
 def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
-    """Combine the results of all groups."""
     whole = BuyersResult()
     for result in results:
         whole.clicks += result.clicks
@@ -323,7 +310,6 @@ def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
 
 
 def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
-    """Read the orders and the stock of a sale from MySQL, and its counts from Redis."""
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
@@ -336,7 +322,6 @@ def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
 
 
 def show(report: Report, out: Console) -> None:
-    """Print the report."""
     options, result, values = report.options, report.result, report.to_json()
     how = f"handlers in {report.processes} processes on one core"
     if options.over_http:
@@ -407,7 +392,6 @@ def _stop_mysql(
 
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
-    """Return (stock, pending, sold) in Redis."""
     from plaza.flash_sales.redis_store import state_key
 
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:

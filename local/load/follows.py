@@ -41,7 +41,6 @@ class Follow(NamedTuple):
 
     @property
     def reaction(self) -> Reaction:
-        """Return the follow as a reaction."""
         return Reaction("follow", self.followee_id, self.follower_id)
 
     def __str__(self) -> str:
@@ -61,13 +60,10 @@ FILES = FileFormat(["follower_id", "followee_id"], _parse_row)
 
 
 def plan(follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> list[Request]:
-    """Return the requests for ``follows``, in order; a share of them is sent twice."""
     return duplicate((set_reaction(follow.reaction) for follow in follows), duplicates, seed)
 
 
 class Graph:
-    """Followers and followees of each user."""
-
     def __init__(self, follows: Iterable[Follow]) -> None:
         self._followers: dict[int, set[int]] = defaultdict(set)
         self._following: dict[int, set[int]] = defaultdict(set)
@@ -76,15 +72,12 @@ class Graph:
             self._following[follower_id].add(followee_id)
 
     def followers(self, user_id: int) -> Set[int]:
-        """Return the followers of a user."""
         return self._followers.get(user_id, frozenset())
 
     def following(self, user_id: int) -> Set[int]:
-        """Return the users that a user follows."""
         return self._following.get(user_id, frozenset())
 
     def common_follows(self, pair: Pair) -> Set[int]:
-        """Return the users that both follow."""
         return self.following(pair[0]) & self.following(pair[1])
 
 

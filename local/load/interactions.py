@@ -77,7 +77,6 @@ FILES = FileFormat(["user_id", "item_id", "rating", "timestamp"], _parse_row)
 def plan(
     interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
 ) -> list[Request]:
-    """Return the requests for ``interactions``, in order; a share of those that write twice."""
     requests = (request for one in interactions for request in build_requests(one))
     return duplicate(requests, duplicates, seed)
 

@@ -31,7 +31,6 @@ class Turns:
 
     @property
     def users(self) -> int:
-        """Return the number of users."""
         return len(self._waiting)
 
     def next_index(self) -> int | None:
@@ -59,7 +58,6 @@ class Pace:
         self._next_s = 0.0
 
     async def wait(self) -> None:
-        """Wait for the next start."""
         if not self._gap_s:
             return
         now_s = time.monotonic()

@@ -105,7 +105,6 @@ class Report:
         return self.audit_report.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values. Latencies are in milliseconds."""
         p50_ms, p99_ms = latencies_ms(self.tally.latencies_s)
         return {
             "clean": self.clean,
@@ -272,14 +271,12 @@ def read_scenario(path: Path, options: Options, limit: int | None = None) -> Sce
 
 
 def show(report: Report, out: Console) -> None:
-    """Print a replay and the audit after it."""
     show_replay(report, out)
     out.print("\n[bold]audit of everything[/bold]")
     out.print(audit.render(report.audit_report))
 
 
 def show_replay(report: Report, out: Console) -> None:
-    """Print a replay without its audit."""
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
     p50_ms, p99_ms = latencies_ms(tally.latencies_s)

@@ -107,7 +107,6 @@ class Expectation(NamedTuple):
 
 
 def set_reaction(reaction: Reaction, on: bool = True) -> Request:
-    """Return the request that turns a reaction on or off."""
     kind, prefix = KINDS[reaction.kind], "" if on else "un"
     path = f"/{kind.of}s/{reaction.target_id}/{kind.members}/me"
     return Request(
@@ -120,7 +119,6 @@ def set_reaction(reaction: Reaction, on: bool = True) -> Request:
 
 
 def view(user_id: int, post_id: int) -> Request:
-    """Return the query of a user's like and collect of a post."""
     targets = [{"type": "post", "id": str(post_id)}]
     return Request(
         user_id=user_id,

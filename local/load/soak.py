@@ -79,19 +79,15 @@ class MemorySample:
 
     @property
     def in_keys(self) -> int:
-        """Return the bytes of all keys."""
         return sum(family.size for family in self.families.values())
 
     @property
     def outside_keys(self) -> int:
-        """Return the bytes that Redis uses outside of keys."""
         return self.used - self.in_keys
 
 
 @dataclass(slots=True)
 class SoakReport:
-    """Result of a soak."""
-
     samples: list[MemorySample] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
@@ -100,11 +96,9 @@ class SoakReport:
 
     @property
     def clean(self) -> bool:
-        """Return whether memory stayed flat and every audit was clean."""
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON values."""
         return {
             "flat": self.clean,
             "problems": self.problems,
@@ -116,7 +110,6 @@ class SoakReport:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Soak a stack of its own. Returns 1 unless the report is clean. Raises LocalError."""
     require_positive(args, "minutes")
     directory = ROOT / ".local-soak" if args.dir == DIRECTORY else args.dir
     stack = Stack(directory)
@@ -189,7 +182,6 @@ class SimulatedUsers:
         return run_threads(self._work, _CROWD)
 
     def _acts(self) -> dict[Callable[[int], None], int]:
-        """Return each action with its weight."""
         return {
             self._like: 40,
             self._unlike: 12,
@@ -425,12 +417,10 @@ def find_growth(samples: Sequence[MemorySample]) -> list[str]:
 
 
 def percent(first: int, last: int, of: int = 0) -> float:
-    """Return the growth to ``last``, in percent of ``of`` or of ``first``."""
     return 100 * (last - first) / (of or first)
 
 
 def describe_sample(sample: MemorySample) -> str:
-    """Return one sample as one line."""
     return (
         f"Redis {sample.used / 1e6:.2f} MB, {sum(f.keys for f in sample.families.values()):,} keys,"
         f" fed consumer {sample.fed / 1e6:.1f} MB,"
@@ -456,7 +446,6 @@ def tabulate(report: SoakReport) -> dict[str, list[float]]:
 
 
 def show(report: SoakReport, out: Console) -> None:
-    """Print the table of memory, and the work that was done."""
     table = new_table("", "start", "middle", "end", "slope a minute")
     times = [sample.at_s / 60 for sample in report.samples]
     middle = min(WARM_UP, len(times) - 1)

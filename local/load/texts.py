@@ -12,14 +12,12 @@ from local.stack.stack import Stack
 
 
 def rename(user_id: int, nickname: str) -> Request:
-    """Return the request that sets a user's nickname."""
     call = Call("PATCH", "/users/me", {"nickname": nickname})
     shown = {"id": str(user_id), "nickname": nickname}
     return Request(user_id, "rename", f"nickname of user {user_id}", call, writes=shown)
 
 
 def write_post(user_id: int, key: str, title: str, body: str) -> Request:
-    """Return the request that creates a note, with a unique idempotency ``key``."""
     payload = {"kind": "note", "title": title, "body": body, "images": []}
     text = f"post {title!r} by user {user_id}"
     call = Call("POST", "/posts", payload, key)
@@ -27,7 +25,6 @@ def write_post(user_id: int, key: str, title: str, body: str) -> Request:
 
 
 def write_comment(user_id: int, key: str, post_id: int, body: str) -> Request:
-    """Return the request that creates a comment, with a unique idempotency ``key``."""
     text = f"comment on post {post_id} by user {user_id}"
     call = Call("POST", f"/posts/{post_id}/comments", {"body": body}, key)
     shown = {"post_id": str(post_id), "body": body}
@@ -35,12 +32,10 @@ def write_comment(user_id: int, key: str, post_id: int, body: str) -> Request:
 
 
 def count_posts(requests: Iterable[Request]) -> Counter[int]:
-    """Count the posts of each user."""
     return Counter(request.user_id for request in requests if request.act == "post")
 
 
 def count_comments(requests: Iterable[Request]) -> Counter[int]:
-    """Count the comments on each post."""
     return Counter(int(r.writes["post_id"]) for r in requests if r.act == "comment")
 
 

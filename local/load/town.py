@@ -28,8 +28,6 @@ _OPINIONS = ("I come back every week.", "Good, but crowded.", "A find!", "Friend
 
 
 class Town(NamedTuple):
-    """The created things. ``orders`` were accepted at the flash sale of ``voucher``."""
-
     types: int
     shops: int
     reviews: int
@@ -62,12 +60,10 @@ def build(
 
 
 def make_types() -> list[dict[str, Any]]:
-    """Return the types of shops in their order."""
     return [{"name": name, "sort": place} for place, name in enumerate(TYPES)]
 
 
 def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str, Any]]:
-    """Return shops of all types, within some kilometres of the centre."""
     return [
         {
             "name": f"{_NAMES[number // len(TYPES) % len(_NAMES)]} {TYPES[number % len(TYPES)]}",

@@ -36,7 +36,6 @@ def expand_template(template: str) -> str:
 
 
 def _render_entries() -> Iterator[str]:
-    """Yield each alarm as one line that is JSON and YAML."""
     for name, properties in _make_all(**yaml.safe_load(DECLARED.read_text())):
         resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
         yield f"  {json.dumps(name)}: {json.dumps(resource)}"
@@ -60,7 +59,6 @@ def _make_all(
 
 
 def _describe(*, text: str, runbook: str, **_: Any) -> str:
-    """Return the description of an alarm: its meaning and its runbook."""
     return f"{text} Runbook: {RUNBOOKS}/{runbook}.md"
 
 

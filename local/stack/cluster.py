@@ -44,16 +44,13 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """Return ``redis://`` with every node, separated by commas; any of them can be used."""
         return f"redis://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/0"
 
     @property
     def processes(self) -> list[Process]:
-        """Return the recorded processes; they may have ended."""
         return [process for node in self.nodes for process in node.processes]
 
     def is_running(self) -> bool:
-        """Return whether every node runs."""
         return all(node.is_running() for node in self.nodes)
 
     def start(self, *, attached: bool = True, timeout_s: float = 60) -> None:
@@ -79,29 +76,24 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """Stop every node."""
         for node in self.nodes:
             node.resume()
         for node in self.nodes:
             node.stop()
 
     def kill(self) -> None:
-        """Kill every node (SIGKILL)."""
         for node in self.nodes:
             node.kill()
 
     def pause(self) -> None:
-        """Suspend every node: no answers, open connections (SIGSTOP)."""
         for node in self.nodes:
             node.pause()
 
     def resume(self) -> None:
-        """Continue every node after ``pause``."""
         for node in self.nodes:
             node.resume()
 
     def masters(self) -> list[Server]:
-        """Return the nodes that have slots now, in the order of the slots."""
         by_port = {node.port: node for node in self.nodes}
         ranges = sorted(self._query_any_node("CLUSTER", "SLOTS"))
         return [by_port[port] for port in dict.fromkeys(int(found[2][1]) for found in ranges)]
@@ -174,14 +166,12 @@ class Cluster:
             raise LocalError(f"the cluster is not healthy after {timeout_s:g} s ({states})")
 
     def configure(self, name: str, value: str | int) -> None:
-        """Run CONFIG SET on every reachable node."""
         for node in self.nodes:
             if node.is_running():
                 with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                     client.execute_command("CONFIG", "SET", name, value)
 
     def _form(self, timeout_s: float) -> None:
-        """Assign slots and epochs, make the nodes meet, and attach the replicas."""
         with contextlib.ExitStack() as ends:
             clients = [ends.enter_context(connect_node(node)) for node in self.nodes]
             for number, client in enumerate(clients):

@@ -182,7 +182,6 @@ def deploy_template(
 
 
 def read_deployed(endpoint_url: str) -> Deployed:
-    """Read the resources of the stack from the emulator."""
     resources = _read_resources(endpoint_url)
     functions = resources.get("AWS::Lambda::Function", {})
     lambdas = connect("lambda", endpoint_url)
@@ -305,14 +304,12 @@ def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSour
 
 
 def _read_reserved(lambdas: Any, name: str) -> int | None:
-    """Return the reserved concurrency of a function, or None."""
     found = lambdas.get_function_concurrency(FunctionName=name)
     reserved: int | None = found.get("ReservedConcurrentExecutions")
     return reserved
 
 
 def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -> None:
-    """Make MiniStack forward invocations of this function to the service."""
     lambdas.update_function_configuration(
         FunctionName=name,
         Environment={
@@ -360,14 +357,12 @@ def name_queue(logical_id: str) -> str:
 
 
 def _read_variables(lambdas: Any, name: str) -> dict[str, str]:
-    """Return the environment of a function, with numbers as strings."""
     found = lambdas.get_function_configuration(FunctionName=name)
     variables = found.get("Environment", {}).get("Variables", {})
     return {key: str(value) for key, value in variables.items()}
 
 
 def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
-    """Return type -> logical id -> physical id of every resource of the stack."""
     formation = connect("cloudformation", endpoint_url)
     resources: dict[str, dict[str, str]] = {}
     for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):

@@ -12,7 +12,6 @@ OPERATOR = "local"
 
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the number of dead letters of each queue. Returns 1 when there are any."""
     with act_as_operator(stack):
         from plaza import operations
 
@@ -25,7 +24,6 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
-    """Print some dead letters of a queue, one JSON object a line."""
     with act_as_operator(stack):
         from plaza import operations
 

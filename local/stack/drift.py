@@ -57,7 +57,6 @@ def to_json(report: "RunReport") -> dict[str, Any]:
 
 
 def render(report: "RunReport") -> RenderableType:
-    """Return the report as text."""
     tally = report.tally
     took_s = (report.ended_at - report.started_at).total_seconds() if report.ended_at else 0.0
     summary = new_summary(

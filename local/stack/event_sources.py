@@ -32,8 +32,6 @@ Invoke = Callable[[str, bytes], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """An event source mapping of the template."""
-
     function: str
     queue_arn: str
     queue_url: str
@@ -44,7 +42,6 @@ class EventSource:
 
     @classmethod
     def from_description(cls, found: Mapping[str, Any], queue_url: str) -> "EventSource":
-        """Return the mapping that ``ListEventSourceMappings`` describes."""
         scaling = found.get("ScalingConfig") or {}
         return cls(
             function=str(found["FunctionArn"]).rpartition(":function:")[2],
@@ -190,7 +187,6 @@ class Poller:
 
 
 def make_record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict[str, Any]:
-    """Return a message as a record of a function's event."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -226,5 +222,4 @@ def read_failures(payload: bytes) -> frozenset[str] | None:
 
 
 def _estimate_bytes(batch: Sequence[Mapping[str, Any]]) -> int:
-    """Estimate the bytes that the records of a batch have in an event."""
     return sum(len(json.dumps(message["Body"])) + _ENVELOPE_BYTES for message in batch)

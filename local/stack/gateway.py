@@ -45,8 +45,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """One HTTP response."""
-
     status: int
     headers: Sequence[tuple[str, str]]
     body: bytes
@@ -85,7 +83,6 @@ class Routes:
             patterns.sort(key=lambda each: (_count_parameters(each[1]), each[0] == "ANY"))
 
     def find(self, method: str, path: str) -> Match | None:
-        """Return the route for a percent-encoded ``path``; None without one."""
         fixed = self._fixed.get((method, path)) or self._fixed.get(("ANY", path))
         if fixed is not None:
             return Match(fixed, {})
@@ -121,7 +118,6 @@ class Gateway:
                 raise LocalError(f"authorizer {authorizer.name}: not simple and uncached")
 
     async def serve(self, received: web.BaseRequest) -> web.StreamResponse:
-        """Serve one request of aiohttp's server."""
         reply = await self._read_and_answer(received)
         response = web.Response(status=reply.status, body=reply.body)
         response.headers.clear()
@@ -195,7 +191,6 @@ class Gateway:
         return None
 
     def _decorate(self, reply: Reply, origin: str | None) -> Reply:
-        """Add the headers of API Gateway to a response."""
         extra = [("apigw-requestid", secrets.token_urlsafe(11) + "=")]
         if self._cors is None or origin is None:
             return Reply(reply.status, [*reply.headers, *extra], reply.body)
@@ -387,7 +382,6 @@ def name_function(uri: str) -> str:
 
 
 def _message(status: int, text: str) -> Reply:
-    """Return a response of API Gateway itself."""
     body = json.dumps({"message": text}).encode()
     return Reply(status, [("content-type", "application/json")], body)
 
@@ -410,5 +404,4 @@ def _count_parameters(segments: Sequence[str]) -> int:
 
 
 def _as_text(value: Any) -> str:
-    """Return a header's value; numbers and booleans as in JSON."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -12,7 +12,6 @@ MAX_SCAN_S = 60.0
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Scan all keys and print the findings. Returns 1 when a key is bigger than it should be."""
     report = read_report(stack, args.limit, args.minutes)
     if args.json:
         print(json.dumps(report, indent=2))

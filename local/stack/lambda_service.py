@@ -76,7 +76,6 @@ async def run(directory: Path) -> int:
 
 
 def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
-    """Return one function of the plan."""
     return Function(
         logical_id=found["logical_id"],
         name=name,
@@ -92,7 +91,6 @@ def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) 
 
 
 def make_gateway(plan: Mapping[str, Any], pool: Pool) -> Gateway:
-    """Return the HTTP API of the plan."""
     body = plan["api_body"]
     return Gateway(
         plan["api_id"],
@@ -106,7 +104,6 @@ def make_gateway(plan: Mapping[str, Any], pool: Pool) -> Gateway:
 
 
 def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio.Task[None]]:
-    """Start a poller for each event source of the plan."""
     tasks = []
     for found in plan["event_sources"]:
         source = EventSource(**found)
@@ -127,7 +124,6 @@ class Invocations:
         self._pool = pool
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Serve one request."""
         if request.method == "GET" and request.path == "/workers":
             return web.json_response(self._pool.pids())
         name = request.path.removeprefix("/functions/")
@@ -142,7 +138,6 @@ class Invocations:
 
 
 async def listen(handler: Any, port: int) -> None:
-    """Serve HTTP on a loopback port with ``handler``."""
     server = web.Server(
         handler,
         request_factory=make_request,

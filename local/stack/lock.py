@@ -65,7 +65,6 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
 
 
 def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
-    """Return the requirements of a dependency group, with those of included groups."""
     found: list[str] = []
     for member in groups[name]:
         if isinstance(member, str):
@@ -90,7 +89,6 @@ def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
 
 
 def _read_pins(file: Path) -> str:
-    """Return the versions of a locked file without hashes."""
     return "".join(f"{name}=={version}\n" for name, version in PINNED.findall(file.read_text()))
 
 

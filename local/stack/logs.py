@@ -84,7 +84,6 @@ def read_line(text: str) -> dict[str, Any] | None:
 
 
 def concerns(entry: dict[str, Any], request_id: str) -> bool:
-    """Return whether a line is about a request, alone or with others."""
     others = entry.get("request_ids")
     return entry.get("request_id") == request_id or (
         isinstance(others, list) and request_id in others
@@ -154,7 +153,6 @@ def read_time_ms(line: str) -> int | None:
 
 
 def follow_file(path: Path, *, follow: bool) -> None:
-    """Print a file; with ``follow``, also what is appended later."""
     with path.open(errors="replace") as lines:
         while True:
             for line in lines:

@@ -28,7 +28,6 @@ Every answer has an `X-Request-Id`. A request may bring its own: 8 to 64 letters
 
 
 def make_contract() -> str:
-    """Return the contract as JSON text; deterministic."""
     for name, value in {
         "PLAZA_ENVIRONMENT": "local",
         "PLAZA_REDIS_URL": "redis://nowhere",

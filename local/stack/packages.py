@@ -30,7 +30,6 @@ get "$@" || { apt-get update -qq && get "$@"; }
 
 
 def missing_packages() -> list[str]:
-    """Return the Debian packages of the missing servers, except for servers given by a URL."""
     needed = dict(DEBIAN)
     if os.environ.get("PLAZA_REDIS_URL"):
         del needed["redis-server"]
@@ -62,7 +61,6 @@ def install_packages() -> list[str]:
 
 
 def explain(missing: list[str]) -> str:
-    """Return instructions to install missing packages."""
     return (
         "these programs are missing; install them and try again:\n"
         f"  Debian, Ubuntu  sudo apt-get install --no-install-recommends {' '.join(missing)}\n"

@@ -10,7 +10,6 @@ _rng = random.SystemRandom()  # a seed of the caller would give equal ports to c
 
 
 def free_port() -> int:
-    """Return a free loopback port."""
     return free_ports(1, range(1))[0]
 
 

@@ -97,7 +97,6 @@ def wait_until_ready(
 
 
 def read_tail(log: Path, lines: int) -> str:
-    """Return the last lines of a file."""
     return "\n".join(log.read_text(errors="replace").strip().splitlines()[-lines:])
 
 

@@ -28,7 +28,6 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def format_dead(count: int) -> str:
-    """Return a number of dead letters, red unless it is 0."""
     return f"[red]{count:,}[/red]" if count else "0"
 
 

@@ -74,7 +74,6 @@ def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Reco
 
 
 def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
-    """Return the first hundred of each list as JSON values."""
     values: dict[str, Any] = {
         "from": "log" if from_log else "rows",
         "as_of": as_of,
@@ -98,7 +97,6 @@ def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> di
 
 
 def show(found: Recount, from_log: bool, as_of: str | None) -> None:
-    """Print the first twenty of each list."""
     out = wide_console()
     source = "the log" if from_log else "the rows"
     moment = f" up to {as_of}" if as_of else ""

@@ -65,7 +65,6 @@ def read_routes(body: Mapping[str, Any]) -> list[Route]:
 
 
 def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
-    """Return the Lambda authorizers of an OpenAPI ``body``."""
     authorizers = []
     schemes = body.get("components", {}).get("securitySchemes", {})
     for name, scheme in schemes.items():

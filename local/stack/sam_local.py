@@ -23,7 +23,6 @@ _GLOBAL_VARIABLES = re.compile(r"^(Globals:\n(?:  .*\n)*?      Variables:\n)", r
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Write the files and print the commands that use them."""
     config = write_files(stack)
     for command in ("invoke SaveReactions -e events/save_reactions.batch.json", "start-api"):
         print(f"sam local {command} --config-file {config}")

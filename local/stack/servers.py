@@ -69,7 +69,6 @@ class Server:
 
     @property
     def process(self) -> Process | None:
-        """Return the recorded process, which may have ended."""
         try:
             return Process(**json.loads((self.directory / "process.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):
@@ -77,7 +76,6 @@ class Server:
 
     @property
     def processes(self) -> list[Process]:
-        """Return the recorded process in a list; empty before the first start."""
         return [process] if (process := self.process) is not None else []
 
     def is_running(self) -> bool:
@@ -98,7 +96,6 @@ class Server:
             stop_process(process)
 
     def kill(self) -> None:
-        """Kill it (SIGKILL)."""
         self._signal(signal.SIGKILL)
         wait_until(lambda: not self.is_running(), 5)
 
@@ -107,7 +104,6 @@ class Server:
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Continue it after ``pause``."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, signum: int) -> None:
@@ -219,7 +215,6 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
 
 
 def load_mysql(directory: Path) -> Server:
-    """Load the MariaDB that ``prepare_mysql`` created."""
     url = (directory / "url").read_text()
     argv = (str(require_binary("mariadbd")), f"--defaults-file={directory / 'my.cnf'}")
     return Server("mysql", directory, urlsplit(url).port or 3306, url, argv)
@@ -234,8 +229,7 @@ class Startable(Protocol):
     def stop(self) -> None:
         """Stop it."""
 
-    def resume(self) -> None:
-        """Continue it if it is paused."""
+    def resume(self) -> None: ...
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from local.stack.stack import Stack, use_stack
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the six digits and nothing else."""
     print(read_code(stack, args.phone))
     return 0
 

@@ -47,7 +47,6 @@ class StackNotRunning(LocalError):
 
 @contextlib.contextmanager
 def ignore_step(step: str) -> Iterator[None]:
-    """Report nothing about a start."""
     yield
 
 
@@ -64,7 +63,6 @@ def use_stack(stack: "Stack") -> Iterator[None]:
 
 
 def keep_url(part: str, url: str) -> str:
-    """Let functions use the real address of a part."""
     return url
 
 
@@ -190,13 +188,11 @@ class Stack:
         return bool(running or left)
 
     def stop_command(self) -> str:
-        """Return the command that stops the stack."""
         if self.directory == DIRECTORY:
             return "`make down`"
         return f"`python -m local --dir {self.directory} down`"
 
     def processes(self) -> list[Process]:
-        """Return every process that was started for this stack, running or not."""
         own = [server.processes for server in (self.redis, self.mysql) if server is not None]
         return [*self._own_processes(), *chain.from_iterable(own)]
 
@@ -217,11 +213,9 @@ class Stack:
         return deployment.invoke(self.deployed, self.lambda_url, logical_id, event)
 
     def connect(self, service: str) -> Any:
-        """Return a boto3 client of this stack's AWS."""
         return aws.connect(service, self.aws_endpoint_url)
 
     def find_workers(self, logical_id: str) -> list[psutil.Process]:
-        """Return the processes that run one function now."""
         found = []
         for pid in self.read_workers().get(logical_id, []):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -316,7 +310,6 @@ class Stack:
 
     @contextlib.contextmanager
     def _lock_start(self) -> Iterator[None]:
-        """Prevent a second start in this directory."""
         self.directory.mkdir(parents=True, exist_ok=True)
         ours = (self.directory / "lock").exists()
         if not ours and any(self.directory.iterdir()):
@@ -355,7 +348,6 @@ class Stack:
         raise LocalError(f"a stack is already running: {base_url}; {self.stop_command()} stops it")
 
     def _clear(self, *, keep: tuple[str, ...]) -> None:
-        """Remove all files of an earlier stack but those to ``keep``."""
         self.redis = self.mysql = None
         for entry in self.directory.iterdir():
             if entry.name in keep:
@@ -366,7 +358,6 @@ class Stack:
                 entry.unlink(missing_ok=True)
 
     def _load_servers(self) -> None:
-        """Load the servers that an earlier start prepared here."""
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
         with contextlib.suppress(LocalError, FileNotFoundError):
@@ -375,11 +366,9 @@ class Stack:
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
     def _save_process(self, process: Process) -> None:
-        """Record a process, so that another command can find and end it."""
         _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
 
     def _own_processes(self) -> list[Process]:
-        """Return the recorded MiniStack and Lambda service, running or not."""
         found = []
         for name in sorted(REQUIRED_PROCESSES, reverse=True):
             with contextlib.suppress(FileNotFoundError, ValueError, TypeError):

@@ -49,7 +49,6 @@ def _answers(url: str) -> bool:
 
 
 def _check_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
-    """Yield a row for each node."""
     pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
     for number, url in enumerate(servers.spread_url(stack.redis_url)):
         address = url.rsplit("@", 1)[-1].removeprefix("redis://")

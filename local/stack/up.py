@@ -73,7 +73,6 @@ def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_step(name: str) -> Iterator[None]:
-    """Show a spinner while the step runs, then its duration."""
     began = time.monotonic()
     try:
         with console.status(name):
@@ -148,7 +147,6 @@ def wait_until_stopped(stack: Stack) -> int:
 
 
 def stop(stack: Stack) -> None:
-    """Stop the stack, ignoring a second Ctrl-C."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     with console.status("stopping"):

@@ -70,7 +70,6 @@ class Context:
 
 
 def main() -> None:
-    """Serve commands until the control socket is closed."""
     control = socket.socket(fileno=int(sys.argv[1]))
     sys.path[0:0] = sys.argv[2:]
     for name in SHARED:
@@ -146,8 +145,7 @@ def answer(
     return 0, payload
 
 
-class ResponseSizeTooLarge(Exception):
-    """A function returned more than Lambda accepts."""
+class ResponseSizeTooLarge(Exception): ...
 
 
 def describe(error: BaseException, request_id: str) -> bytes:
@@ -165,7 +163,6 @@ def describe(error: BaseException, request_id: str) -> bytes:
 
 
 def receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
-    """Return the next request; None when the service closed the connection."""
     head = read(connection, REQUEST.size)
     if not head:
         return None
@@ -186,7 +183,6 @@ def read(connection: socket.socket, size: int) -> bytes:
 
 
 def send(connection: socket.socket, status: int, payload: bytes) -> None:
-    """Send one frame."""
     connection.sendall(ANSWER.pack(status, len(payload)) + payload)
 
 

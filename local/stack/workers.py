@@ -77,8 +77,7 @@ class Worker(Protocol):
     async def invoke(self, identity: bytes, event: bytes) -> Outcome:
         """Run the handler. Raises WorkerExited."""
 
-    def close(self) -> None:
-        """End it once it is idle."""
+    def close(self) -> None: ...
 
     def kill(self) -> None:
         """End it now."""
@@ -133,12 +132,10 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def find(self, name: str) -> Function | None:
-        """Return the function called ``name``, or None."""
         lane = self._lanes.get(name)
         return lane.function if lane else None
 
     def pids(self) -> dict[str, list[int]]:
-        """Return logical id -> pids, of the functions that have workers."""
         return {
             lane.function.logical_id: pids
             for lane in self._lanes.values()
@@ -189,7 +186,6 @@ class Pool:
         self._start_wanted()
 
     def close(self) -> None:
-        """End all workers and cancel all waiting requests."""
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
@@ -228,7 +224,6 @@ class Pool:
         self._start_wanted()
 
     def _offer(self, lane: _Lane, worker: Worker) -> None:
-        """Give a free worker to the oldest request of its function, or keep it idle."""
         _drop_abandoned(lane)
         if lane.waiting:
             lane.waiting.popleft()[1].set_result(worker)
@@ -243,7 +238,6 @@ class Pool:
         return not lane.waiting or starved[0].waiting[0][0] < lane.waiting[0][0]
 
     def _waiting(self) -> list[_Lane]:
-        """Return the functions with waiting requests, that of the oldest request first."""
         for lane in list(self._wanted):
             _drop_abandoned(lane)
             if not lane.waiting:
@@ -251,7 +245,6 @@ class Pool:
         return sorted(self._wanted, key=lambda lane: lane.waiting[0][0])
 
     def _start_wanted(self) -> None:
-        """Start workers for waiting requests, within the bounds."""
         for lane in self._waiting():
             while lane.starting < len(lane.waiting) and lane.size < lane.function.max_workers:
                 if not self._make_room(lane):
@@ -326,7 +319,6 @@ class Parent:
         theirs.close()
 
     def is_running(self) -> bool:
-        """Return whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     async def fork(self, function: Function) -> Worker:
@@ -370,7 +362,6 @@ class Parent:
         return worker
 
     def stop(self) -> None:
-        """End the process; workers end with their connections."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -379,8 +370,6 @@ class Parent:
 
 
 class Connection(asyncio.Protocol):
-    """The socket of one worker."""
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.has_exited = False
@@ -401,7 +390,6 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(WorkerExited(f"worker {self.pid} ended"))
 
     async def receive(self) -> Outcome:
-        """Return the next answer. Raises WorkerExited."""
         if self.has_exited:
             raise WorkerExited(f"worker {self.pid} ended")
         self._answer = asyncio.get_running_loop().create_future()
@@ -417,7 +405,6 @@ class Connection(asyncio.Protocol):
         return await self.receive()
 
     def close(self) -> None:
-        """End it once it is idle."""
         if self._transport is not None:
             self._transport.close()
 
@@ -467,7 +454,6 @@ def make_environment(
 
 
 def _drop_abandoned(lane: _Lane) -> None:
-    """Drop requests whose clients disconnected."""
     while lane.waiting and lane.waiting[0][1].done():
         lane.waiting.popleft()
 
