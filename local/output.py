@@ -6,6 +6,7 @@ import statistics
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, Protocol, TypeVar
 
 from rich.console import Console, JustifyMethod
@@ -36,6 +37,7 @@ class Report(Protocol):
 
 
 Found = TypeVar("Found", bound=Report)
+Options = TypeVar("Options")
 
 
 def require_positive(args: argparse.Namespace, *names: str) -> None:
@@ -43,6 +45,12 @@ def require_positive(args: argparse.Namespace, *names: str) -> None:
     for name in names:
         if getattr(args, name) is not None and getattr(args, name) <= 0:
             raise LocalError(f"--{name} must be above 0")
+
+
+def read_options(args: argparse.Namespace, options: type[Options], **more: Any) -> Options:
+    """Return ``options`` with the fields that ``args`` has, and ``more``."""
+    names = {field.name for field in fields(options)}  # type: ignore[arg-type]
+    return options(**{name: value for name, value in vars(args).items() if name in names} | more)
 
 
 def progress_console(args: argparse.Namespace) -> Console:

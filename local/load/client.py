@@ -81,20 +81,25 @@ class Client:
     """Sends requests of users. ``tokens``: user id -> session token."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, base_url: str, tokens: Mapping[int, str]
+        self,
+        session: aiohttp.ClientSession,
+        base_url: str,
+        tokens: Mapping[int, str],
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self.tally = Tally()
+        self._max_attempts = max_attempts
         self._session = session
         self._base_url = base_url
         self._tokens = tokens
 
     async def send(self, call: Call, user_id: int | None = None) -> Answer:
-        """Send one request until its answer is final, at most ``MAX_ATTEMPTS`` times.
+        """Send one request until its answer is final, at most ``max_attempts`` times.
 
         The request has no session unless ``user_id`` is given.
         """
         certain = True
-        for tries in range(1, MAX_ATTEMPTS + 1):
+        for tries in range(1, self._max_attempts + 1):
             self.tally.sent += 1
             began_s = time.monotonic()
             wait_s = draw_backoff_s(tries)
@@ -111,7 +116,7 @@ class Client:
                     return answer
                 reason = str(status)
                 wait_s += read_retry_after_s(headers)
-            if tries < MAX_ATTEMPTS:
+            if tries < self._max_attempts:
                 self.tally.retries[reason] += 1
                 await asyncio.sleep(wait_s)
         return answer

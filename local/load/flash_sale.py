@@ -32,6 +32,7 @@ from local.output import (
     new_summary,
     print_report,
     progress_console,
+    read_options,
     require_positive,
     show_progress,
 )
@@ -179,15 +180,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     require_positive(args, "buyers", "stock", "clicks")
     if args.database_away < 0:
         raise LocalError("--database-away can't be below 0")
-    options = Options(
-        buyers=args.buyers,
-        stock=args.stock,
-        clicks=args.clicks,
-        seed=args.seed,
-        kill_consumers=args.kill_consumers,
-        database_outage_s=args.database_away,
-        through=args.through,
-    )
+    options = read_options(args, Options, database_outage_s=args.database_away)
     return print_report(args, run_sale(stack, options, progress_console(args)), show)
 
 

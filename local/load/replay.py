@@ -40,6 +40,7 @@ from local.output import (
     new_table,
     print_report,
     progress_console,
+    read_options,
     require_positive,
     show_progress,
 )
@@ -139,13 +140,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     if not 0 <= args.duplicates <= 1:
         raise LocalError(f"--duplicates is a share from 0 to 1, not {args.duplicates:g}")
     require_positive(args, "rate", "limit", "concurrency")
-    options = Options(
-        concurrency=args.concurrency,
-        rate=args.rate,
-        duplicates=args.duplicates,
-        seed=args.seed,
-        kill_consumers=args.kill_consumers,
-    )
+    options = read_options(args, Options)
     scenario = read_scenario(args.file, options, args.limit)
     try:
         report = replay(stack, args.file.name, scenario, options, out=progress_console(args))

@@ -32,6 +32,7 @@ from local.audit.backlog import wait_until_quiet
 from local.load.background import run_threads
 from local.load.buyers import HttpApiClient
 from local.load.flash_sale import SHOP, create_voucher
+from local.load.interactions import create_posts
 from local.output import console, new_table, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import become_function, load_function, make_record
@@ -168,7 +169,7 @@ class SimulatedUsers:
         self._reviews: list[str] = []
         self._sale: tuple[float, int] = (0.0, 0)
         self._lock = threading.Lock()
-        add_posts(stack, self._posts, self._people[0])
+        create_posts(self._posts, self._people[:1])
         with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
             cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Soaked')", (SHOP,))
 
@@ -298,7 +299,7 @@ def run_schedules(
 def fed_consumer(stack: Stack, report: SoakReport) -> Iterator[tuple[psutil.Process, Event]]:
     """Start a consumer process that saves batch after batch while the event is set."""
     posts = range(FIRST_ID + 5_000, FIRST_ID + 5_000 + FED_POSTS)
-    add_posts(stack, posts, FIRST_ID)
+    create_posts(posts, [FIRST_ID])
     context = multiprocessing.get_context("spawn")
     feeding, end, batches = context.Event(), context.Event(), context.Value("L", 0)
     process = context.Process(
@@ -330,32 +331,12 @@ def save_batches(
 
 
 def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
-    event = {
-        "protocol": 2,
-        "target_type": "post",
-        "target_id": random.choice(posts),
-        "kind": "like",
-        "actor_id": FIRST_ID + 10_000 + random.randrange(500),
-        "state": random.randrange(2),
-        "version": time.time_ns() // 1000,
-    }
-    return make_record(number, json.dumps(event), time.time_ns() // 1_000_000)
+    from plaza.reactions.model import ReactionEvent, ReactionKey
 
-
-def add_posts(stack: Stack, posts: Sequence[int], author: int) -> None:
-    """Insert posts, and count them as their author's."""
-    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
-            " VALUES ('post', %s, %s, 'note', 'Noodles', 'Thick ones.')",
-            [(post, author) for post in posts],
-        )
-        cursor.execute(
-            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, %s, 1)"
-            " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
-            " version = version + 1",
-            (author, len(posts)),
-        )
+    actor_id, version_us = FIRST_ID + 10_000 + random.randrange(500), time.time_ns() // 1000
+    key = ReactionKey("post", random.choice(posts), "like", actor_id)
+    event = ReactionEvent(key, random.random() < 0.5, version_us)
+    return make_record(number, event.to_json(), version_us // 1000)
 
 
 def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:

@@ -22,23 +22,15 @@ def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
     Uvicorn serves it, which halves the cost of a sent message compared with its own server. Its
     environment has nothing of the developer's shell (AWS_PROFILE, PLAZA_...).
     """
+    command: list[str | Path] = [
+        TOOLS / "python", "-P", "-m", "uvicorn", "ministack.app:app",
+        "--host=127.0.0.1", f"--port={port}", "--http=httptools", "--timeout-keep-alive=75",
+        "--timeout-graceful-shutdown=1", "--no-access-log", "--log-level=warning",
+    ]  # fmt: skip
     return _start(
         directory,
         "ministack",
-        [
-            TOOLS / "python",
-            "-P",
-            "-m",
-            "uvicorn",
-            "ministack.app:app",
-            "--host=127.0.0.1",
-            f"--port={port}",
-            "--http=httptools",
-            "--timeout-keep-alive=75",
-            "--timeout-graceful-shutdown=1",
-            "--no-access-log",
-            "--log-level=warning",
-        ],
+        command,
         port=port,
         attached=attached,
         env={

@@ -101,11 +101,10 @@ class Cluster:
     def master_of(self, key: str) -> Server:
         """Return the node that has the slot of ``key`` now."""
         slot = key_slot(key.encode())
-        by_port = {node.port: node for node in self.nodes}
-        for first, last, master, *_ in self._query_any_node("CLUSTER", "SLOTS"):
-            if first <= slot <= last:
-                return by_port[int(master[1])]
-        raise LocalError(f"slot {slot} has no master")
+        port = _find_master(self._query_any_node("CLUSTER", "SLOTS"), slot)
+        if port is None:
+            raise LocalError(f"slot {slot} has no master")
+        return next(node for node in self.nodes if node.port == port)
 
     def replica_of(self, master: Server, timeout_s: float = 20) -> Server:
         """Return a replica of ``master`` once it has all data that the master has now.
@@ -154,7 +153,8 @@ class Cluster:
         slot = key_slot(key.encode())
 
         def all_nodes_agree() -> bool:
-            return all(_master_of(node, slot) in (server.port, None) for node in self.nodes)
+            slots = [_query_node(node, "CLUSTER", "SLOTS") or [] for node in self.nodes]
+            return all(_find_master(found, slot) in (server.port, None) for found in slots)
 
         if not wait_until(all_nodes_agree, timeout_s, step_s=_POLL_INTERVAL_S):
             raise LocalError(f"{server.name} did not become master in {timeout_s:g} s")
@@ -301,11 +301,10 @@ def _masters_according_to(node: Server) -> set[tuple[int, int]]:
     return {(int(master[1]), len(replicas)) for _, _, master, *replicas in slots}
 
 
-def _master_of(node: Server, slot: int) -> int | None:
-    for first, last, master, *_ in _query_node(node, "CLUSTER", "SLOTS") or []:
-        if first <= slot <= last:
-            return int(master[1])
-    return None
+def _find_master(slots: Any, slot: int) -> int | None:
+    """Return the port of a slot's master in a reply to CLUSTER SLOTS."""
+    ports = (int(master[1]) for first, last, master, *_ in slots if first <= slot <= last)
+    return next(ports, None)
 
 
 def _has_met(client: Any, ids: list[str]) -> bool:

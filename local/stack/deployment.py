@@ -93,20 +93,13 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     The parent of the workers imports them on each start. On AWS some of them are compiled
     (``local.stack.bytecode``).
     """
+    command: list[str | Path] = [
+        TOOLS / "sam", "build", "--template-file", template, "--cached", "--parallel",
+        "--build-dir", shared / "build", "--cache-dir", shared / "cache",
+    ]  # fmt: skip
     run_command(
         "sam build",
-        [
-            TOOLS / "sam",
-            "build",
-            "--template-file",
-            template,
-            "--build-dir",
-            shared / "build",
-            "--cache-dir",
-            shared / "cache",
-            "--cached",
-            "--parallel",
-        ],
+        command,
         log=directory / "logs" / "sam-build.log",
         env=_sam_environment(directory, endpoint_url=None),
         cwd=template.parent,
@@ -114,14 +107,8 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
     run_command(
         "compiling the layer",
-        [
-            LAMBDA_PYTHON,
-            "-m",
-            "compileall",
-            "-q",
-            "--invalidation-mode=unchecked-hash",  # copying changes file times
-            *layers,
-        ],
+        # copying changes file times, so bytecode may not be checked against them
+        [LAMBDA_PYTHON, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", *layers],
         log=directory / "logs" / "compile.log",
     )
 
@@ -157,24 +144,14 @@ def deploy_template(
         **_NO_LIMITS,
         **parameters,
     }
-    config = ROOT / "samconfig.toml"
+    command: list[str | Path] = [
+        TOOLS / "sam", "deploy", "--template-file", built, "--stack-name", STACK_NAME,
+        "--config-file", ROOT / "samconfig.toml", "--s3-bucket", BUCKET, "--no-progressbar",
+        "--parameter-overrides", *(f"{name}={value}" for name, value in values.items()),
+    ]  # fmt: skip
     run_command(
         "sam deploy",
-        [
-            TOOLS / "sam",
-            "deploy",
-            "--template-file",
-            built,
-            "--config-file",
-            config,
-            "--stack-name",
-            STACK_NAME,
-            "--s3-bucket",
-            BUCKET,
-            "--no-progressbar",
-            "--parameter-overrides",
-            *(f"{name}={value}" for name, value in values.items()),
-        ],
+        command,
         log=directory / "logs" / "sam-deploy.log",
         env=_sam_environment(directory, endpoint_url=endpoint_url),
         cwd=ROOT,
@@ -251,7 +228,9 @@ def describe_service(
                 "variables": {key: str(value) for key, value in variables.items()},
                 "timeout_s": found["Timeout"],
                 "memory_mb": found["MemorySize"],
-                "reserved": _read_reserved(lambdas, name),
+                "reserved": lambdas.get_function_concurrency(FunctionName=name).get(
+                    "ReservedConcurrentExecutions"
+                ),
                 "background": name not in synchronous,
             }
             _forward(lambdas, name, functions[name]["variables"], port)
@@ -301,12 +280,6 @@ def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSour
             sources.append(EventSource.from_description(found, urls[queue]))
             lambdas.update_event_source_mapping(UUID=found["UUID"], Enabled=False)
     return sources
-
-
-def _read_reserved(lambdas: Any, name: str) -> int | None:
-    found = lambdas.get_function_concurrency(FunctionName=name)
-    reserved: int | None = found.get("ReservedConcurrentExecutions")
-    return reserved
 
 
 def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -> None:

@@ -54,7 +54,10 @@ async def run(directory: Path) -> int:
             pollers = start_pollers(
                 plan, pool, Sqs(session, plan["aws_endpoint_url"], plan["region"])
             )
-            gateway = make_gateway(plan, pool)
+            body, identity = plan["api_body"], (plan["api_id"], plan["region"], plan["account"])
+            gateway = Gateway(
+                *identity, read_routes(body), read_authorizers(body), read_cors(body), pool
+            )
             await listen(gateway.serve, plan["api_port"])
             await listen(Invocations(pool).serve, plan["port"])
             while not ended.is_set() and parent.is_running():
@@ -76,31 +79,10 @@ async def run(directory: Path) -> int:
 
 
 def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
-    return Function(
-        logical_id=found["logical_id"],
-        name=name,
-        arn=found["arn"],
-        task_root=found["task_root"],
-        handler=found["handler"],
-        environment=make_environment(found, name, region=plan["region"], aws=plan["aws"]),
-        timeout_s=float(found["timeout_s"]),
-        memory_mb=int(found["memory_mb"]),
-        reserved=found["reserved"],
-        background=found["background"],
-    )
-
-
-def make_gateway(plan: Mapping[str, Any], pool: Pool) -> Gateway:
-    body = plan["api_body"]
-    return Gateway(
-        plan["api_id"],
-        plan["region"],
-        plan["account"],
-        read_routes(body),
-        read_authorizers(body),
-        read_cors(body),
-        pool,
-    )
+    """Return one function of the plan."""
+    environment = make_environment(found, name, region=plan["region"], aws=plan["aws"])
+    settings = {key: value for key, value in found.items() if key != "variables"}
+    return Function(name=name, environment=environment, **settings)
 
 
 def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio.Task[None]]:
