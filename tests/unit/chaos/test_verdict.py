@@ -41,7 +41,7 @@ def test_what_is_as_expected_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("samples", "told"),
+    ("samples", "problem_text"),
     [
         ((*GOOD, at(12, "500 internal")), "answers 500 internal (1)"),
         ((*GOOD, at(12, "200")), "answers 200 (1)"),
@@ -54,8 +54,8 @@ def test_what_is_as_expected_has_no_problems() -> None:
         ((*GOOD[:-1], at(80, "200")), "did not come back"),
     ],
 )
-def test_what_is_not_is_told(samples: Sequence[Sample], told: str) -> None:
-    assert any(told in problem for problem in judged(*samples).problems)
+def test_what_is_not_is_told(samples: Sequence[Sample], problem_text: str) -> None:
+    assert any(problem_text in problem for problem in judged(*samples).problems)
 
 
 def test_what_was_promised_and_is_not_there_is_told() -> None:

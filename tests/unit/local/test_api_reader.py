@@ -18,7 +18,7 @@ class FakeSession:
     """Answers by path, what it was given one after the other, and remembers who asked."""
 
     def __init__(self, **answers: list[Answer | Exception]) -> None:
-        self.answers = {f"http://api/{path}": said for path, said in answers.items()}
+        self.answers = {f"http://api/{path}": found for path, found in answers.items()}
         self.asked: list[tuple[str, Any, Any]] = []
 
     def request(self, method: str, url: str, *, json: Any, headers: Any) -> FakeResponse:
@@ -45,10 +45,10 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def run(
         session: FakeSession,
         work: Callable[[ApiReader], Awaitable[T]],
-        told: list[str] | None = None,
+        progress: list[str] | None = None,
     ) -> T:
         monkeypatch.setattr("local.load.api_reader.open_session", lambda concurrency: session)
-        on_progress = (told if told is not None else []).append
+        on_progress = (progress if progress is not None else []).append
 
         async def do() -> T:
             return await work(ApiReader("http://api", {7: "token"}, 3, on_progress))
@@ -92,7 +92,7 @@ def test_a_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
 
 def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) -> None:
     busy, most = 0, 0
-    told: list[str] = []
+    progress: list[str] = []
 
     async def square(number: int) -> int:
         nonlocal busy, most
@@ -103,10 +103,10 @@ def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) ->
         busy -= 1
         return number**2
 
-    said = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), told)
-    assert list(said.items()) == [(number, number**2) for number in range(120)]
+    found = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), progress)
+    assert list(found.items()) == [(number, number**2) for number in range(120)]
     assert most == 3
-    assert told == ["squares, 50 of 120", "squares, 100 of 120"]
+    assert progress == ["squares, 50 of 120", "squares, 100 of 120"]
 
 
 def test_one_that_fails_ends_it(ask: Callable[..., Any]) -> None:

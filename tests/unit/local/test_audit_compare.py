@@ -204,7 +204,7 @@ def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: 
 
 
 @pytest.mark.parametrize(
-    ("user_id", "column", "total", "said"),
+    ("user_id", "column", "total", "text"),
     [
         (9, "followers_total", 2, "followers of user 9: counter 2, rows 1"),
         (1, "following_total", 0, "following of user 1: counter 0, rows 1"),
@@ -214,11 +214,11 @@ def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: 
     ],
 )
 def test_each_counter_of_a_user_must_be_the_rows_it_counts(
-    record: MysqlState, user_id: int, column: str, total: int, said: str
+    record: MysqlState, user_id: int, column: str, total: int, text: str
 ) -> None:
     record.users[user_id] = replace(record.users[user_id], **{column: total})
     found = truth(record, RedisState())
-    assert [str(difference) for difference in found.differences] == [said]
+    assert [str(difference) for difference in found.differences] == [text]
     assert (found.clean, found.drift) == (False, 1)
 
 
@@ -423,7 +423,7 @@ def test_what_is_pending_and_saved_already_is_accepted_once(
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"due_us": None}, "1 pending, and not in outboxes"),
         ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
@@ -433,12 +433,12 @@ def test_what_is_pending_and_saved_already_is_accepted_once(
     ],
 )
 def test_an_outbox_that_is_not_what_redis_says_of_it_is_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
 ) -> None:
     wait_for(cache, 2, OutboxEntry(False, 300, True))
     for name, value in fields.items():
         setattr(cache.hot[LIKES], name, value)
-    assert truth(record, cache).differences == [Difference("like post:7", said)]
+    assert truth(record, cache).differences == [Difference("like post:7", text)]
 
 
 def test_an_entry_on_top_of_another_state_than_the_row_is_a_difference(
@@ -569,7 +569,7 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"ahead": {2}, "blocked": True}, "commits are ahead that are applied @2: 2"),
         ({"ahead": {4}}, "commits are ahead @2, and not swept: 4"),
@@ -581,12 +581,12 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
     ],
 )
 def test_commits_that_wait_for_nothing_are_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
 ) -> None:
     for name, value in fields.items():
         setattr(cache.hot[LIKES], name, value)
     found = truth(record, cache, reactions=(1, 0))
-    assert [str(d) for d in found.differences] == [f"like post:7: {said}"]
+    assert [str(d) for d in found.differences] == [f"like post:7: {text}"]
 
 
 def test_commits_that_wait_for_one_that_is_missed_are_on_their_way(
@@ -644,9 +644,9 @@ def test_messages_in_a_dlq_are_quiet_and_not_clean(record: MysqlState, cache: Re
 
 def test_twenty_differences_are_told_and_all_are_counted() -> None:
     record = MysqlState(on={("like", Target("post", id_)): {1: 1} for id_ in range(1, 31)})
-    said = truth(record, RedisState()).to_json()
-    assert said["drift"] == 30
-    assert len(said["differences"]) == 20
+    text = truth(record, RedisState()).to_json()
+    assert text["drift"] == 30
+    assert len(text["differences"]) == 20
 
 
 def like(item_id: int, user_id: int) -> Reaction:

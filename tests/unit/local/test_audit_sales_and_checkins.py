@@ -36,9 +36,9 @@ def test_a_sale_that_agrees_is_clean_also_while_orders_are_pending() -> None:
     ],
 )
 def test_a_sale_that_does_not_agree_is_found(sale: SaleState) -> None:
-    [(of, said)] = find_wrong_sales({1: SOLD}, {1: sale})
+    [(of, text)] = find_wrong_sales({1: SOLD}, {1: sale})
     assert of == "voucher 1"
-    assert "Redis" in said
+    assert "Redis" in text
 
 
 def test_a_sale_that_mysql_does_not_know_is_found() -> None:

@@ -1,4 +1,4 @@
-"""What a person types, and what he is told."""
+"""What a person types, and what he is raised."""
 
 from pathlib import Path
 
@@ -67,10 +67,10 @@ def test_missing_programs_are_named_with_how_to_get_them(monkeypatch: pytest.Mon
     monkeypatch.setattr(packages, "find_binary", lambda name: None)
     monkeypatch.delenv("PLAZA_REDIS_URL", raising=False)
     monkeypatch.delenv("PLAZA_MYSQL_URL", raising=False)
-    with pytest.raises(LocalError) as told:
+    with pytest.raises(LocalError) as raised:
         packages.check_servers()
     for package in ("redis-server", "mariadb-server-core", "mariadb-client-core", "brew install"):
-        assert package in str(told.value)
+        assert package in str(raised.value)
 
 
 def test_servers_of_ones_own_need_no_programs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Buyers at a sale: they click, come again when they are told to, and wait until they know."""
+"""Buyers at a sale: they click, come again when they are progress to, and wait until they know."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ def crowd(buyers: int, clicks: int = 3) -> BuyerGroup:
 
 
 def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> None:
-    told: list[int] = []
-    result = play(crowd(20), Shop(5), told.append)
-    assert sum(told) == result.clicks == 60
+    progress: list[int] = []
+    result = play(crowd(20), Shop(5), progress.append)
+    assert sum(progress) == result.clicks == 60
     assert result.answers["202"] == 5
     assert result.answers["200"] == 10
     assert result.answers["409 sold-out"] == 45
@@ -111,7 +111,7 @@ def test_a_second_order_beside_a_first_is_wrong() -> None:
 
 
 def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:
-    """What came of a sale of two vouchers to three people, of whom 1 and 2 were told of one."""
+    """What came of a sale of two vouchers to three people, of whom 1 and 2 were progress of one."""
     result = add_up([])
     result.orders = {1: {101: "success"}, 2: {102: "success"}}
     won = sum(reason is None for _, reason in decided.values())

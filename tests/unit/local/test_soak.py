@@ -34,7 +34,7 @@ def test_what_keys_explain_is_no_growth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("last", "growth"),
     [
         (sample(used=11 * MB), "more memory outside of keys"),
         (sample(persistent=130), "post:#:like:meta: 100 persistent keys became 130"),
@@ -42,9 +42,9 @@ def test_what_keys_explain_is_no_growth() -> None:
         (sample(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
     ],
 )
-def test_what_grows_after_that_is_told(last: MemorySample, told: str) -> None:
+def test_what_grows_after_that_is_told(last: MemorySample, growth: str) -> None:
     [problem] = after_warm_up(last)
-    assert told in problem
+    assert growth in problem
 
 
 def test_workers_come_and_go_and_the_biggest_is_compared() -> None:
