@@ -15,7 +15,7 @@ def test_every_like_of_a_whole_run_is_a_change() -> None:
         liked ^= {(call.path, user_id)}
 
 
-def test_a_second_round_removes_the_likes() -> None:
+def test_second_round_removes_the_likes() -> None:
     methods = Counter(call.method for call, _ in islice(make_likes([7]), 2 * POSTS))
     assert methods == {"PUT": POSTS, "DELETE": POSTS}
 

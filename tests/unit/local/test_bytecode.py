@@ -1,4 +1,4 @@
-"""The bytecode that a deployed layer brings along."""
+"""The bytecode in a deployed layer."""
 
 from __future__ import annotations
 

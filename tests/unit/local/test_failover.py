@@ -1,4 +1,4 @@
-"""What a failover is played with when there is no file."""
+"""The toggles of a failover without a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from local.load.interactions import plan
 from local.load.requests import Reaction, predict
 
 
-def test_toggles_want_the_contrary_of_the_same_likes_each_time() -> None:
+def test_toggles_alternate_the_same_likes() -> None:
     requests = plan(make_toggles(3 * TOGGLERS * TOGGLED_POSTS))
     states: dict[Reaction, list[bool]] = defaultdict(list)
     for request in requests:

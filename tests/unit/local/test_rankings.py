@@ -1,4 +1,4 @@
-"""Where a ranking is not in the order that is right."""
+"""Differences between rankings."""
 
 import pytest
 
@@ -21,5 +21,5 @@ def test_two_equal_rankings_do_not_differ() -> None:
         ([*RIGHT, (1, 1)], "ranking of all has 4 posts, not 3"),
     ],
 )
-def test_the_first_wrong_place_is_named(seen: list[tuple[int, int]], difference: str) -> None:
+def test_first_wrong_place_is_reported(seen: list[tuple[int, int]], difference: str) -> None:
     assert describe_difference("all", RIGHT, seen) == difference

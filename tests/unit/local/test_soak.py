@@ -1,4 +1,4 @@
-"""What a soak calls flat, and what it doesn't."""
+"""Growth that a soak reports or ignores."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def after_warm_up(last: MemorySample) -> list[str]:
     return find_growth([*wild, sample(), sample(), last])
 
 
-def test_what_grows_while_it_warms_up_is_not_held_against_it() -> None:
+def test_growth_during_the_warm_up_is_ignored() -> None:
     assert after_warm_up(sample()) == []
 
 
-def test_what_keys_explain_is_no_growth() -> None:
+def test_growth_of_keys_is_ignored() -> None:
     assert after_warm_up(sample(used=14 * MB, size=8 * MB)) == []
 
 
@@ -42,7 +42,7 @@ def test_what_keys_explain_is_no_growth() -> None:
         (sample(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
     ],
 )
-def test_what_grows_after_that_is_told(last: MemorySample, growth: str) -> None:
+def test_later_growth_is_reported(last: MemorySample, growth: str) -> None:
     [problem] = after_warm_up(last)
     assert growth in problem
 

@@ -1,4 +1,4 @@
-"""What a person is told when the stack is up."""
+"""The printed commands of a started stack."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from local.stack.stack import Stack
 
 
 @pytest.mark.parametrize("demo", [True, False])
-def test_the_lines_to_paste_sign_in_and_follow(
+def test_printed_commands_sign_in_and_follow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], demo: bool
 ) -> None:
     stack = Stack(tmp_path)
