@@ -30,9 +30,13 @@ from local.output import (
 from local.paths import LocalError
 from local.stack import packages, servers
 from local.stack.processes import wait_until
+from plaza.infra import migrations, mysql, redis
+from plaza.infra.errors import Unavailable
+from plaza.reactions import LIKE, Target, queries, react
 
 POST = 9_700_001
 AUTHOR = 9_700_000
+TARGET = Target("post", POST)
 MAX_PHASE_S = 120.0
 _TOUCHED_SHARE = 0.1  # of the sampled actors: unlike, and as many like again
 
@@ -134,22 +138,23 @@ def main(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
         with out.status("starting Redis and MariaDB"):
-            redis = ends.enter_context(
+            redis_server = ends.enter_context(
                 servers.run_server(servers.prepare_redis(directory / "redis"))
             )
-            mysql = ends.enter_context(
+            mysql_server = ends.enter_context(
                 servers.run_server(servers.prepare_mysql(directory / "mysql"))
             )
         environment = {
             "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": redis.url,
+            "PLAZA_REDIS_URL": redis_server.url,
             "PLAZA_REDIS_CLUSTER": "0",
-            "PLAZA_MYSQL_URL": mysql.url,
+            "PLAZA_MYSQL_URL": mysql_server.url,
             # On a busy machine half a second without a reply is no outage.
             "PLAZA_REDIS_TIMEOUT_S": "5",
         }
         os.environ.update(environment)
-        _migrate()
+        with _quiet_log():
+            migrations.apply_migrations()
         with out.status("likes"):
             report = run_burst(environment, options)
     return print_report(args, report, show)
@@ -243,12 +248,9 @@ class Observer:
 
         Raises LocalError when the queues do not become empty.
         """
-        from plaza import reactions
-        from plaza.infra import redis
-        from plaza.reactions import react
 
         for number in range(1, count + 1):
-            react.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+            react.react(LIKE, TARGET, FIRST_ACTOR - number, True)
         if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
             raise LocalError("the earlier likes were not saved")
         redis.execute("FLUSHALL")
@@ -281,10 +283,8 @@ class Observer:
         return moment
 
     def read_total(self) -> int:
-        from plaza import reactions
-        from plaza.reactions import queries
 
-        [found], _ = queries.read_counts([(reactions.LIKE, _target())], AUTHOR)
+        [found], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
         return found.total
 
     def expect_total(
@@ -297,7 +297,6 @@ class Observer:
 
     def count_wrong_rows(self) -> int:
         """Count actors whose row differs from their last answer. One statement."""
-        from plaza.infra import mysql
 
         rows = mysql.fetch_all(
             "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
@@ -324,18 +323,13 @@ class Observer:
         return place not in self._unliked
 
     def _check_states(self, places: Iterable[int], moment: Observation) -> None:
-        from plaza import reactions
-        from plaza.infra.errors import Unavailable
-        from plaza.reactions import queries
 
         for place in places:
             if place in self._unknown:
                 continue
             moment.asked += 1
             try:
-                [found], exact = queries.read_counts(
-                    [(reactions.LIKE, _target())], FIRST_ACTOR + place
-                )
+                [found], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + place)
             except Unavailable:
                 moment.refused += 1
                 continue
@@ -346,12 +340,9 @@ class Observer:
 
     def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
         """Send a like or an unlike. Returns ``changed``, or None for 202 and 503."""
-        from plaza import reactions
-        from plaza.infra.errors import Unavailable
-        from plaza.reactions import react
 
         try:
-            outcome = react.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
+            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + place, on)
         except Unavailable:
             self._unknown.add(place)
             moment.refused += 1
@@ -411,26 +402,12 @@ def _share(wrong: int, of: int) -> str:
     return f"{wrong:,} of {of:,}"
 
 
-def _target() -> Any:
-    from plaza import reactions
-
-    return reactions.Target("post", POST)
-
-
 def _add_post() -> None:
-    from plaza.infra import mysql
 
     mysql.write(
         "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
         (POST, AUTHOR),
     )
-
-
-def _migrate() -> None:
-    from plaza.infra import migrations
-
-    with _quiet_log():
-        migrations.apply_migrations()
 
 
 @contextlib.contextmanager

@@ -40,6 +40,7 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 from local.stack.up import show_step
+from plaza.reactions.model import ReactionEvent, ReactionKey
 
 FIRST_ID = 9_600_001
 PEOPLE = 40
@@ -331,8 +332,6 @@ def save_batches(
 
 
 def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
-    from plaza.reactions.model import ReactionEvent, ReactionKey
-
     actor_id, version_us = FIRST_ID + 10_000 + random.randrange(500), time.time_ns() // 1000
     key = ReactionKey("post", random.choice(posts), "like", actor_id)
     event = ReactionEvent(key, random.random() < 0.5, version_us)

@@ -7,14 +7,13 @@ from datetime import UTC, datetime
 from local.output import console, new_table
 from local.stack.queues import act_as_operator, format_dead
 from local.stack.stack import Stack
+from plaza import operations
 
 OPERATOR = "local"
 
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
     with act_as_operator(stack):
-        from plaza import operations
-
         states = operations.read_queues()
     table = new_table("queue", "dead")
     for state in states:
@@ -25,8 +24,6 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
     with act_as_operator(stack):
-        from plaza import operations
-
         letters = operations.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
     for letter in letters:
         names = ("id", "receives", "cause", "request_id", "body")
@@ -39,8 +36,6 @@ def show(stack: Stack, args: argparse.Namespace) -> int:
 def redrive(stack: Stack, args: argparse.Namespace) -> int:
     """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
     with act_as_operator(stack):
-        from plaza import operations
-
         dead = {state.name: state.dead_letters for state in operations.read_queues()}
         ids, moved = args.id or None, 0
         # At most as many as there were: a message that fails again would be moved for ever.

@@ -3,7 +3,7 @@
 import argparse
 import json
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -11,9 +11,8 @@ from rich.text import Text
 from local.output import console, new_summary
 from local.paths import LocalError
 from local.stack.stack import Stack, use_stack
-
-if TYPE_CHECKING:
-    from plaza.reconciliation import RunReport
+from plaza.reconciliation import RunReport, orchestrator
+from plaza.reconciliation.schemas import RunResponse
 
 TIMEOUT_S = 900.0
 REPAIR_TIMEOUT_S = 120.0
@@ -32,10 +31,8 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     return 0 if report.is_resolved else 1
 
 
-def wait_for_run(run_id: int) -> "RunReport":
+def wait_for_run(run_id: int) -> RunReport:
     """Wait until a run has ended and its findings are repaired, or a timeout. Raises LocalError."""
-    from plaza.reconciliation import orchestrator
-
     end_s, ended_s = time.monotonic() + TIMEOUT_S, 0.0
     while True:
         report = orchestrator.read_report(run_id)
@@ -49,14 +46,12 @@ def wait_for_run(run_id: int) -> "RunReport":
         time.sleep(_POLL_INTERVAL_S)
 
 
-def to_json(report: "RunReport") -> dict[str, Any]:
+def to_json(report: RunReport) -> dict[str, Any]:
     """Return the report as GET /ops/drift does, plus whether all stores agree now."""
-    from plaza.reconciliation.schemas import RunResponse
-
     return {"settled": report.is_resolved, **RunResponse.of(report).model_dump(mode="json")}
 
 
-def render(report: "RunReport") -> RenderableType:
+def render(report: RunReport) -> RenderableType:
     tally = report.tally
     took_s = (report.ended_at - report.started_at).total_seconds() if report.ended_at else 0.0
     summary = new_summary(
@@ -86,7 +81,7 @@ def render(report: "RunReport") -> RenderableType:
     return Group(*parts)
 
 
-def _reasons(report: "RunReport") -> str:
+def _reasons(report: RunReport) -> str:
     counts = ", ".join(
         f"{reason} {count:,}" for reason, count in sorted(report.reason_counts.items())
     )

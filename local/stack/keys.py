@@ -7,6 +7,7 @@ from typing import Any
 
 from local.output import new_table, wide_console
 from local.stack.stack import Stack, use_stack
+from plaza.keyspace import key_scan
 
 MAX_SCAN_S = 60.0
 
@@ -23,8 +24,6 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 def read_report(stack: Stack, limit: int, minutes: int) -> dict[str, Any]:
     """Return ``scanned`` keys, the ``big`` ones of each type, the ``oversized``, the ``hot``."""
     with use_stack(stack):
-        from plaza.keyspace import key_scan
-
         walk = key_scan.continue_scan(key_scan.ScanState(time.time()), MAX_SCAN_S)
         hottest = key_scan.read_hot_keys(minutes, limit)
     return {
@@ -39,10 +38,8 @@ def read_report(stack: Stack, limit: int, minutes: int) -> dict[str, Any]:
 
 
 def _row(found: Any) -> dict[str, Any]:
-    from plaza.keyspace.key_scan import redact_key
-
     return {
-        "key": redact_key(found.key),
+        "key": key_scan.redact_key(found.key),
         "type": found.type,
         "bytes": found.bytes,
         "members": None if found.type == "string" else found.length,

@@ -5,6 +5,8 @@ import re
 
 from local.paths import LocalError
 from local.stack.stack import Stack, use_stack
+from plaza.auth import sms
+from plaza.auth.phones import parse_phone
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
@@ -15,9 +17,6 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 def read_code(stack: Stack, phone: str) -> str:
     """Return the code that was last sent to ``phone``. Raises LocalError without one."""
     with use_stack(stack):
-        from plaza.auth import sms
-        from plaza.auth.phones import parse_phone
-
         text = sms.read_echo(parse_phone(phone))
     found = re.search(r"\b[0-9]{6}\b", text or "")
     if found is None:
