@@ -37,11 +37,3 @@ def query_event(post_ids: Sequence[int], user_id: int) -> Event:
 
 def user_event(user_id: int, actor_id: int) -> Event:
     return make_api_event("GET /users/{user_id}", actor_id, user_id=user_id)
-
-
-def feed_event(user_id: int) -> Event:
-    return make_api_event("GET /feed", user_id)
-
-
-def shop_event(shop_id: int) -> Event:
-    return make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id)

@@ -7,12 +7,13 @@ from functools import partial
 from statistics import quantiles
 from unittest import mock
 
-from bench.api import call, feed_event, load_handler
+from bench.api import call, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import count_round_trips
 from local.paths import LocalError
+from local.stack.functions import make_api_event
 from plaza.content.queues import FanOut
 from plaza.feed import fan_out, rebuild, redis_store
 from plaza.feed.model import INBOX, Timeline
@@ -92,7 +93,7 @@ def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
 def _page(harness: Harness) -> list[Figure]:
     _follow_and_post(harness, READER, 100)
     handler = load_handler("feed")
-    fetch = partial(call, handler, feed_event(READER))
+    fetch = partial(call, handler, make_api_event("GET /feed", READER))
     fetch()
     rebuild.rebuild([[Timeline(INBOX, READER)]])
     fetch()

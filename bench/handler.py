@@ -39,8 +39,8 @@ def measure(harness: Harness) -> list[Figure]:
         whole_but_sqs = _cpu_of_likes(harness, handler)
     whole = _cpu_of_likes(harness, handler)
 
-    resolver = _cpu_of_likes(harness, _bare_resolver())
-    validating = _cpu_of_likes(harness, _validating_resolver())
+    resolver = _cpu_of_likes(harness, _resolver(APIGatewayHttpResolver()))
+    validating = _cpu_of_likes(harness, _resolver(APIGatewayHttpResolver(enable_validation=True)))
     script = _cpu_ms(harness, _run_gate_bare)
     gate = _cpu_ms(harness, _run_gate)
     line = _cpu_ms(harness, _log)
@@ -79,16 +79,6 @@ def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
             work(i)
 
     return min(cpu_ms(run) for _ in range(ROUNDS)) / calls
-
-
-def _bare_resolver() -> Handler:
-    """One route that returns a dict: the minimum of Powertools."""
-    return _resolver(APIGatewayHttpResolver())
-
-
-def _validating_resolver() -> Handler:
-    """One route with a validated path and response: the minimum of a contract."""
-    return _resolver(APIGatewayHttpResolver(enable_validation=True))
 
 
 def _resolver(app: APIGatewayHttpResolver) -> Handler:

@@ -13,7 +13,7 @@ from pathlib import Path
 from local.paths import ROOT, LocalError
 from local.stack.ports import free_port
 from local.stack.processes import start_process, stop_process, wait_until
-from local.stack.servers import prepare_mysql, prepare_redis, run_server
+from local.stack.servers import run_databases
 from plaza.infra import migrations, mysql, redis
 from plaza.infra.process import clear_caches
 
@@ -62,8 +62,7 @@ def start_harness(quick: bool) -> Iterator[Harness]:
     """Yield a test bed; end and remove all of it afterwards. Raises LocalError."""
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
-        redis_server = ends.enter_context(run_server(prepare_redis(directory / "redis")))
-        mysql_server = ends.enter_context(run_server(prepare_mysql(directory / "mysql")))
+        redis_server, mysql_server = ends.enter_context(run_databases(directory))
         sqs_url = ends.enter_context(_answering_sqs(directory))
         os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
         log = ends.enter_context((directory / "plaza.log").open("w"))

@@ -12,11 +12,12 @@ from itertools import accumulate
 from typing import Any
 from unittest import mock
 
-from bench.api import Handler, call, load_handler, shop_event
+from bench.api import Handler, call, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
+from local.stack.functions import make_api_event
 from plaza.infra import mysql, redis
 from plaza.infra.cache import CachedValue
 from plaza.shops import queries
@@ -103,7 +104,7 @@ def _draw(shops: int, requests: int) -> list[int]:
 
 def _serve(handler: Handler, asked: Sequence[int]) -> None:
     for shop_id in asked:
-        call(handler, shop_event(shop_id))
+        call(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
 
 
 def _rate(handler: Handler, asked: Sequence[int]) -> float:

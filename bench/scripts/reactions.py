@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count, islice
 
 from bench.harness import Harness
@@ -247,6 +248,10 @@ def _fill_filters(harness: Harness) -> None:
     redis_bloom.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
 
 
+def _fill_bloom(run: int, *, last: bool) -> None:
+    redis_bloom.fill_bloom(LIKE, _target(run), "next", _actors(_FULL, PAGE), last=last)
+
+
 CASES = [
     Case("a new actor", redis_gate.GATE, _load_with_outbox, _gate(10**9, on=True)),
     Case("the toggles are full", redis_gate.GATE, _load_with_togglers, _gate(0, on=False)),
@@ -266,7 +271,7 @@ CASES = [
         "as many as a page has",
         redis_queries.CACHE_EARLIEST,
         _load_full,
-        lambda run: _keep_earliest(run),
+        _keep_earliest,
     ),
     Case(
         "a large outbox", redis_hydration.LEASE_HYDRATION, _load_with_outbox, lambda run: _lease(0)
@@ -278,29 +283,18 @@ CASES = [
         _rebase,
     ),
     Case("a full recent, 100 commits ahead", redis_hydration.HYDRATE, _put_ahead, _hydrate),
-    Case(
-        "250 rows that acknowledge the outbox",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
-    ),
-    Case(
-        "250 rows that are older than the outbox",
-        redis_commits.APPLY,
-        _load_before_commit(5),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
-    ),
-    Case(
-        "250 rows that are off",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(0, MAX_ROWS, on=False)),
-    ),
-    Case(
-        "250 rows of a commit that was applied",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS), _S, is_new=False),
+    *(
+        Case(name, redis_commits.APPLY, _load_before_commit(newer_us), partial(_apply, **options))
+        for name, newer_us, options in (
+            ("250 rows that acknowledge the outbox", 0, {"rows": _rows(_FULL, MAX_ROWS)}),
+            ("250 rows that are older than the outbox", 5, {"rows": _rows(_FULL, MAX_ROWS)}),
+            ("250 rows that are off", 0, {"rows": _rows(0, MAX_ROWS, on=False)}),
+            (
+                "250 rows of a commit that was applied",
+                0,
+                {"rows": _rows(_FULL, MAX_ROWS), "n": _S, "is_new": False},
+            ),
+        )
     ),
     Case(
         "a large commit behind another",
@@ -352,21 +346,9 @@ CASES = [
         _load_without_filters,
         lambda run: redis_bloom.begin_bloom(LIKE, _target(run), "next", MANY),
     ),
-    Case(
-        "a page",
-        redis_bloom.FILL_BLOOM,
-        _load_full,
-        lambda run: redis_bloom.fill_bloom(
-            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=False
-        ),
-    ),
-    Case(
-        "the last page",
-        redis_bloom.FILL_BLOOM,
-        _load_full,
-        lambda run: redis_bloom.fill_bloom(
-            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=True
-        ),
+    *(
+        Case(name, redis_bloom.FILL_BLOOM, _load_full, partial(_fill_bloom, last=last))
+        for name, last in (("a page", False), ("the last page", True))
     ),
     Case("a full list", redis_user_lists.FILL_LIST, prepare_nothing, _fill_list),
     Case(

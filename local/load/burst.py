@@ -138,12 +138,8 @@ def main(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
         with out.status("starting Redis and MariaDB"):
-            redis_server = ends.enter_context(
-                servers.run_server(servers.prepare_redis(directory / "redis"))
-            )
-            mysql_server = ends.enter_context(
-                servers.run_server(servers.prepare_mysql(directory / "mysql"))
-            )
+            databases = servers.run_databases(directory)
+            redis_server, mysql_server = ends.enter_context(databases)
         environment = {
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": redis_server.url,

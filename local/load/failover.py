@@ -4,7 +4,6 @@ Reports the answers to clients, the reactions that were lost, and the repairs.
 """
 
 import argparse
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from local.load.scenario import Scenario
 from local.output import console, new_summary, print_report, progress_console
 from local.paths import LocalError
 from local.stack.cluster import Cluster, connect_node
-from local.stack.logs import read_lines
+from local.stack.logs import read_line, read_lines
 from local.stack.stack import Stack
 
 UNREPLICATED_S = 2.0
@@ -169,10 +168,7 @@ def stop_master(nodes: Cluster, how: str) -> float:
 def count_events(stack: Stack, since_ms: int) -> Counter[str]:
     counts: Counter[str] = Counter()
     for _, _, text in read_lines(stack.directory, _FUNCTIONS, since_ms):
-        try:
-            event = json.loads(text).get("event")
-        except (ValueError, AttributeError):
-            continue
+        event = (read_line(text) or {}).get("event")
         if event in _EVENTS:
             counts[event] += 1
     return counts

@@ -293,13 +293,9 @@ def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
 def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
     whole = BuyersResult()
     for result in results:
-        whole.clicks += result.clicks
-        whole.answers += result.answers
         whole.orders |= result.orders
-        whole.latencies_s += result.latencies_s
-        whole.decision_s += result.decision_s
-        whole.wrong += result.wrong
-        whole.undecided += result.undecided
+        for name in ("clicks", "answers", "latencies_s", "decision_s", "wrong", "undecided"):
+            setattr(whole, name, getattr(whole, name) + getattr(result, name))
     return whole
 
 

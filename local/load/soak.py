@@ -130,7 +130,9 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
     crowd = SimulatedUsers(stack, report)
     crowd.warm_up()
     schedules = sorted(
-        _camel(path.name) for path in (ROOT / "functions" / "schedule").iterdir() if path.is_dir()
+        path.name.title().replace("_", "")
+        for path in (ROOT / "functions" / "schedule").iterdir()
+        if path.is_dir()
     )
     with fed_consumer(stack, report) as (fed, feeding):
         for number in range(ROUNDS):
@@ -456,10 +458,6 @@ def show(report: SoakReport, out: Console) -> None:
 
 def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
-
-
-def _camel(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
 
 
 def _batches(keys: Iterator[str], count: int) -> Iterator[list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from local.load.buyers import HttpApiClient, Reply
+from local.load.buyers import HttpApiClient
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
@@ -121,13 +121,9 @@ def _create(
         if time.monotonic() > deadline_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))
-    return _require(reply, f"POST {path}", status)
-
-
-def _require(reply: Reply, request: str, status: int) -> Mapping[str, Any]:
     if reply.status not in (status, 200):
-        raise LocalError(f"{request} answers {reply.status}: {reply.body}")
-    return dict(reply.body)
+        raise LocalError(f"POST {path} answers {reply.status}: {reply.body}")
+    return reply.body
 
 
 def _format_time(at_s: float) -> str:

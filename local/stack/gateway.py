@@ -80,7 +80,9 @@ class Routes:
             segments = path.split("/")
             self._patterns.setdefault(len(segments), []).append((method, segments, route))
         for patterns in self._patterns.values():
-            patterns.sort(key=lambda each: (_count_parameters(each[1]), each[0] == "ANY"))
+            patterns.sort(
+                key=lambda each: (sum(part[:1] == "{" for part in each[1]), each[0] == "ANY")
+            )
 
     def find(self, method: str, path: str) -> Match | None:
         fixed = self._fixed.get((method, path)) or self._fixed.get(("ANY", path))
@@ -397,10 +399,6 @@ def _match(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | 
         elif wanted != segment:
             return None
     return found
-
-
-def _count_parameters(segments: Sequence[str]) -> int:
-    return sum(segment.startswith("{") for segment in segments)
 
 
 def _as_text(value: Any) -> str:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import secrets
 import shutil
@@ -163,7 +164,7 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
         durability += ["innodb-doublewrite = 0", "innodb-log-file-size = 16M"]
     lines = [
         "[mariadbd]",
-        *([f"user = {_user_name()}"] if os.geteuid() == 0 else []),
+        *([f"user = {pwd.getpwuid(0).pw_name}"] if os.geteuid() == 0 else []),
         f"datadir = {directory / 'data'}",
         # Not shared: a starting MariaDB removes files that it takes for leftovers in its tmpdir.
         f"tmpdir = {directory / 'tmp'}",
@@ -244,6 +245,16 @@ def run_server(server: AnyServer) -> Iterator[AnyServer]:
 
 
 @contextlib.contextmanager
+def run_databases(directory: Path) -> Iterator[tuple[Server, Server]]:
+    """Run a new Redis and a new MariaDB in a directory for the block."""
+    with (
+        run_server(prepare_redis(directory / "redis")) as redis_server,
+        run_server(prepare_mysql(directory / "mysql")) as mysql_server,
+    ):
+        yield redis_server, mysql_server
+
+
+@contextlib.contextmanager
 def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
     """Yield a redis-py client for ``url``, which may name several cluster nodes; close it
     afterwards."""
@@ -315,9 +326,3 @@ def strip_credentials(url: str) -> str:
     """Return ``mysql://host:port/db`` for ``mysql://user:password@host:port/db``."""
     parts = urlsplit(url)
     return f"mysql://{parts.hostname}:{parts.port or 3306}/{quote(parts.path.lstrip('/'))}"
-
-
-def _user_name() -> str:
-    import pwd
-
-    return pwd.getpwuid(os.geteuid()).pw_name

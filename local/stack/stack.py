@@ -229,30 +229,33 @@ class Stack:
 
     def _start_redis(self, step: Step, *, attached: bool) -> None:
         packages.check_servers()
-        if own := os.environ.get("PLAZA_REDIS_URL"):
-            with step("Redis at PLAZA_REDIS_URL"):
-                if not servers.answers_redis(own):
-                    raise LocalError("no Redis answers at PLAZA_REDIS_URL")
-            self.redis_url = own
+        if self._use_external("Redis", "PLAZA_REDIS_URL", servers.answers_redis, step):
             return
         with step("Redis Cluster" if self.redis_cluster else "Redis"):
-            directory = self.directory / "redis"
             prepare = cluster.prepare_cluster if self.redis_cluster else servers.prepare_redis
-            self.redis = prepare(directory)
+            self.redis = prepare(self.directory / "redis")
             self.redis.start(attached=attached)
         self.redis_url = self.redis.url
 
     def _start_mysql(self, step: Step, *, attached: bool, for_tests: bool) -> None:
-        if own := os.environ.get("PLAZA_MYSQL_URL"):
-            with step("MySQL at PLAZA_MYSQL_URL"):
-                if not servers.answers_mysql(own):
-                    raise LocalError("no MySQL accepts the user of PLAZA_MYSQL_URL")
-            self.mysql_url = own
+        if self._use_external("MySQL", "PLAZA_MYSQL_URL", servers.answers_mysql, step):
             return
         with step("MariaDB"):
             self.mysql = servers.prepare_mysql(self.directory / "mysql", for_tests=for_tests)
             self.mysql.start(attached=attached)
         self.mysql_url = self.mysql.url
+
+    def _use_external(
+        self, part: str, variable: str, answers: Callable[[str], bool], step: Step
+    ) -> bool:
+        """Use the server that an environment variable names. Returns False without one."""
+        url = os.environ.get(variable, "")
+        if url:
+            with step(f"{part} at {variable}"):
+                if not answers(url):
+                    raise LocalError(f"no {part} answers at {variable}, or it refuses the user")
+            setattr(self, f"{part.lower()}_url", url)
+        return bool(url)
 
     def _start_aws(self, step: Step, *, attached: bool) -> None:
         with step("MiniStack, the AWS emulator"):

@@ -14,11 +14,12 @@ def main(args: argparse.Namespace) -> int:
     """Print each part and each queue. Returns 1 when a part does not answer."""
     stack = Stack.load(args.dir, require_all=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
+    mysql = strip_credentials(stack.mysql_url).removeprefix("mysql://")
     parts = [
         ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
         ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
         *_check_redis(stack),
-        ("MySQL", pids.get("mysql", "external"), *_check_mysql(stack.mysql_url)),
+        ("MySQL", pids.get("mysql", "external"), mysql, servers.answers_mysql(stack.mysql_url)),
     ]
     table = new_table("part", "pid", "address", "", left=("address", ""))
     for name, pid, address, is_up in parts:
@@ -54,7 +55,3 @@ def _check_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
         address = url.rsplit("@", 1)[-1].removeprefix("redis://")
         pid = pids[number] if pids else "external"
         yield "Redis", pid, address, servers.answers_redis(url)
-
-
-def _check_mysql(url: str) -> tuple[str, bool]:
-    return strip_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)
