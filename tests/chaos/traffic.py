@@ -456,7 +456,7 @@ class Orders(Operation):
         for buyer in self.refused:
             _, reply = self.click(buyer)
             if reply.status not in (200, 202):
-                again.append(f"buyer {buyer} hears {label_of(reply)} after all was well again")
+                again.append(f"buyer {buyer} gets {label_of(reply)} after the fault")
         return again
 
     def count_undecided(self, rows: Rows) -> int:

@@ -237,7 +237,7 @@ def test_like_refused_by_sqs_survives_a_master_that_dies_before_replication(
         statuses = [traffic.like(post) for _ in range(5)]
         plaza.queues.away = False
     assert set(statuses) <= {200, 202, 503}
-    assert events(capsys.readouterr().out, "publish_postponed"), "operators are told"
+    assert events(capsys.readouterr().out, "publish_postponed"), "an event is logged"
     traffic.run_until_normal()
     sweep.sweep_outbox()
     truth = quiet()
@@ -306,7 +306,7 @@ def test_unlike_after_a_failover_to_a_slow_clock_may_need_a_repeat(
     deadline_s = time.monotonic() + 10
     while not (outcome := react.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
-    assert (outcome.on, outcome.changed) == (False, False), "nobody knows of the like yet"
+    assert (outcome.on, outcome.changed) == (False, False), "the like is only on the queue"
     assert react.react(LIKE, post, who, True).changed
     assert react.react(LIKE, post, who, False).changed
     truth = quiet()

@@ -147,7 +147,7 @@ def test_connection_to_an_ended_server_is_reset(proxy: Proxy) -> None:
             data = connection.recv(100)
     except ConnectionError:
         data = b""
-    assert data == b"", "not a TimeoutError: it is told at once"
+    assert data == b"", "reset at once, not a TimeoutError"
 
 
 def test_lose_drops_one_answer_of_an_executed_request(proxy: Proxy, port: int) -> None:
