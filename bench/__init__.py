@@ -1,4 +1,4 @@
-"""What is fast, measured: each figure beside its limit or a peer measured in the same run."""
+"""Benchmarks: each figure beside a limit or a peer that the same run measured."""
 
 from local.paths import add_layer_to_path
 

@@ -1,8 +1,7 @@
-"""``python -m bench [name ...] [--quick] [--json]``: the figures, beside their limits and peers."""
-
-from __future__ import annotations
+"""``python -m bench [name ...] [--quick] [--json]``: print figures beside limits and peers."""
 
 import argparse
+import importlib
 import json
 import os
 import sys
@@ -11,54 +10,32 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 from rich.table import Table
 
-from bench import (
-    cold_start,
-    consumer,
-    feed,
-    flash_sales,
-    gate,
-    handler,
-    layer,
-    reconcile,
-    round_trips,
-    scripts,
-    shops,
-    stack,
-    vote_log,
-)
+from bench import stack
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
+from local.output import wide_console
 from local.paths import LocalError
 
+NAMES = (
+    "gate", "flash-sales", "handler", "round-trips", "consumer", "feed", "shops", "scripts",
+    "reconcile", "vote-log", "cold-start", "layer",
+)  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
-    "gate": gate.measure,
-    "flash-sales": flash_sales.measure,
-    "handler": handler.measure,
-    "round-trips": round_trips.measure,
-    "consumer": consumer.measure,
-    "feed": feed.measure,
-    "shops": shops.measure,
-    "scripts": scripts.measure,
-    "reconcile": reconcile.measure,
-    "vote-log": vote_log.measure,
-    "cold-start": cold_start.measure,
-    "layer": layer.measure,
+    name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES
 }
-STACK = "stack"  # only when it is named: it starts a whole stack, which takes a minute
+STACK = "stack"  # only by name: it starts a whole stack, which takes a minute
 _REACHED = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Measure and print. A goal that is missed is no error: on a busy machine it may be chance."""
+    """Measure and print. A missed goal is no error: on a busy machine it may be chance."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument(
-        "names", nargs="*", metavar="name", help=f"of {', '.join(BENCHES)}; or {STACK}"
-    )
-    parser.add_argument("--quick", action="store_true", help="a tenth of the work, rougher figures")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(BENCHES)} or {STACK}")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the work, less precise")
     parser.add_argument("--json", action="store_true", help="one JSON array instead of a table")
     options = parser.parse_args(argv)
     if unknown := set(options.names) - {*BENCHES, STACK}:
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(BENCHES)}")
+        parser.error(f"unknown: {', '.join(sorted(unknown))} ; choose from {', '.join(BENCHES)}")
 
     load = os.getloadavg()[0]
     progress, figures = Console(stderr=True), []
@@ -81,16 +58,15 @@ def main(argv: Sequence[str]) -> int:
     if options.json:
         print(json.dumps([figure.to_dict() for figure in figures], indent=2))
     else:
-        Console(width=None if sys.stdout.isatty() else 132).print(table_of(figures, load))
+        wide_console().print(table_of(figures, load))
     return 0
 
 
 def table_of(figures: Sequence[Figure], load: float) -> Table:
-    """The figures as people read them; ``load`` is how busy the machine was with other things."""
     processors = os.cpu_count() or 1
     busy = f"{load:.1f} processes ran on {processors} processors before it began"
     if load > processors / 2:
-        busy += ": too busy to say much, trust ratios more than values"
+        busy += ": compare ratios, not values"
     table = Table(title="Plaza, measured on this machine", title_justify="left", caption=busy)
     table.add_column("figure", no_wrap=True)
     for heading in ("measured", "compared with, same run", "ratio", "goal"):

@@ -1,12 +1,10 @@
-"""API functions as Lambda calls them: their handlers, and the events of API Gateway."""
-
-from __future__ import annotations
+"""Handlers of API functions, and the events of API Gateway for them."""
 
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.paths import ROOT
+from local.paths import ROOT, LocalError
 from local.stack.functions import load_function, make_api_event
 
 Event = dict[str, Any]
@@ -16,33 +14,26 @@ APP = ROOT / "functions" / "api" / "reactions" / "app.py"
 
 
 def load_handler(name: str = "reactions") -> Handler:
-    """The handler of an API function, freshly imported."""
     handler: Handler = load_function(f"api/{name}").handler
     return handler
 
 
+def call(handler: Handler, event: Event) -> None:
+    """Call a handler. Raises LocalError unless the status is 200."""
+    answer = handler(event, None)
+    if answer["statusCode"] != 200:
+        raise LocalError(f"{event['routeKey']} returned {answer}")
+
+
 def like_event(post_id: int, user_id: int) -> Event:
-    """``PUT /posts/{post_id}/likes/me`` by ``user_id``."""
     return make_api_event("PUT /posts/{post_id}/likes/me", user_id, post_id=post_id)
 
 
 def query_event(post_ids: Sequence[int], user_id: int) -> Event:
-    """``POST /reactions/query`` about ``post_ids`` by ``user_id``."""
     targets = [{"type": "post", "id": str(post_id)} for post_id in post_ids]
     event = make_api_event("POST /reactions/query", user_id)
     return event | {"body": json.dumps({"targets": targets})}
 
 
 def user_event(user_id: int, actor_id: int) -> Event:
-    """``GET /users/{user_id}`` by ``actor_id``."""
     return make_api_event("GET /users/{user_id}", actor_id, user_id=user_id)
-
-
-def feed_event(user_id: int) -> Event:
-    """``GET /feed`` by ``user_id``."""
-    return make_api_event("GET /feed", user_id)
-
-
-def shop_event(shop_id: int) -> Event:
-    """``GET /shops/{shop_id}``."""
-    return make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id)

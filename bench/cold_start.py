@@ -1,6 +1,4 @@
-"""Cold start: the CPU of importing an API function, in the interpreter that the functions get."""
-
-from __future__ import annotations
+"""Cold start: CPU time to import an API function, in the interpreter of the functions."""
 
 import os
 import re
@@ -31,8 +29,11 @@ _LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +([\w.]+)", re.MULTILINE)
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The median of five, of the layer as ``make build`` and as ``sam build`` leave it; and whose
-    the time is. boto3 is always compiled: it is the runtime's. A function itself never is."""
+    """Measure the import of the layer as ``make build`` and as ``sam build`` leave it.
+
+    Medians of five. boto3 is always compiled, because it is part of the runtime; a function never
+    is.
+    """
     function = harness.directory / "function"
     function.mkdir(exist_ok=True)
     shutil.copy(APP, function)
@@ -50,7 +51,6 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def _environment(layer: Path, function: Path) -> dict[str, str]:
-    """Of a Lambda, which can't write beside its code."""
     env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
     paths = os.pathsep.join([str(layer), str(function)])
     return env | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -61,9 +61,10 @@ def _median_ms(modules: str, env: Mapping[str, str]) -> float:
 
 
 def _split(env: Mapping[str, str]) -> list[tuple[str, float]]:
-    """The packages that took longest by themselves, in ms; what Python brings is one of them.
+    """Return the packages with the longest own import time, in ms; Python's modules are one
+    package.
 
-    Of each module the quickest of five: the clock runs on while somebody else has the processor.
+    The best of five for each module, because the clock also counts other processes' time.
     """
     best_us: dict[str, int] = {}
     for _ in range(RUNS):

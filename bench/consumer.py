@@ -1,6 +1,4 @@
-"""The consumer beside what is commonly written and beside a bare bulk upsert, on the same events."""
-
-from __future__ import annotations
+"""The consumer beside a row-by-row consumer and a bare bulk upsert, on the same events."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +24,7 @@ BATCH = 1000
 BATCHES = 60
 BATCHES_OF_FOLLOWS = 20
 SIZES = (10, 100, 1000)
-FIRST_ID = 10_000_000  # nobody else's posts and users are here
+FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
 FOLLOWED_USER = Target("user", FIRST_ID)
 _AT_ONCE = 200
 
@@ -36,7 +34,7 @@ Reaction = tuple[Kind, Target, int]
 
 
 class Rates(NamedTuple):
-    """Facts a second: of ours, of what is commonly written, of a bare bulk upsert."""
+    """Events a second: of the consumer, row by row, and of a bulk upsert."""
 
     ours: float
     common: float
@@ -44,7 +42,7 @@ class Rates(NamedTuple):
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Facts a second in one process, settle included: reactions to posts, follows of one user."""
+    """Measure events a second in one process, acknowledgement included."""
     harness.clear()
     for table in (*row_by_row.TABLES, *bulk_upsert.TABLES):
         mysql.write(table)
@@ -79,11 +77,11 @@ def measure(harness: Harness) -> list[Figure]:
     ]
 
 
-def _beside(what: str, rates: Rates) -> list[Figure]:
+def _beside(name: str, rates: Rates) -> list[Figure]:
     common, bare = Peer("row by row", rates.common), Peer("bulk upsert", rates.bare)
     goal = Goal("at least", 5, "ratio")
     return [
-        Figure(f"{what}, against row by row", rates.ours, "events/s", common, goal),
+        Figure(f"{name}, against row by row", rates.ours, "events/s", common, goal),
         Figure("  against a bare bulk upsert", rates.ours, "events/s", bare),
     ]
 
@@ -93,9 +91,10 @@ def _follows(count: int) -> list[Reaction]:
 
 
 def _race(events: Iterator[ReactionEvent]) -> Rates:
-    """The three take turns, batch by batch, and so have the machine's good and bad moments."""
+    """Run the three in turns, batch by batch, so that they share the machine's fast and slow
+    moments."""
     gc.collect()
-    gc.freeze()  # a Lambda has its own batch in memory: Python need not go through all the others
+    gc.freeze()  # a Lambda has only its own batch in memory: the others are not collected
     count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
     while batch := _take(events, BATCH):
         count += len(batch)
@@ -107,18 +106,18 @@ def _race(events: Iterator[ReactionEvent]) -> Rates:
 
 
 def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:
-    """The events of ``reactions``: Redis has accepted them and nobody has saved them."""
+    """Return the events of ``reactions``, accepted by Redis and not saved."""
     wanted = list(dict.fromkeys((kind, target) for kind, target, _ in reactions))
     for start in range(0, len(wanted), _AT_ONCE):
         reactions_react.hydrate(wanted[start : start + _AT_ONCE])
     events = []
     for kind, target, actor in reactions:
         decision = redis_gate.gate(kind, target, actor, True, "bench", None)
-        if decision.code == "UNKNOWN":  # a round before left it more likers than are loaded
+        if decision.code == "UNKNOWN":  # more likers than are loaded, from an earlier round
             expected = mysql_reactions.read_state(kind, target, actor)
             decision = redis_gate.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
-            raise LocalError(f"the gate said {decision.code}")
+            raise LocalError(f"the gate returned {decision.code}")
         key = ReactionKey(*target, kind.name, actor)
         request_id = f"JKJaXm{actor:010}="  # as long as API Gateway's
         events.append(ReactionEvent(key, True, decision.version_us, request_id))
@@ -134,7 +133,6 @@ def _commit(save: Save, events: Sequence[ReactionEvent]) -> None:
 
 
 def _check_all_is_saved(count: int) -> None:
-    """``count`` rows, as many in the totals of what they are given to, and none in an outbox."""
     totals = "SUM(like_total + collect_total + follow_total)"
     rows = mysql.fetch_all(
         "SELECT (SELECT COUNT(*) FROM reaction WHERE target_id >= %s AND state = 1),"

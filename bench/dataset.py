@@ -1,13 +1,11 @@
-"""Reactions as popular as in the real world: played from a file if it is here, else made up."""
-
-from __future__ import annotations
+"""Reactions with realistic popularity: from a file if it exists, otherwise made up."""
 
 import random
 from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 
-from local.load.interactions import build_requests, read_file
+from local.load.interactions import FILES, build_requests
 from local.paths import ROOT
 from plaza.reactions import KINDS, LIKE, Kind
 
@@ -20,17 +18,16 @@ MADE_UP_ACTORS = 20_000
 
 
 def load_reactions(count: int) -> list[Reaction]:
-    """``count`` reactions, no two of them equal, in the order they came."""
+    """Return ``count`` distinct reactions in order of time."""
     reactions = _play(PLAYED) if PLAYED.exists() else _make_up(count * 3)
     found = list(islice(dict.fromkeys(reactions), count))
     if len(found) < count:
-        raise ValueError(f"there are only {len(found)} different reactions")
+        raise ValueError(f"{len(found)} distinct reactions instead of {count}")
     return found
 
 
 def _play(path: Path) -> Iterator[Reaction]:
-    """The likes and collects of a file of interactions, as a replay sends them."""
-    for interaction in read_file(path):
+    for interaction in FILES.read(path):
         for request in build_requests(interaction):
             if request.sets and request.sets[1]:
                 (kind, post_id, actor_id), _ = request.sets
@@ -38,7 +35,6 @@ def _play(path: Path) -> Iterator[Reaction]:
 
 
 def _make_up(count: int) -> Iterator[Reaction]:
-    """Likes by Zipf's law: the second most popular post gets half as many as the first."""
     chance = random.Random(7)
     weights = list(accumulate(1 / rank for rank in range(1, MADE_UP_POSTS + 1)))
     posts = chance.choices(range(1, MADE_UP_POSTS + 1), cum_weights=weights, k=count)

@@ -1,9 +1,7 @@
-"""What answers SendMessage as SQS does, and keeps nothing: ``python -m bench.fake_sqs PORT``.
+"""A server that answers SendMessage as SQS does: ``python -m bench.fake_sqs PORT``.
 
-The CPU of a client can be measured against it, because it runs in a process of its own.
+It is a process of its own, so that a client's CPU can be measured. It stores nothing.
 """
-
-from __future__ import annotations
 
 import asyncio
 import hashlib
@@ -14,13 +12,12 @@ MESSAGE_ID = "00000000-0000-4000-8000-000000000000"
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Serve one connection until the client closes it."""
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
             length = int(head.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0])
-            said = json.loads(await reader.readexactly(length))
-            digest = hashlib.md5(said.get("MessageBody", "").encode()).hexdigest()
+            request = json.loads(await reader.readexactly(length))
+            digest = hashlib.md5(request.get("MessageBody", "").encode()).hexdigest()
             body = json.dumps({"MD5OfMessageBody": digest, "MessageId": MESSAGE_ID}).encode()
             writer.write(
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
@@ -33,7 +30,6 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 async def serve(port: int) -> None:
-    """Listen on loopback until the process is ended."""
     server = await asyncio.start_server(answer, "127.0.0.1", port)
     await server.serve_forever()
 

@@ -1,23 +1,23 @@
-"""The feed: fanning out beside raw ZADD, a page of it, and what a rebuild costs."""
+"""The feed: fan-out beside raw ZADD, a page, and the cost of a rebuild."""
 
-from __future__ import annotations
-
-import contextlib
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from statistics import quantiles
+from unittest import mock
 
-from bench.api import feed_event, load_handler
+from bench.api import call, load_handler
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness
+from bench.harness import Harness, insert_rows
 from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import count_round_trips
 from local.paths import LocalError
+from local.stack.functions import make_api_event
 from plaza.content.queues import FanOut
 from plaza.feed import fan_out, rebuild, redis_store
 from plaza.feed.model import INBOX, Timeline
-from plaza.infra import mysql, redis, settings, sqs
+from plaza.infra import redis, settings, sqs
 from plaza.infra.clock import Deadline
 
 AUTHOR = 30_000_000
@@ -35,11 +35,10 @@ _sent: list[str] = []
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """All of it in this process, without SQS."""
     harness.clear()
     os.environ["PLAZA_FAN_OUT_LIMIT"] = "1000000"
     settings.settings.cache_clear()
-    with _replace_queue():
+    with mock.patch.multiple(sqs, send_all=_keep, send=lambda queue, body, delay_s=0: None):
         return [*_fan_out(harness), *_page(harness), *_rebuild(harness)]
 
 
@@ -52,13 +51,13 @@ def _fan_out(harness: Harness) -> list[Figure]:
         redis_store.read_pages(some, None, 1)
     ours_s = raw_s = absent_s = 0.0
     for number in range(POSTS_FANNED_OUT):
-        raw_s += time_s(lambda number=number: _zadd_raw(inboxes, number))  # type: ignore[misc]
+        raw_s += time_s(partial(_zadd_raw, inboxes, number))
         _insert_posts([(FIRST_POST + number, AUTHOR, BASE_US + number)])
-        ours_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+        ours_s += time_s(partial(_push, FIRST_POST + number))
     _check_all_have(inboxes, POSTS_FANNED_OUT)
     harness.clear()
     for number in range(POSTS_FANNED_OUT):
-        absent_s += time_s(lambda number=number: _push(FIRST_POST + number))  # type: ignore[misc]
+        absent_s += time_s(partial(_push, FIRST_POST + number))
     count = len(followers) * POSTS_FANNED_OUT
     raw = Peer("raw pipelined ZADD", count / raw_s)
     return [
@@ -74,14 +73,13 @@ def _fan_out(harness: Harness) -> list[Figure]:
 
 
 def _push(post_id: int) -> None:
-    """All pages, one message after the other, as the consumer gets them."""
     _sent.append(FanOut(post_id).to_json())
     while _sent:
         fan_out.fan_out([FanOut.from_json(_sent.pop())])
 
 
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
-    """The least that must be done: the keys are known, nothing is looked at."""
+    """Do the minimum: the keys are known, nothing is read."""
     keys = [f"raw:{redis_store.key(inbox)}" for inbox in inboxes]
     client = redis.client()
     for start in range(0, len(keys), _AT_ONCE):
@@ -93,23 +91,16 @@ def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:
 
 
 def _page(harness: Harness) -> list[Figure]:
-    """A page of twenty of somebody who follows a hundred, all warm."""
-    _follow_and_post(READER, 100)
+    _follow_and_post(harness, READER, 100)
     handler = load_handler("feed")
-    event = feed_event(READER)
-
-    def ask() -> None:
-        answer = handler(event, None)
-        if answer["statusCode"] != 200:
-            raise LocalError(f"a page of the feed was answered with {answer}")
-
-    ask()
+    fetch = partial(call, handler, make_api_event("GET /feed", READER))
+    fetch()
     rebuild.rebuild([[Timeline(INBOX, READER)]])
-    ask()
+    fetch()
     with count_round_trips() as counter:
-        ask()
-    statements = count_statements(ask)
-    took_ms = sorted(cpu_ms(ask) for _ in range(max(harness.scale(PAGES), 100)))
+        fetch()
+    statements = count_statements(fetch)
+    took_ms = sorted(cpu_ms(fetch) for _ in range(max(harness.scale(PAGES), 100)))
     cuts = quantiles(took_ms, n=100)
     return [
         Figure("feed page of 20, CPU, p50", cuts[49], "ms"),
@@ -123,7 +114,7 @@ def _rebuild(harness: Harness) -> list[Figure]:
     figures: list[Figure] = []
     for followees in FOLLOWEES:
         user = READER + followees
-        _follow_and_post(user, followees)
+        _follow_and_post(harness, user, followees)
         inbox = Timeline(INBOX, user)
         taken_s = []
         for _ in range(max(harness.scale(REBUILDS), 5)):
@@ -135,11 +126,10 @@ def _rebuild(harness: Harness) -> list[Figure]:
     return figures
 
 
-def _follow_and_post(user: int, followees: int) -> None:
-    """``user`` follows so many, each of whom has posted ten times in a hundred days."""
+def _follow_and_post(harness: Harness, user: int, followees: int) -> None:
+    """Let ``user`` follow ``followees`` authors, each with ten posts in a hundred days."""
     authors = range(user * 2, user * 2 + followees)
-    rows = ",".join(f"({author},'somebody')" for author in authors)
-    mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+    harness.add_users(authors)
     _insert_follows([(user, author) for author in authors])
     day_us = 86_400_000_000
     now_us = int(time.time() * 1_000_000)
@@ -152,28 +142,21 @@ def _follow_and_post(user: int, followees: int) -> None:
     )
 
 
-def _insert_follows(pairs: Sequence[tuple[int, int]]) -> None:
-    for start in range(0, len(pairs), _AT_ONCE):
-        rows = ",".join(
-            f"('user',{followee_id},'follow',{follower_id},1,{BASE_US})"
-            for follower_id, followee_id in pairs[start : start + _AT_ONCE]
-        )
-        mysql.write(
-            "INSERT IGNORE INTO reaction (target_type, target_id, kind, actor_id, state, version)"
-            f" VALUES {rows}"
-        )
+def _insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
+    insert_rows(
+        "reaction (target_type, target_id, kind, actor_id, state, version)",
+        (f"('user',{followee},'follow',{follower},1,{BASE_US})" for follower, followee in pairs),
+    )
 
 
-def _insert_posts(posts: Sequence[tuple[int, int, int]]) -> None:
-    for start in range(0, len(posts), _AT_ONCE):
-        rows = ",".join(
+def _insert_posts(posts: Iterable[tuple[int, int, int]]) -> None:
+    insert_rows(
+        "content (content_type, content_id, author_id, created_at, kind, title, body)",
+        (
             f"('post',{post},{author},'1970-01-01' + INTERVAL {at_us} MICROSECOND,'note','t','b')"
-            for post, author, at_us in posts[start : start + _AT_ONCE]
-        )
-        mysql.write(
-            "INSERT IGNORE INTO content (content_type, content_id, author_id, created_at, kind,"
-            f" title, body) VALUES {rows}"
-        )
+            for post, author, at_us in posts
+        ),
+    )
 
 
 def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
@@ -182,20 +165,10 @@ def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
         raise LocalError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
 
 
-@contextlib.contextmanager
-def _replace_queue() -> Iterator[None]:
-    """What is sent on is taken by whoever sends."""
-    send_all, send = sqs.send_all, sqs.send
-
-    def keep(
-        queue: str, messages: Sequence[str | sqs.Outgoing], deadline: Deadline | None = None
-    ) -> int:
-        if queue == "fanouts":
-            _sent.extend(message for message in messages if isinstance(message, str))
-        return len(messages)
-
-    sqs.send_all, sqs.send = keep, lambda queue, body, delay_s=0: None
-    try:
-        yield
-    finally:
-        sqs.send_all, sqs.send = send_all, send
+def _keep(
+    queue: str, messages: Sequence[str | sqs.Outgoing], deadline: Deadline | None = None
+) -> int:
+    """Deliver messages of fan-outs to ``_sent``, and drop all others."""
+    if queue == "fanouts":
+        _sent.extend(message for message in messages if isinstance(message, str))
+    return len(messages)

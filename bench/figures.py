@@ -1,6 +1,4 @@
-"""Figures: what was measured, what it stands beside, and whether the goal is reached. No I/O."""
-
-from __future__ import annotations
+"""Figures: a measured value, its peer, and whether its goal is reached. No I/O."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +6,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """What a figure is compared with, in the unit of the figure, from the same run."""
+    """The value that a figure is compared with: same unit, same run."""
 
     name: str
     value: float
@@ -16,7 +14,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """A bound for the measured value, or for its ratio to the peer."""
+    """A bound for the measured value or for its ratio to the peer."""
 
     side: Literal["at least", "at most"]
     bound: float
@@ -39,12 +37,12 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the peer's value this is; None without a peer that did anything."""
+        """Return the multiple of the peer's value; None without a peer or with 0."""
         return self.value / self.peer.value if self.peer and self.peer.value else None
 
     @property
     def reached(self) -> bool | None:
-        """Whether the goal is reached; None without a goal. No ratio reaches no goal."""
+        """Return whether the goal is reached; None without a goal, False without a ratio."""
         if self.goal is None:
             return None
         reading = self.ratio if self.goal.of == "ratio" else self.value
@@ -57,7 +55,6 @@ class Figure:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The row as ``--json`` prints it."""
         return {
             "name": self.name,
             "value": self.value,
@@ -70,7 +67,7 @@ class Figure:
 
 
 def format_number(value: float) -> str:
-    """Three digits that matter: ``0.184``, ``14.2``, ``43,210``."""
+    """Format with three significant digits: ``0.184``, ``14.2``, ``43,210``."""
     if value == int(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

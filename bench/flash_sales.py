@@ -1,12 +1,11 @@
-"""Reserving beside the bare stock script: decisions a second over 50 connections."""
-
-from __future__ import annotations
+"""Reservations beside a bare stock script: decisions a second over 50 connections."""
 
 import time
+from functools import partial
 from pathlib import Path
 
 from bench.figures import Figure, Goal, Peer
-from bench.gate import Run, run_script
+from bench.gate import Run, race, run_script
 from bench.harness import Harness
 from local.paths import LocalError
 from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
@@ -24,29 +23,25 @@ from plaza.infra.lua import load_script
 
 BARE_STOCK = load_script(Path(__file__).with_name("baselines") / "bare_stock.lua")
 RUNS = 5
-DECISIONS = 100_000  # the most that may be pending
-BUCKETS = 2_000  # so many buckets get about 50 buyers each, as in a real sale
+DECISIONS = 100_000  # the limit of pending orders
+BUCKETS = 2_000  # of about 50 buyers each, as in a real sale
 REPEATS = 3_000
 NEVER_REACHED = 1_000_000_000
-NUMBER = "__rand_int__"  # redis-benchmark puts a number of twelve digits here, below BUCKETS
-RANDOM_BUYER = NUMBER + NUMBER  # about one in 80 comes twice in a run
+NUMBER = "__rand_int__"  # redis-benchmark inserts twelve digits, below BUCKETS
+RANDOM_BUYER = NUMBER + NUMBER  # about one in 80 repeats in a run
 SALE = SaleGeneration(7, 1, MAX_STOCK)
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Units taken, and refusals when nothing is left. They take turns; the best of each counts."""
     calls = harness.scale(DECISIONS)
     benches = (_reserve, _bare, _refuse, _refuse_bare)
-    rounds = [[bench(harness, calls) for bench in benches] for _ in range(RUNS)]
-    ours, bare, refused, bare_refused = (
-        Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
-        for runs in zip(*rounds, strict=True)
-    )
-    least = Goal("at least", 0.5, "ratio")
+    turns = [partial(bench, harness, calls) for bench in benches]
+    ours, bare, refused, bare_refused = race(turns, RUNS)
+    half = Goal("at least", 0.5, "ratio")
     peer, peer_refused = Peer("bare stock script", bare.rate), Peer("the same", bare_refused.rate)
     return [
-        Figure("reserve, one unit taken", ours.rate, "decisions/s", peer, least),
-        Figure("reserve, sold out", refused.rate, "decisions/s", peer_refused, least),
+        Figure("reserve, one unit taken", ours.rate, "decisions/s", peer, half),
+        Figure("reserve, sold out", refused.rate, "decisions/s", peer_refused, half),
         Figure("  CPU of Redis, taken", ours.cpu_us, "us", Peer("bare", bare.cpu_us)),
         Figure(
             f"orders of one buyer after {REPEATS:,} concurrent clicks",
@@ -58,16 +53,19 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def _reserve(harness: Harness, calls: int) -> Run:
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     run = run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
-    seen = read_counts([SALE.voucher_id])[SALE.voucher_id]
-    if not calls * 0.98 <= seen.pending <= calls or seen.stock + seen.pending != seen.initial_stock:
-        raise LocalError(f"of {calls} calls {seen.pending} took a unit: this measures nothing")
+    counts = read_counts([SALE.voucher_id])[SALE.voucher_id]
+    if (
+        not calls * 0.98 <= counts.pending <= calls
+        or counts.stock + counts.pending != counts.initial_stock
+    ):
+        raise LocalError(f"of {calls} calls {counts.pending} took a unit: invalid run")
     return run
 
 
 def _refuse(harness: Harness, calls: int) -> Run:
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     redis.execute("HSET", state_key(SALE.voucher_id), "stock", 0)
     return run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
 
@@ -75,36 +73,35 @@ def _refuse(harness: Harness, calls: int) -> Run:
 def _bare(harness: Harness, calls: int) -> Run:
     harness.clear()
     redis.execute("SET", "stock", MAX_STOCK)
-    run = run_script(
-        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
-    )
+    run = _run_bare(harness, calls)
     if not calls * 0.98 <= int(redis.execute("SCARD", "buyers")) <= calls:
-        raise LocalError("the bare script sold something else: this measures nothing")
+        raise LocalError("the bare script sold another number: invalid run")
     return run
 
 
 def _refuse_bare(harness: Harness, calls: int) -> Run:
     harness.clear()
     redis.execute("SET", "stock", 0)
-    return run_script(
-        harness, calls, BARE_STOCK, ("stock", "buyers"), (RANDOM_BUYER,), random_below=BUCKETS
-    )
+    return _run_bare(harness, calls)
+
+
+def _run_bare(harness: Harness, calls: int) -> Run:
+    keys, args = ("stock", "buyers"), (RANDOM_BUYER,)
+    return run_script(harness, calls, BARE_STOCK, keys, args, random_below=BUCKETS)
 
 
 def _repeat(harness: Harness) -> int:
-    """How many orders one buyer has after all their clicks."""
-    _begin(harness, MAX_STOCK)
+    _begin(harness)
     keys = (state_key(SALE.voucher_id), buyers_key(SALE, 7), recovery_key(SALE))
     run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
     return read_counts([SALE.voucher_id])[SALE.voucher_id].pending
 
 
-def _begin(harness: Harness, stock: int) -> None:
-    """A sale that has begun and lets everybody in."""
+def _begin(harness: Harness) -> None:
     harness.clear()
     now_us = time.time_ns() // 1000
-    terms = Terms(5, "Dinner", 1990, stock, now_us - 1_000_000, now_us + 3_600_000_000)
-    begin_loading(SALE, Voucher(SALE.voucher_id, terms, stock, 1, finalized=False), 0)
+    terms = Terms(5, "Dinner", 1990, MAX_STOCK, now_us - 1_000_000, now_us + 3_600_000_000)
+    begin_loading(SALE, Voucher(SALE.voucher_id, terms, MAX_STOCK, 1, finalized=False), 0)
     if open_sale(SALE, None, drained=True) != "LIVE":
         raise LocalError("the sale does not open")
 

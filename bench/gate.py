@@ -1,17 +1,16 @@
-"""The gate beside the classic five calls, over 50 connections; commits applied, over one."""
-
-from __future__ import annotations
+"""The gate beside the classic five calls, over 50 connections; commits, over one."""
 
 import csv
 import io
 import subprocess
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
+from bench.meters import redis_cpu_s, time_s
 from local.paths import LocalError
 from local.stack.servers import require_binary
 from plaza.infra import redis
@@ -34,11 +33,11 @@ CHANGES = 300_000
 CAP = 1000
 NEVER_REACHED = 10_000_000
 TTL_MS = 864_000_000
-ACTOR = "__rand_int__"  # redis-benchmark puts a number of twelve digits here
-ACTORS = 2_000_000_000  # of so many: about twenty come twice in a run
+ACTOR = "__rand_int__"  # redis-benchmark inserts a number of twelve digits here
+ACTORS = 2_000_000_000  # about twenty actors repeat in a run
 POST = Target("post", 7)
-NEVER_US = 2**53  # a deadline
-ROWS = 100_000  # applied
+NEVER_US = 2**53  # deadline
+ROWS = 100_000  # rows to apply
 ROWS_OF_COMMIT = 250
 COMMITS_AT_ONCE = 1_000
 BASE_US = 1_700_000_000_000_000
@@ -53,32 +52,25 @@ class Run(NamedTuple):
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The gate on an ordinary and on a viral target, and commits applied to one and to many.
+    """Measure the gate on an ordinary and on a viral target, and commits to one and to many
+    targets.
 
-    All take turns; the best run of each counts.
+    All in turns; the best run of each counts.
     """
     changes, rows = harness.scale(CHANGES), harness.scale(ROWS)
-    five_calls, ordinary, viral, one, many = (
-        Run(max(run.rate for run in runs), min(run.cpu_us for run in runs))
-        for runs in zip(
-            *(
-                (
-                    _five_calls(harness, changes),
-                    _ordinary(harness, changes),
-                    _viral(harness, changes),
-                    _apply_to_one(harness, rows),
-                    _apply_to_many(harness, rows),
-                )
-                for _ in range(RUNS)
-            ),
-            strict=True,
-        )
+    benches = (
+        partial(_five_calls, harness, changes),
+        partial(_ordinary, harness, changes),
+        partial(_viral, harness, changes),
+        partial(_apply_to_one, harness, rows),
+        partial(_apply_to_many, harness, rows),
     )
+    five_calls, ordinary, viral, one, many = race(benches, RUNS)
     peer, cpu = Peer("five-call script", five_calls.rate), Peer("five calls", five_calls.cpu_us)
-    least, least_viral = Goal("at least", 0.6, "ratio"), Goal("at least", 0.35, "ratio")
+    goal, goal_viral = Goal("at least", 0.6, "ratio"), Goal("at least", 0.35, "ratio")
     return [
-        Figure("gate, ordinary target", ordinary.rate, "changes/s", peer, least),
-        Figure("gate, viral target", viral.rate, "changes/s", peer, least_viral),
+        Figure("gate, ordinary target", ordinary.rate, "changes/s", peer, goal),
+        Figure("gate, viral target", viral.rate, "changes/s", peer, goal_viral),
         Figure("  CPU of Redis, ordinary target", ordinary.cpu_us, "us", cpu),
         Figure("  CPU of Redis, viral target", viral.cpu_us, "us", cpu),
         Figure("apply, one hot target", one.rate, "rows/s"),
@@ -86,6 +78,11 @@ def measure(harness: Harness) -> list[Figure]:
         Figure("apply, 1,000 targets with one row each", many.rate, "rows/s"),
         Figure("  CPU of Redis", many.cpu_us, "us a row"),
     ]
+
+
+def race(benches: Sequence[Callable[[], Run]], rounds: int) -> list[Run]:
+    results = zip(*([bench() for bench in benches] for _ in range(rounds)), strict=True)
+    return [Run(max(run.rate for run in runs), min(run.cpu_us for run in runs)) for runs in results]
 
 
 def _five_calls(harness: Harness, calls: int) -> Run:
@@ -97,14 +94,14 @@ def _five_calls(harness: Harness, calls: int) -> Run:
 
 
 def _ordinary(harness: Harness, calls: int) -> Run:
-    """Nobody liked it yet; recent is empty and has all actors."""
+    """Use a target without likes: recent is empty and complete."""
     harness.clear()
     _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
     return _gate(harness, calls)
 
 
 def _viral(harness: Harness, calls: int) -> Run:
-    """Recent is full, and the Bloom filter is as large as a build leaves it."""
+    """Use a target with a full recent and a bloom filter of the size that a build creates."""
     harness.clear()
     newest = [(actor, actor) for actor in range(CAP, 0, -1)]
     _load([POST], Snapshot(CAP, 1, CAP, newest, is_complete=False, rows=[]))
@@ -123,11 +120,13 @@ def _gate(harness: Harness, calls: int) -> Run:
         redis_gate.gate_keys(keys),
         (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member),
     )
-    changed, waiting = map(int, redis.execute("HMGET", keys.meta, "delta", "outbox_count"))
-    entries = redis.execute("HLEN", keys.outbox)
+    changed, entries = map(int, redis.execute("HMGET", keys.meta, "delta", "outbox_count"))
+    stored = redis.execute("HLEN", keys.outbox)
     _check_count(changed, calls)
-    if waiting != changed or entries != changed:
-        raise LocalError(f"{changed} changes, but {waiting} waiting and {entries} in the outbox")
+    if not entries == stored == changed:
+        raise LocalError(
+            f"{changed} changes, but {entries} counted and {stored} stored in the outbox"
+        )
     return run
 
 
@@ -141,7 +140,7 @@ def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
 
 
 def _apply_to_one(harness: Harness, rows: int) -> Run:
-    """Commits of 250 rows each; every row answers an entry of the outbox."""
+    """Apply commits of 250 rows each; every row acknowledges an outbox entry."""
     harness.clear()
     _load([POST], Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
     _fill_outbox([(POST, actor) for actor in range(1, rows + 1)])
@@ -153,7 +152,7 @@ def _apply_to_one(harness: Harness, rows: int) -> Run:
 
 
 def _apply_to_many(harness: Harness, rows: int) -> Run:
-    """Commits of one row each, 1,000 targets at a time."""
+    """Apply commits of one row each, to 1,000 targets at a time."""
     harness.clear()
     targets = [Target("post", number) for number in range(1, COMMITS_AT_ONCE + 1)]
     _load(targets, Snapshot(0, 0, 0, [], is_complete=True, rows=[]))
@@ -171,14 +170,14 @@ def _rows(actors: Sequence[int]) -> list[tuple[int, int, bool]]:
 
 
 def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
-    """Entries as the gate writes them: likes that are not saved."""
+    """Write outbox entries as the gate does: likes that are not saved."""
     commands: list[tuple[str | int, ...]] = []
-    waiting: dict[Target, int] = {}
+    entries: dict[Target, int] = {}
     for target, actor in reactions:
         keys = redis_keys.keys_of(LIKE.name, target)
         commands.append(("HSET", keys.outbox, actor, f"1:{BASE_US + actor}:0:cbench"))
-        waiting[target] = waiting.get(target, 0) + 1
-    for target, count in waiting.items():
+        entries[target] = entries.get(target, 0) + 1
+    for target, count in entries.items():
         keys = redis_keys.keys_of(LIKE.name, target)
         commands.append(("HSET", keys.meta, "outbox_count", count, "delta", count))
         commands.append(("ZADD", keys.outboxes, BASE_US, keys.member))
@@ -187,15 +186,17 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
 
 
 def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
-    cpu_s, began_s = _cpu_of_redis_s(), time.perf_counter()
-    for batch in batches:
-        codes = {applied.code for applied in redis_commits.apply_all(batch)}
-        if not codes <= {"APPLIED", "DUPLICATE"}:  # after MORE, the commit is there
-            raise LocalError(f"commits were not applied: {codes}")
-    took_s = time.perf_counter() - began_s
+    def apply_all() -> None:
+        for batch in batches:
+            codes = {applied.code for applied in redis_commits.apply_all(batch)}
+            if not codes <= {"APPLIED", "DUPLICATE"}:  # DUPLICATE follows MORE
+                raise LocalError(f"commits were not applied: {codes}")
+
+    cpu_s = redis_cpu_s()
+    took_s = time_s(apply_all)
     if left := redis.execute("KEYS", "*:outbox"):
         raise LocalError(f"{len(left)} outboxes have entries left")
-    return Run(rows / took_s, (_cpu_of_redis_s() - cpu_s) / rows * 1e6)
+    return Run(rows / took_s, (redis_cpu_s() - cpu_s) / rows * 1e6)
 
 
 def run_script(
@@ -208,31 +209,25 @@ def run_script(
     random_below: int = ACTORS,
     clients: int = CLIENTS,
 ) -> Run:
-    """``script`` called from many clients; they are in C, so that they are not what is measured.
+    """Call ``script`` from many clients. Their C code takes little CPU.
 
-    Numbers that are put in are below ``random_below``.
+    Inserted numbers are below ``random_below``.
     """
     redis.execute("SCRIPT", "LOAD", script.source)
     options = ["-p", harness.redis_port, "-c", clients, "-n", calls, "-r", random_below, "--csv"]
     command = ["EVALSHA", script.sha, len(keys), *keys, *args]
-    cpu_s = _cpu_of_redis_s()
+    cpu_s = redis_cpu_s()
     done = subprocess.run(
         [str(part) for part in (require_binary("redis-benchmark"), *options, *command)],
         capture_output=True,
         text=True,
         check=True,
     )
-    cpu_s = _cpu_of_redis_s() - cpu_s
+    cpu_s = redis_cpu_s() - cpu_s
     row = next(csv.DictReader(io.StringIO(done.stdout[done.stdout.index('"test"') :])))
     return Run(float(row["rps"]), cpu_s / calls * 1e6)
 
 
-def _cpu_of_redis_s() -> float:
-    used = redis.execute("INFO", "cpu")
-    return float(used["used_cpu_user"]) + float(used["used_cpu_sys"])
-
-
 def _check_count(counted: int, calls: int) -> None:
-    """All but the few actors that came twice must have changed something."""
     if not calls * 0.999 <= counted <= calls:
-        raise LocalError(f"of {calls} calls {counted} changed something: this measures nothing")
+        raise LocalError(f"of {calls} calls {counted} changed something: invalid run")

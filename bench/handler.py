@@ -1,20 +1,17 @@
-"""CPU of one like in the API function, and of its parts alone."""
+"""CPU of one like in the API function, and of its parts."""
 
-from __future__ import annotations
-
-import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
+from unittest import mock
 
 import boto3
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
-from bench.api import Event, Handler, like_event, load_handler
+from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
-from local.paths import LocalError
+from bench.meters import cpu_ms
 from plaza.infra import redis
 from plaza.infra import sqs as sqs_client
 from plaza.infra.observability import record
@@ -26,25 +23,24 @@ POSTS = range(1, 101)
 CALLS = 1000
 ROUNDS = 5
 QUEUE = "reactions"
-NEVER_US = 2**53  # a deadline
+NEVER_US = 2**53  # deadline
 
-_users = count(1)  # each like is somebody else's: none finds itself done already
+_users = count(1)  # a new user for each like, so that each like is a change
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The like with and without SQS, beside the sum of what it can't do without."""
     harness.clear()
     harness.add_posts(POSTS)
     handler = load_handler()
     for post_id in POSTS:
-        _like(handler, like_event(post_id, next(_users)))
+        call(handler, like_event(post_id, next(_users)))
 
-    with _disable_queue():
+    with mock.patch.object(sqs_client, "send", return_value=None):
         whole_but_sqs = _cpu_of_likes(harness, handler)
     whole = _cpu_of_likes(harness, handler)
 
-    resolver = _cpu_of_likes(harness, _bare_resolver())
-    validating = _cpu_of_likes(harness, _validating_resolver())
+    resolver = _cpu_of_likes(harness, _resolver(APIGatewayHttpResolver()))
+    validating = _cpu_of_likes(harness, _resolver(APIGatewayHttpResolver(enable_validation=True)))
     script = _cpu_ms(harness, _run_gate_bare)
     gate = _cpu_ms(harness, _run_gate)
     line = _cpu_ms(harness, _log)
@@ -54,11 +50,11 @@ def measure(harness: Harness) -> list[Figure]:
     boto = _cpu_ms(harness, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
     ours = _cpu_ms(harness, lambda _: sqs_client.send(QUEUE, body))
 
-    least = Peer("resolver + script + log line", resolver + script + line)
-    least_of_all = Peer("these + boto3", least.value + boto)
+    minimum = Peer("resolver + script + log line", resolver + script + line)
+    with_boto = Peer("these + boto3", minimum.value + boto)
     return [
-        Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", least, Goal("at most", 0.2)),
-        Figure("like, CPU, total", whole, "ms", least_of_all, Goal("at most", 0.75)),
+        Figure("like, CPU, SQS excluded", whole_but_sqs, "ms", minimum, Goal("at most", 0.2)),
+        Figure("like, CPU, total", whole, "ms", with_boto, Goal("at most", 0.75)),
         Figure("  Powertools resolver alone", resolver, "ms"),
         Figure("  resolver with validation", validating, "ms", Peer("resolver", resolver)),
         Figure("  script alone, bare redis-py", script, "ms"),
@@ -72,35 +68,17 @@ def measure(harness: Harness) -> list[Figure]:
 def _cpu_of_likes(harness: Harness, handler: Handler) -> float:
     calls = harness.scale(CALLS) * ROUNDS
     events = iter([like_event(POSTS[i % len(POSTS)], next(_users)) for i in range(calls)])
-    return _cpu_ms(harness, lambda _: _like(handler, next(events)))
+    return _cpu_ms(harness, lambda _: call(handler, next(events)))
 
 
 def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:
-    """CPU of this process per call of ``work``, the kernel's included; the best of five rounds."""
     calls = harness.scale(CALLS)
-    best_s = float("inf")
-    for _ in range(ROUNDS):
-        began_s = time.process_time()
+
+    def run() -> None:
         for i in range(calls):
             work(i)
-        best_s = min(best_s, time.process_time() - began_s)
-    return best_s / calls * 1000
 
-
-def _like(handler: Handler, event: Event) -> None:
-    answer = handler(event, None)
-    if answer["statusCode"] != 200:
-        raise LocalError(f"a like was answered with {answer}")
-
-
-def _bare_resolver() -> Handler:
-    """One route, its answer a dict: the least that Powertools does."""
-    return _resolver(APIGatewayHttpResolver())
-
-
-def _validating_resolver() -> Handler:
-    """One route with a checked path and a checked answer: the least of a contract."""
-    return _resolver(APIGatewayHttpResolver(enable_validation=True))
+    return min(cpu_ms(run) for _ in range(ROUNDS)) / calls
 
 
 def _resolver(app: APIGatewayHttpResolver) -> Handler:
@@ -133,14 +111,3 @@ def _log(i: int) -> None:
     record(
         "request_served", route=route, status=200, duration_ms=1.23, request_id="JKJaXmPLvHcESHA="
     )
-
-
-@contextlib.contextmanager
-def _disable_queue() -> Iterator[None]:
-    """Nothing is sent to SQS."""
-    send = sqs_client.send
-    sqs_client.send = lambda queue, body, delay_s=0: None
-    try:
-        yield
-    finally:
-        sqs_client.send = send

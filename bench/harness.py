@@ -1,6 +1,4 @@
-"""Where it all runs: a Redis, a MariaDB and an answering SQS of one's own, on loopback."""
-
-from __future__ import annotations
+"""The test bed: a Redis, a MariaDB and a fake SQS of its own, on loopback."""
 
 import contextlib
 import os
@@ -9,25 +7,25 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from local.paths import ROOT, LocalError
 from local.stack.ports import free_port
 from local.stack.processes import start_process, stop_process, wait_until
-from local.stack.servers import prepare_mysql, prepare_redis, run_server
+from local.stack.servers import run_databases
 from plaza.infra import migrations, mysql, redis
 from plaza.infra.process import clear_caches
 
-CONTENT_COLUMNS = "(content_type, content_id, author_id)"
 _QUEUES = (
-    "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS", "SHOPS",
-    "DROPS",
+    "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
+    "SHOPS", "DROPS",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Harness:
-    """The servers, which Plaza in this process uses; ``quick`` asks for a tenth of the work."""
+    """The servers that Plaza in this process uses; ``quick``: a tenth of the work."""
 
     directory: Path
     redis_port: int
@@ -36,32 +34,35 @@ class Harness:
     quick: bool
 
     def scale(self, count: int) -> int:
-        """``count``, or a tenth of it when it has to be quick."""
+        """Return ``count``, or a tenth of it if ``quick``."""
         return count // 10 if self.quick else count
 
     def clear(self) -> None:
-        """Empty Redis, and what this process remembers of it."""
+        """Empty Redis and the caches of this process."""
         redis.execute("FLUSHALL", "ASYNC")
         clear_caches()
 
     def add_posts(self, ids: Iterable[int], authors: int = 500) -> None:
-        """Posts to react to, each by one of ``authors``."""
-        rows = ",".join(f"('post',{i},{1 + i % authors})" for i in ids)
-        mysql.write(f"INSERT IGNORE INTO content {CONTENT_COLUMNS} VALUES {rows}")
+        values = (f"('post',{i},{1 + i % authors})" for i in ids)
+        insert_rows("content (content_type, content_id, author_id)", values)
 
     def add_users(self, ids: Iterable[int]) -> None:
-        """Users to look at and to follow."""
-        rows = ",".join(f"({i},'somebody')" for i in ids)
-        mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {rows}")
+        insert_rows("user (id, nickname)", (f"({i},'somebody')" for i in ids))
+
+
+def insert_rows(into: str, values: Iterable[str]) -> None:
+    """Insert missing rows into ``table (columns)``, a thousand a statement."""
+    rows = iter(values)
+    while batch := list(islice(rows, 1000)):
+        mysql.write(f"INSERT IGNORE INTO {into} VALUES {','.join(batch)}")
 
 
 @contextlib.contextmanager
 def start_harness(quick: bool) -> Iterator[Harness]:
-    """The harness, set; everything is ended and removed afterwards. Raises LocalError."""
+    """Yield a test bed; end and remove all of it afterwards. Raises LocalError."""
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
-        redis_server = ends.enter_context(run_server(prepare_redis(directory / "redis")))
-        mysql_server = ends.enter_context(run_server(prepare_mysql(directory / "mysql")))
+        redis_server, mysql_server = ends.enter_context(run_databases(directory))
         sqs_url = ends.enter_context(_answering_sqs(directory))
         os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
         log = ends.enter_context((directory / "plaza.log").open("w"))
@@ -79,7 +80,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": sqs_url,
         "PLAZA_ENVIRONMENT": "local",
-        "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine half a second is no outage
+        "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine a slow reply is no outage
         "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
         "PLAZA_REDIS_URL": redis_url,
         "PLAZA_MYSQL_URL": mysql_url,
@@ -90,7 +91,6 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
 
 @contextlib.contextmanager
 def _answering_sqs(directory: Path) -> Iterator[str]:
-    """The URL of something that answers SendMessage as SQS does, in a process of its own."""
     port = free_port()
     process = start_process(
         "sqs",

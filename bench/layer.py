@@ -1,6 +1,4 @@
-"""What the layer weighs, unzipped: what pip installs for it, Plaza itself, and their bytecode."""
-
-from __future__ import annotations
+"""Size of the layer, unzipped: installed packages, Plaza itself, and bytecode."""
 
 import os
 import shutil
@@ -16,7 +14,6 @@ SHOWN = 4
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Megabytes, and which packages they are."""
     layer = compile_layer(build_layer(harness))
     weights = sorted(((_megabytes(part), part.name) for part in layer.iterdir()), reverse=True)
     return [
@@ -26,7 +23,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def build_layer(harness: Harness) -> Path:
-    """The layer as SAM builds it, once per run. Raises LocalError."""
+    """Build the layer as SAM does, once per run. Raises LocalError."""
     layer = harness.directory / "layer"
     if layer.exists():
         return layer
@@ -47,7 +44,7 @@ def build_layer(harness: Harness) -> Path:
 
 
 def compile_layer(layer: Path) -> Path:
-    """``layer``, with the bytecode that ``make build`` puts into it. Raises LocalError."""
+    """Add the bytecode that ``make build`` adds to ``layer``. Raises LocalError."""
     python = LAMBDA_PYTHON if LAMBDA_PYTHON.exists() else Path(sys.executable)
     done = subprocess.run(
         [str(python), "-m", "local.stack.bytecode", str(layer)],

@@ -1,16 +1,15 @@
-"""A whole run of reconciliation: relations a second, and what bare counting takes beside it."""
-
-from __future__ import annotations
+"""A whole run of the reconciliation: relations a second, beside bare counting."""
 
 import time
 from collections.abc import Sequence
-from itertools import islice
+from functools import partial
 
 import psutil
 
 from bench.dataset import Reaction
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness
+from bench.harness import Harness, insert_rows
+from bench.meters import time_s
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
@@ -23,17 +22,16 @@ from plaza.reconciliation import RunReport, mysql_runs, orchestrator, run_steps
 MAX_LIKES = 21_000  # of the most popular post; the second has half as many, and so on
 POSTS = 9_000
 FOLLOWS = 20_000
-POSTS_AT = 30_000_000  # nobody else's posts, users and rows are here
-HOT = 2_000  # of the most popular, Redis has
+POSTS_AT = 30_000_000  # ids of posts, users and rows that no other bench uses
+HOT = 2_000  # most popular targets, which Redis has
 RUNS = 3
-_BATCH = 5_000
 _BASE_US = 1_700_000_000_000_000
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Of likes, collects and follows by Zipf's law; the most popular are hot. The best of three.
+    """Reconcile likes, collects and follows by Zipf's law, with the most popular in Redis.
 
-    Messages go from hand to hand: what is left out is the way through SQS.
+    The best of three runs. Messages do not pass SQS.
     """
     harness.clear()
     for table in ("reaction", "content", "content_counter", "user_counter"):
@@ -47,7 +45,7 @@ def measure(harness: Harness) -> list[Figure]:
         report, parts = _run()
         runs.append((time.perf_counter() - began_s, _cpu_s() - began_cpu_s, report, parts))
         if report.differing or report.tally.skipped:
-            raise LocalError(f"what nobody damaged differs: {report}")
+            raise LocalError(f"undamaged data differs: {report}")
     took_s, _, report, parts = min(runs, key=lambda one: one[0])
     cpu_s = min(one[1] for one in runs)
     counted = report.tally.relations
@@ -66,24 +64,22 @@ def measure(harness: Harness) -> list[Figure]:
     ]
 
 
-def _make_reactions(most: int) -> list[Reaction]:
-    """Likes by Zipf's law, and a quarter as many collects."""
+def _make_reactions(max_likes: int) -> list[Reaction]:
     return [
         (kind, post, actor)
         for post in range(1, POSTS + 1)
         for kind, share in ((LIKE, 1), (COLLECT, 4))
-        for actor in range(1, most // post // share + 1)
+        for actor in range(1, max_likes // post // share + 1)
     ]
 
 
 def _cpu_s() -> float:
-    """CPU that this process and the servers it started have taken."""
     processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
 def _run() -> tuple[RunReport, dict[str, float]]:
-    """A run from its beginning to its end, and how long each sort of part took."""
+    """Run one reconciliation. Returns its report, and the seconds of each sort of part."""
     run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
     if not began:
         raise LocalError("the run before has not ended")
@@ -106,7 +102,6 @@ def _run_part(run_id: int, name: str, spent: dict[str, float]) -> None:
 
 
 def _save(relations: Sequence[Reaction], follows: int) -> None:
-    """Rows with the counters that fit."""
     rows = [
         ("post", POSTS_AT + post, kind, POSTS_AT + actor, _BASE_US + i)
         for i, (kind, post, actor) in enumerate(relations)
@@ -115,22 +110,20 @@ def _save(relations: Sequence[Reaction], follows: int) -> None:
         ("user", POSTS_AT + i % 50 + 1, FOLLOW, POSTS_AT + 100 + i // 50, _BASE_US + i)
         for i in range(follows)
     ]
-    parts = iter(sorted(rows, key=lambda row: (row[0], row[1], row[2].name, row[3])))
-    while batch := list(islice(parts, _BATCH)):
-        values = ",".join(
+    insert_rows(
+        "reaction (target_type, target_id, kind, actor_id, state, version)",
+        (
             f"('{of_type}',{of_id},'{kind.name}',{actor},1,{version})"
-            for of_type, of_id, kind, actor, version in batch
-        )
-        mysql.write(
-            "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
-            f" VALUES {values}"
-        )
+            for of_type, of_id, kind, actor, version in sorted(
+                rows, key=lambda row: (row[0], row[1], row[2].name, row[3])
+            )
+        ),
+    )
     posts = sorted({POSTS_AT + post for _, post, _ in relations})
-    for start in range(0, len(posts), _BATCH):
-        values = ",".join(
-            f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts[start : start + _BATCH]
-        )
-        mysql.write(f"INSERT INTO content (content_type, content_id, author_id) VALUES {values}")
+    insert_rows(
+        "content (content_type, content_id, author_id)",
+        (f"('post',{post},{POSTS_AT + post % 500 + 1})" for post in posts),
+    )
     totals = ", ".join(f"SUM(kind = '{kind.name}')" for kind in KINDS.values())
     columns = ", ".join(
         [kind.total for kind in KINDS.values()] + [kind.version for kind in KINDS.values()]
@@ -162,7 +155,7 @@ def _received(kind: str) -> str:
 
 
 def _load_hottest(relations: Sequence[Reaction]) -> None:
-    """Bring the most popular into Redis, with the Bloom filters of the biggest, and some users."""
+    """Load the most popular targets into Redis, with bloom filters, and some users."""
     popular: dict[tuple[Kind, Target], int] = {}
     for kind, post, _ in relations:
         wanted = kind, Target("post", POSTS_AT + post)
@@ -180,13 +173,9 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
 
 
 def _count_s() -> float:
-    """How long MySQL takes to count all relations by target, the best of three."""
-    took = []
-    for _ in range(RUNS):
-        began_s = time.perf_counter()
-        mysql.fetch_all(
-            "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"
-            " WHERE state = 1 GROUP BY target_type, target_id, kind"
-        )
-        took.append(time.perf_counter() - began_s)
-    return min(took)
+    count = partial(
+        mysql.fetch_all,
+        "SELECT target_type, target_id, kind, COUNT(*) FROM reaction FORCE INDEX (by_target)"
+        " WHERE state = 1 GROUP BY target_type, target_id, kind",
+    )
+    return min(time_s(count) for _ in range(RUNS))

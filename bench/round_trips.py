@@ -1,17 +1,16 @@
 """Round trips to Redis, counted where redis-py sends: a pipeline is one.
 
-What goes to several nodes of a cluster before an answer is read is one, too.
+Commands to several nodes of a cluster before the first reply are one, too.
 """
-
-from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
 from typing import Any, cast
+from unittest import mock
 
 from redis.connection import Connection
 
-from bench.api import Handler, like_event, load_handler, query_event, user_event
+from bench.api import Handler, call, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
 from bench.harness import Harness
 from local.paths import LocalError
@@ -23,31 +22,27 @@ OTHER = 8
 
 
 class RoundTripCount:
-    """How often something was sent."""
-
     sent = 0
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """One like of a warm post; a page of 100 posts with totals and mine; a profile."""
+    """Measure a like of a warm post, a page of 100 posts with viewer states, and a profile."""
     harness.clear()
     harness.add_posts(POSTS)
     harness.add_users((USER, OTHER))
     reactions, users = load_handler(), load_handler("users")
 
-    def ask(event: dict[str, Any], handler: Handler = reactions) -> int:
+    def count(event: dict[str, Any], handler: Handler = reactions) -> int:
         with count_round_trips() as counter:
-            answer = handler(event, None)
-        if answer["statusCode"] != 200:
-            raise LocalError(f"the answer was {answer}")
+            call(handler, event)
         return counter.sent
 
-    cold_page = ask(query_event(POSTS, USER))
-    page = ask(query_event(POSTS, USER))
-    ask(like_event(POSTS[0], USER))
-    like = ask(like_event(POSTS[0], USER + 1))
-    cold_profile = ask(user_event(OTHER, USER), users)
-    profile = ask(user_event(OTHER, USER), users)
+    cold_page = count(query_event(POSTS, USER))
+    page = count(query_event(POSTS, USER))
+    count(like_event(POSTS[0], USER))
+    like = count(like_event(POSTS[0], USER + 1))
+    cold_profile = count(user_event(OTHER, USER), users)
+    profile = count(user_event(OTHER, USER), users)
     header = f"Bearer {new_session.open_session(USER)}"
 
     def identify() -> int:
@@ -70,22 +65,21 @@ def measure(harness: Harness) -> list[Figure]:
 
 @contextlib.contextmanager
 def count_round_trips() -> Iterator[RoundTripCount]:
-    """Counts what is sent to Redis meanwhile."""
+    """Count the commands that are sent to Redis in the block."""
     counter, of_redis = RoundTripCount(), cast(Any, Connection)
     send, read = of_redis.send_packed_command, of_redis.read_response
-    under_way: set[Connection] = set()
+    pending: set[Connection] = set()
 
     def send_counted(connection: Connection, *args: Any, **options: Any) -> None:
-        counter.sent += not under_way or connection in under_way
-        under_way.add(connection)
+        counter.sent += not pending or connection in pending
+        pending.add(connection)
         send(connection, *args, **options)
 
     def read_noticed(connection: Connection, *args: Any, **options: Any) -> Any:
-        under_way.clear()
+        pending.clear()
         return read(connection, *args, **options)
 
-    of_redis.send_packed_command, of_redis.read_response = send_counted, read_noticed
-    try:
+    with mock.patch.multiple(
+        Connection, send_packed_command=send_counted, read_response=read_noticed
+    ):
         yield counter
-    finally:
-        of_redis.send_packed_command, of_redis.read_response = send, read

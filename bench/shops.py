@@ -1,23 +1,23 @@
-"""Pages of shops with the cache beside the same without one: database reads, requests, CPU.
+"""Pages of shops with and without the cache: database reads, requests, CPU.
 
-Shops are as popular as Zipf's law has them, and the cache begins empty: what it saves is what a
-page that is read again saves.
+Popularity follows Zipf's law, and the cache begins empty: only repeated reads of a page are saved.
 """
 
-from __future__ import annotations
-
-import contextlib
 import multiprocessing
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import partial
 from itertools import accumulate
+from typing import Any
+from unittest import mock
 
-from bench.api import Handler, load_handler, shop_event
+from bench.api import Handler, call, load_handler
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness
+from bench.harness import Harness, insert_rows
+from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
-from local.paths import LocalError
+from local.stack.functions import make_api_event
 from plaza.infra import mysql, redis
 from plaza.infra.cache import CachedValue
 from plaza.shops import queries
@@ -35,7 +35,7 @@ _PAGE = (
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """The same requests with and without, in turns; the best of three rounds counts."""
+    """Measure the same requests with and without the cache, in turns; the best of three rounds."""
     shops, requests = harness.scale(SHOPS), harness.scale(REQUESTS)
     _add_shops(shops)
     asked = _draw(shops, requests)
@@ -50,98 +50,71 @@ def measure(harness: Harness) -> list[Figure]:
     with count_round_trips() as sent:
         _serve(handler, asked[:1])
 
-    rates, bare_rates, cpu_ms, bare_cpu_ms = [], [], [], []
+    rates, bare_rates, took_ms, bare_ms = [], [], [], []
+    serve = partial(_serve, handler, asked)
     for _ in range(ROUNDS):
         rates.append(_rate(handler, asked))
-        cpu_ms.append(_cpu_ms(handler, asked))
+        took_ms.append(cpu_ms(serve) / requests)
         with _bypass_cache():
             bare_rates.append(_rate(handler, asked))
-            bare_cpu_ms.append(_cpu_ms(handler, asked))
-    saved = bare.reads / max(cached.reads, 1)
+            bare_ms.append(cpu_ms(serve) / requests)
+    reads, bare_reads = cached.call_count, bare.call_count
     rate = Peer("no cache", max(bare_rates))
     return [
         Figure("shop page, warm, Redis round trips", sent.sent, "", goal=Goal("at most", 1)),
         Figure(
             "shop pages served by one database read",
-            saved,
+            bare_reads / max(reads, 1),
             "",
             Peer("no cache", 1.0),
             Goal("at least", 5, "ratio"),
         ),
-        Figure(f"  database reads of {requests:,}", cached.reads, "", Peer("no cache", bare.reads)),
+        Figure(
+            f"  database reads of {requests:,}",
+            cached.call_count,
+            "",
+            Peer("no cache", bare.call_count),
+        ),
         Figure(f"  requests/s, {LAMBDAS} processes", max(rates), "requests/s", rate),
-        Figure("  CPU of a page", min(cpu_ms), "ms", Peer("no cache", min(bare_cpu_ms))),
+        Figure("  CPU of a page", min(took_ms), "ms", Peer("no cache", min(bare_ms))),
     ]
 
 
-class Reads:
-    """How often MySQL was asked."""
-
-    reads = 0
-
-
-@contextlib.contextmanager
-def _count_reads() -> Iterator[Reads]:
-    counted, fetch_all = Reads(), mysql.fetch_all
-
-    def fetch_and_count(sql: str, args: Sequence[object] = ()) -> list[mysql.Row]:
-        counted.reads += 1
-        return fetch_all(sql, args)
-
-    mysql.fetch_all = fetch_and_count  # type: ignore[assignment]
-    try:
-        yield counted
-    finally:
-        mysql.fetch_all = fetch_all
+def _count_reads() -> Any:
+    """Count the statements that read, as ``call_count`` of a mock."""
+    return mock.patch.object(mysql, "fetch_all", wraps=mysql.fetch_all)
 
 
-@contextlib.contextmanager
-def _bypass_cache() -> Iterator[None]:
-    """Each page is read from MySQL."""
-    find = queries._find
-    queries._find = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)
-    try:
-        yield
-    finally:
-        queries._find = find
+def _bypass_cache() -> Any:
+    load = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
+    return mock.patch.object(queries, "_find", load)
 
 
 def _add_shops(count: int) -> None:
-    rows = ",".join(f"({i},'Noodles {i}',1,{_PAGE})" for i in range(1, count + 1))
-    mysql.write(
-        "INSERT IGNORE INTO shop (id, name, type_id, address, x, y, avg_price_cents, open_hours,"
-        f" images) VALUES {rows}"
+    insert_rows(
+        "shop (id, name, type_id, address, x, y, avg_price_cents, open_hours, images)",
+        (f"({i},'Noodles {i}',1,{_PAGE})" for i in range(1, count + 1)),
     )
 
 
 def _draw(shops: int, requests: int) -> list[int]:
-    """Whose page is asked for: the second most popular half as often as the first."""
     weights = list(accumulate(1 / rank for rank in range(1, shops + 1)))
     return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
 
 
 def _serve(handler: Handler, asked: Sequence[int]) -> None:
     for shop_id in asked:
-        answer = handler(shop_event(shop_id), None)
-        if answer["statusCode"] != 200:
-            raise LocalError(f"a shop was answered with {answer}")
-
-
-def _cpu_ms(handler: Handler, asked: Sequence[int]) -> float:
-    """CPU of this process for one page, the kernel's included."""
-    began_s = time.process_time()
-    _serve(handler, asked)
-    return (time.process_time() - began_s) / len(asked) * 1000
+        call(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
 
 
 def _rate(handler: Handler, asked: Sequence[int]) -> float:
-    """Requests a second of as many processes as there are Lambdas, each with its connections."""
+    """Return the requests a second of ``LAMBDAS`` processes, each with its own connections."""
     fork = multiprocessing.get_context("fork")
     ready = fork.Barrier(LAMBDAS + 1)
 
     def work(part: Sequence[int]) -> None:
-        for held in (redis._client, mysql._connection):
-            held.forget()  # it is the parent's
+        for inherited in (redis._client, mysql._connection):
+            inherited.forget()
         _serve(handler, part[:1])
         ready.wait()
         _serve(handler, part)

@@ -1,10 +1,8 @@
-"""The stack on one machine under a crowd: cold starts, likes through the API, what it costs idle.
+"""The stack on one machine under load: cold starts, likes through the API, idle CPU.
 
-A stack of its own in .local-bench, as ``make run`` starts it. PLAZA_REPLAY_FILE names a file of
-interactions: it is replayed as a whole, a fifth of it twice, while consumers are killed.
+It runs in .local-bench, started like ``make run``. A file of interactions in PLAZA_REPLAY_FILE is
+replayed, a fifth of it twice, while consumers are killed.
 """
-
-from __future__ import annotations
 
 import asyncio
 import json
@@ -12,19 +10,19 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from itertools import count as count_from
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import psutil
 
 from bench.figures import Figure, Goal
+from local.load.client import Client, Tally, open_session
+from local.load.requests import Call
+from local.output import latencies_ms
 from local.paths import ROOT
 from local.stack.openapi import CONTRACT
 from local.stack.processes import wait_until
@@ -38,55 +36,30 @@ POSTS = 200
 CROWD = 64
 LIKES = 6_000
 WARM_UP = 300
-IDLE_S = 60  # a round of the schedules of a minute
+IDLE_S = 60  # all schedules of a minute run once
 MAX_QUIET_S = 120
 
 
-@dataclass(slots=True)
-class Load:
-    """What a number of requests came to. Times in seconds."""
-
-    took_s: float = 0.0
-    each_s: list[float] = field(default_factory=list)
-    statuses: Counter[int] = field(default_factory=Counter)
-
-    @property
-    def errors(self) -> int:
-        """Requests without an answer, or with one of 429 or above."""
-        return sum(count for status, count in self.statuses.items() if not 0 < status < 429)
-
-    @property
-    def per_s(self) -> float:
-        """Requests a second."""
-        return len(self.each_s) / self.took_s
-
-    def quantile_ms(self, share: float) -> float:
-        """The time that ``share`` of the requests took at most."""
-        ordered = sorted(self.each_s)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] * 1000
-
-
-Call = tuple[str, str, str | None]
-"""Method, path and session token of one request."""
+Send = tuple[Call, int | None]
+"""A request and its user."""
 
 
 def measure(*, quick: bool) -> list[Figure]:
-    """All figures. Raises LocalError when the stack does not start."""
     stack = Stack(DIRECTORY)
     stack.down()
     try:
         began_s = time.monotonic()
         stack.up()
-        first = asyncio.run(play(stack.base_url, [("GET", "/health", None)], 1))
+        first = asyncio.run(play(stack.base_url, {}, [(Call("GET", "/health"), None)], 1))
         figures = [
             Figure(
                 "stack: start until the first GET /health",
-                time.monotonic() - began_s if first.errors == 0 else float("inf"),
+                time.monotonic() - began_s if count_errors(first) == 0 else float("inf"),
                 "s",
                 goal=Goal("at most", 20),
             )
         ]
-        tokens = sign_in(stack, CROWD)
+        tokens = sign_in(CROWD)
         add_posts(stack)
         figures += measure_cold(stack, tokens)
         figures += measure_likes(stack, tokens, LIKES // 10 if quick else LIKES)
@@ -99,40 +72,39 @@ def measure(*, quick: bool) -> list[Figure]:
         stack.down()
 
 
-def measure_cold(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
-    """The first requests to functions without a worker."""
-    calls: list[Call] = [("GET", "/feed", token) for token in tokens]
-    load = asyncio.run(play(stack.base_url, calls, len(calls)))
+def measure_cold(stack: Stack, tokens: Mapping[int, str]) -> list[Figure]:
+    calls: list[Send] = [(Call("GET", "/feed"), user_id) for user_id in tokens]
+    load = asyncio.run(play(stack.base_url, tokens, calls, len(calls)))
     return [
         Figure(
             f"{len(calls)} concurrent first requests to a cold function, slowest",
-            load.quantile_ms(1) / 1000,
+            max(load.latencies_s, default=0.0),
             "s",
             goal=Goal("at most", 4),
         ),
-        Figure("  their errors", load.errors, "", goal=Goal("at most", 0)),
+        Figure("  their errors", count_errors(load), "", goal=Goal("at most", 0)),
     ]
 
 
-def measure_likes(stack: Stack, tokens: Sequence[str], count: int) -> list[Figure]:
-    """Likes and unlikes, each of which changes something."""
-    calls = make_likes(tokens)
-    asyncio.run(play(stack.base_url, list(islice(calls, WARM_UP)), 16))
+def measure_likes(stack: Stack, tokens: Mapping[int, str], count: int) -> list[Figure]:
+    """Measure likes and unlikes, each of which is a change."""
+    calls = make_likes(list(tokens))
+    asyncio.run(play(stack.base_url, tokens, list(islice(calls, WARM_UP)), 16))
     figures = []
     for connections in (16, CROWD):
         likes = list(islice(calls, count))
         with cpu_of(stack) as used_s:
-            load = asyncio.run(play(stack.base_url, likes, connections))
+            load = asyncio.run(play(stack.base_url, tokens, likes, connections))
         name = f"likes through the API, {connections} connections"
         figures += [
-            Figure(f"{name}: rate", load.per_s, "likes/s", goal=Goal("at least", 600)),
+            Figure(f"{name}: rate", load.sent / load.took_s, "likes/s", goal=Goal("at least", 600)),
             Figure(
                 f"{name}: p99",
-                load.quantile_ms(0.99),
+                latencies_ms(load.latencies_s)[1],
                 "ms",
                 goal=Goal("at most", 80) if connections == 16 else None,
             ),
-            Figure(f"{name}: errors", load.errors, "", goal=Goal("at most", 0)),
+            Figure(f"{name}: errors", count_errors(load), "", goal=Goal("at most", 0)),
             *(
                 Figure(f"  CPU of {part}", spent_s / count * 1000, "ms/like")
                 for part, spent_s in sorted(used_s.items())
@@ -141,9 +113,9 @@ def measure_likes(stack: Stack, tokens: Sequence[str], count: int) -> list[Figur
     return figures
 
 
-def measure_size(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
-    """Workers and disk after every route was used."""
-    asyncio.run(play(stack.base_url, list(read_routes(tokens[0])), 8))
+def measure_size(stack: Stack, tokens: Mapping[int, str]) -> list[Figure]:
+    """Measure workers and disk after a request to every route."""
+    asyncio.run(play(stack.base_url, tokens, list(read_routes(FIRST_USER)), 8))
     workers = sum(len(pids) for pids in stack.read_workers().values())
     return [
         Figure("workers after every route was called", workers, "", goal=Goal("at most", 32)),
@@ -154,7 +126,7 @@ def measure_size(stack: Stack, tokens: Sequence[str]) -> list[Figure]:
 
 
 def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
-    """CPU of all processes of the stack, once it is quiet."""
+    """Measure the CPU of all processes of the stack when it is idle."""
     wait_until(lambda: not stack.read_workers(), MAX_QUIET_S, step_s=0.5)
     with cpu_of(stack) as used_s:
         time.sleep(seconds)
@@ -169,7 +141,6 @@ def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
 
 
 def measure_replay(path: Path) -> list[Figure]:
-    """The whole file, with duplicates and killed consumers."""
     began_s = time.monotonic()
     done = local("replay", str(path), "--duplicates", "0.2", "--kill-consumers", "--json")
     took_s = time.monotonic() - began_s
@@ -181,66 +152,60 @@ def measure_replay(path: Path) -> list[Figure]:
     ]
 
 
-async def play(base_url: str, calls: Sequence[Call], connections: int) -> Load:
-    """Send ``calls``, so many at a time, each as soon as one before it was answered."""
-    load, waiting = Load(), iter(calls)
-    timeout = aiohttp.ClientTimeout(total=120)
-    connector = aiohttp.TCPConnector(limit=connections)
-
-    async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
+async def play(
+    base_url: str, tokens: Mapping[int, str], calls: Sequence[Send], connections: int
+) -> Tally:
+    """Send ``calls`` once each, over ``connections`` connections."""
+    waiting = iter(calls)
+    async with open_session(connections) as session:
+        client = Client(session, base_url, tokens, max_attempts=1)
 
         async def work() -> None:
-            for method, path, token in waiting:
-                headers = {"Authorization": f"Bearer {token}"} if token else {}
-                began_s = time.perf_counter()
-                try:
-                    async with session.request(method, base_url + path, headers=headers) as answer:
-                        await answer.read()
-                        load.statuses[answer.status] += 1
-                except (aiohttp.ClientError, TimeoutError):
-                    load.statuses[0] += 1
-                load.each_s.append(time.perf_counter() - began_s)
+            for call, user_id in waiting:
+                await client.send(call, user_id)
 
         began_s = time.perf_counter()
         await asyncio.gather(*(work() for _ in range(connections)))
-        load.took_s = time.perf_counter() - began_s
-    return load
+        client.tally.took_s = time.perf_counter() - began_s
+    return client.tally
 
 
-def make_likes(tokens: Sequence[str]) -> Iterator[Call]:
-    """Each user likes one post after the other, and takes it back in the next round; for ever."""
+def count_errors(load: Tally) -> int:
+    """Count requests without a response, or with status 429 or above."""
+    return load.sent - sum(count for status, count in load.statuses.items() if status < 429)
+
+
+def make_likes(user_ids: Sequence[int]) -> Iterator[Send]:
+    """Yield likes of all posts by each user, then unlikes, and so on, for ever."""
     for number in count_from(0):
-        user, turn = number % len(tokens), number // len(tokens)
-        post = FIRST_POST + (turn + user) % POSTS
-        method = "PUT" if turn // POSTS % 2 == 0 else "DELETE"
-        yield method, f"/posts/{post}/likes/me", tokens[user]
+        user, step = number % len(user_ids), number // len(user_ids)
+        post = FIRST_POST + (step + user) % POSTS
+        method = "PUT" if step // POSTS % 2 == 0 else "DELETE"
+        yield Call(method, f"/posts/{post}/likes/me"), user_ids[user]
 
 
-def read_routes(token: str) -> Iterator[Call]:
-    """Every route of the contract, several times; ids are those of nothing."""
+def read_routes(user_id: int) -> Iterator[Send]:
     contract = json.loads(CONTRACT.read_text())
     for _ in range(3):
         for path, methods in contract["paths"].items():
             filled = "/".join("1" if part.startswith("{") else part for part in path.split("/"))
             for method in methods:
                 if not path.startswith("/auth/"):
-                    yield method.upper(), filled, token
+                    yield Call(method.upper(), filled), user_id
 
 
-def sign_in(stack: Stack, count: int) -> list[str]:
-    """Session tokens of so many users, by another process: this one's settings may be others."""
-    done = local("token", "--user", f"{FIRST_USER}-{FIRST_USER + count - 1}")
-    return done.stdout.split()
+def sign_in(count: int) -> dict[int, str]:
+    user_ids = range(FIRST_USER, FIRST_USER + count)
+    done = local("token", "--user", f"{user_ids[0]}-{user_ids[-1]}")
+    return dict(zip(user_ids, done.stdout.split(), strict=True))
 
 
 def local(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command of the stack that is measured."""
     command = [sys.executable, "-m", "local", "--dir", str(DIRECTORY), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
 
 
 def add_posts(stack: Stack) -> None:
-    """Posts to like."""
     rows = ",".join(f"('post',{FIRST_POST + n},{FIRST_USER + n % CROWD})" for n in range(POSTS))
     with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
         cursor.execute(f"INSERT INTO content (content_type, content_id, author_id) VALUES {rows}")
@@ -249,7 +214,7 @@ def add_posts(stack: Stack) -> None:
 
 @contextmanager
 def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
-    """Seconds of CPU that each part of the stack uses inside; workers that end are left out."""
+    """Yield the CPU seconds of each part, filled after the block; ended workers are missing."""
     used_s: dict[str, float] = {}
     before = read_cpu(stack)
     yield used_s
@@ -258,7 +223,6 @@ def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
 
 
 def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
-    """Seconds of CPU by part and pid."""
     found = {}
     for process in stack.processes():
         leader = process.find()
@@ -271,7 +235,6 @@ def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
 
 
 def disk_mb(directory: Path) -> float:
-    """What a directory takes on disk."""
     blocks = 0
     for path in directory.rglob("*"):
         try:

@@ -1,11 +1,10 @@
-"""The vote log: events archived a second, and counted again a second."""
-
-from __future__ import annotations
+"""The vote log: events archived and recounted a second."""
 
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from bench.figures import Figure, Peer
 from bench.harness import Harness
@@ -21,57 +20,47 @@ DAYS_AGO = 10
 POSTS = 1_000
 _DAY_US = 86_400_000_000
 _AT_ONCE = 50_000
-# Of content, too: posts of another bench have authors, whose likes would be counted.
+# Content too: likes of posts by other benches would count for their authors.
 _TABLES = ("reaction_log", "reaction", "content", "content_counter", "user_counter", "watermark")
-_TIMEOUT = "PLAZA_MYSQL_STATEMENT_TIMEOUT_S"
 
 
 class DirectoryObjectStore:
-    """A directory where S3 would be: what is measured is this side of the network."""
+    """A directory in the place of S3, so that the network is not measured."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.bytes = 0
 
     def put(self, key: str, body: bytes, content_type: str) -> None:
-        """Write an object."""
         path = self.directory / key
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(body)
         self.bytes += len(body) * key.endswith(".gz")
 
     def get(self, key: str) -> bytes:
-        """Read an object."""
         try:
             return (self.directory / key).read_bytes()
         except FileNotFoundError:
             raise ObjectMissing(key) from None
 
     def list_keys(self, prefix: str) -> list[str]:
-        """All keys that begin so."""
         found = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
         return sorted(key for key in found if key.startswith(prefix))
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """One day of events: written, read back and dropped, then counted again from there."""
+    """Archive one day of events (write, verify, drop), then recount from the archive."""
     harness.clear()
     for table in _TABLES:
         mysql.write(f"DELETE FROM {table}")
     folder = DirectoryObjectStore(harness.directory / "s3")
-    before = os.environ.get(_TIMEOUT)
-    os.environ[_TIMEOUT] = "280"  # as MaintainLog has it
-    _forget_settings()
-    real = {name: getattr(objects, name) for name in ("put", "get", "list_keys")}
-    for name in real:
-        setattr(objects, name, getattr(folder, name))
+    patched = {name: getattr(folder, name) for name in ("put", "get", "list_keys")}
+    timeout = {"PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "280"}  # the setting of MaintainLog
     try:
-        return _measure(harness.scale(EVENTS), folder)
+        with mock.patch.dict(os.environ, timeout), mock.patch.multiple(objects, **patched):
+            _forget_settings()
+            return _measure(harness.scale(EVENTS), folder)
     finally:
-        for name, function in real.items():
-            setattr(objects, name, function)
-        os.environ.pop(_TIMEOUT)
-        os.environ |= {_TIMEOUT: before} if before else {}
         _forget_settings()
 
 
@@ -83,7 +72,7 @@ def _forget_settings() -> None:
 def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
     today = datetime.now(UTC).date()
     day = today - timedelta(days=DAYS_AGO)
-    maintenance.maintain_log(today=day)  # as it was then: the day has a partition before its events
+    maintenance.maintain_log(today=day)  # creates the partition of that day
     _fill(count, day.isoformat())
     in_mysql_s = time_s(lambda: _recount(count, 0))
     fold_s, in_all_s = _read_log()
@@ -116,7 +105,7 @@ def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
 
 
 def _fill(count: int, day: str) -> None:
-    """Likes of one day and the rows and counters they come to, then one event of today."""
+    """Insert likes of one day with rows and counters, then one event of today."""
     since = f"UNIX_TIMESTAMP('{day}') * 1000000"
     for start in range(1, count + 1, _AT_ONCE):
         last = min(start + _AT_ONCE - 1, count)
@@ -128,7 +117,8 @@ def _fill(count: int, day: str) -> None:
         )
     mysql.write(
         "INSERT INTO reaction_log"
-        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version, create_date)"
+        " (target_type, target_id, kind, actor_id, version, state, change_by, db_version,"
+        " create_date)"
         " VALUES ('post', 1, 'like', 1000000000, UNIX_TIMESTAMP() * 1000000, 1, 1, 2, UTC_DATE())"
     )
     mysql.write(
@@ -145,13 +135,12 @@ def _fill(count: int, day: str) -> None:
 def _recount(in_mysql: int, archived: int) -> None:
     found = recount.recount_log(Scope())
     if found.differing or found.contradicting or found.events_archived != archived:
-        raise LocalError(f"it does not come to the counters: {found}")
+        raise LocalError(f"the recount differs from the counters: {found}")
     if found.events_in_mysql < in_mysql:
         raise LocalError(f"{found.events_in_mysql} events were read")
 
 
 def _read_log() -> tuple[float, float]:
-    """Seconds to fold all of the log once it is in memory, and to read it."""
     pages: list[Any] = []
 
     def read() -> None:

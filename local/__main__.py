@@ -1,4 +1,4 @@
-"""``python -m local``: start the stack, look into it, play with it, stop it."""
+"""``python -m local``: start, inspect, load and stop the stack."""
 
 import argparse
 import importlib
@@ -20,7 +20,7 @@ _JSON_COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; its exit status: 0 good, 1 a clear error, 130 interrupted."""
+    """Run one command. Returns its exit status: 1 for a LocalError, 130 for an interrupt."""
     add_layer_to_path()
     args = build_parser().parse_args(argv)
     command: Command = args.command
@@ -36,95 +36,87 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Every command with its options."""
     parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
     parser.add_argument(
-        "--dir", type=Path, default=DIRECTORY, help="where the stack lives (default: .local)"
+        "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
     )
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    def add(name: str, command: Command, text: str) -> argparse.ArgumentParser:
+    def add(name: str, command: Command | str, text: str) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text)
-        sub.set_defaults(command=command)
+        run = _run_with_stack(command) if isinstance(command, str) else command
+        sub.set_defaults(command=run)
         return sub
 
-    sub = add("up", up.main, "start everything; Ctrl-C ends it")
-    sub.add_argument("--port", type=int, default=0, help="of the HTTP API (default: a free one)")
-    sub.add_argument("--no-demo", action="store_true", help="leave the demo crowd out")
-    sub.add_argument("--detach", action="store_true", help="return once it runs")
+    sub = add("up", up.main, "start the stack; Ctrl-C stops it")
     sub.add_argument(
-        "--redis-cluster",
-        action="store_true",
-        help="on three masters with a replica each (PLAZA_REDIS_URL, if it is set, is a cluster)",
+        "--port", type=int, default=0, help="port of the HTTP API (default: a free one)"
     )
-    add("down", _down, "end everything")
-    add("status", status.main, "what runs, and what waits in the queues")
+    _add_flag(sub, "--no-demo", "do not play the demo crowd")
+    _add_flag(sub, "--detach", "return when the stack runs")
+    _add_flag(
+        sub,
+        "--redis-cluster",
+        "run three masters with a replica each (PLAZA_REDIS_URL, if set, is a cluster)",
+    )
+    add("down", _down, "stop the stack")
+    add("status", status.main, "show the parts of the stack, and the messages in its queues")
 
-    sub = add("token", tokens.main, "session tokens, one a line")
-    sub.add_argument("--user", required=True, help="7, or 7-20")
+    sub = add("token", tokens.main, "print session tokens, one a line")
+    sub.add_argument("--user", required=True, help="user ids: 7 or 7-20")
     sub.add_argument("--role", default="user", choices=["user", "admin"])
 
-    sub = add("sms", _run_with_stack("local.stack.sms"), "the code that was last sent to a phone")
-    sub.add_argument("phone", help="with + and country: +8613800138000")
+    sub = add("sms", "sms", "print the code that was last sent to a phone")
+    sub.add_argument("phone", help="with country code: +8613800138000")
 
-    sub = add("logs", logs.main, "what functions and servers wrote")
+    sub = add("logs", logs.main, "print the logs of functions and servers")
     sub.add_argument(
-        "part",
-        nargs="?",
-        help="a function, redis, mysql, ministack or lambda (default: all functions)",
+        "part", nargs="?", help="a function, redis, mysql, ministack or lambda (default: functions)"
     )
-    sub.add_argument("-f", "--follow", action="store_true", help="wait for more")
-    sub.add_argument("--minutes", type=float, default=10, help="how far back (default: 10)")
+    _add_flag(sub, "-f", "wait for new lines", "--follow")
+    _add_number(sub, "--minutes", 10.0, "age of the oldest line")
     sub.add_argument(
-        "--request", metavar="ID", help="the way of one request, to its rows (its X-Request-Id)"
+        "--request", metavar="ID", help="only lines and rows of one request (its X-Request-Id)"
     )
 
-    sub = add(
-        "replay", _run_with_stack("local.load.replay"), "play a file of interactions or follows"
-    )
+    sub = add("replay", "load.replay", "replay a file of interactions or follows")
     sub.add_argument(
         "file",
         type=Path,
         help="CSV, may be gzipped: user_id,item_id,rating,timestamp or follower_id,followee_id",
     )
-    sub.add_argument("--rate", type=float, help="requests a second (default: as fast as it goes)")
-    sub.add_argument("--duplicates", type=float, default=0.0, help="share sent twice, 0 to 1")
-    sub.add_argument("--limit", type=int, help="only so many rows")
-    sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
-    sub.add_argument("--seed", type=int, default=0, help="which requests are sent twice")
-    sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
+    sub.add_argument("--rate", type=float, help="requests a second (default: no limit)")
+    _add_number(sub, "--duplicates", 0.0, "share of requests sent twice, 0 to 1")
+    sub.add_argument("--limit", type=int, help="maximum number of rows")
+    _add_number(sub, "--concurrency", 8, "concurrent users")
+    _add_number(sub, "--seed", 0, "seed of the duplicates")
+    _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
 
     sub = add(
         "cluster-failover",
-        _run_with_stack("local.load.failover"),
-        "play a file and let a master of the Redis Cluster fail over in the middle of it",
+        "load.failover",
+        "replay a file; a master of the Redis Cluster fails over halfway",
     )
     sub.add_argument(
-        "file", type=Path, nargs="?", help="as for replay (default: 40 users who toggle likes)"
+        "file", type=Path, nargs="?", help="as for replay (default: 40 users that toggle likes)"
     )
-    sub.add_argument("--limit", type=int, default=4000, help="so many rows (default: 4000)")
-    sub.add_argument("--concurrency", type=int, default=8, help="users at once (default: 8)")
+    _add_number(sub, "--limit", 4000, "maximum number of rows")
+    _add_number(sub, "--concurrency", 8, "concurrent users")
     sub.add_argument(
         "--how",
         choices=["die", "hang", "in-order", "unreplicated"],
         default="die",
-        help="SIGKILL, SIGSTOP, CLUSTER FAILOVER, or SIGKILL after two seconds of which"
-        " its replica hears nothing (default: die)",
+        help="SIGKILL, SIGSTOP, CLUSTER FAILOVER, or SIGKILL after two seconds without"
+        " replication (default: die)",
     )
 
-    sub = add(
-        "flash-sale",
-        _run_with_stack("local.load.flash_sale"),
-        "a crowd at a sale, and what came of it",
-    )
-    sub.add_argument("--buyers", type=int, default=200, help="people (default: 200)")
-    sub.add_argument("--stock", type=int, default=50, help="vouchers (default: 50)")
-    sub.add_argument("--clicks", type=int, default=5, help="of each of them (default: 5)")
-    sub.add_argument("--seed", type=int, default=0, help="in which order they click")
-    sub.add_argument("--kill-consumers", action="store_true", help="at random, all the while")
-    sub.add_argument(
-        "--database-away", type=float, default=0, metavar="S", help="stop MySQL for so many seconds"
-    )
+    sub = add("flash-sale", "load.flash_sale", "play a crowd at a sale, and check the outcome")
+    _add_number(sub, "--buyers", 200, "number of buyers")
+    _add_number(sub, "--stock", 50, "number of vouchers")
+    _add_number(sub, "--clicks", 5, "clicks of each buyer")
+    _add_number(sub, "--seed", 0, "seed of the order of clicks")
+    _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
+    _add_number(sub, "--database-away", 0.0, "stop MySQL for so many seconds")
     sub.add_argument(
         "--through",
         choices=["auto", "http", "handlers"],
@@ -135,97 +127,80 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add(
         "burst",
         _run_standalone("local.load.burst"),
-        "many likes of one post with a late consumer, on servers of its own: is every answer true?",
+        "check all answers during many likes of one post with a lagging consumer",
     )
-    sub.add_argument("--likes", type=int, default=26_828, help="actors (default: 26828)")
-    sub.add_argument("--seconds", type=float, default=8, help="of likes, at least (default: 8)")
-    sub.add_argument(
-        "--lag", type=float, default=3, metavar="S", help="consumer's delay, at least (default: 3)"
-    )
-    sub.add_argument(
-        "--sample", type=int, default=300, help="actors asked about at a moment (default: 300)"
-    )
-    sub.add_argument("--seed", type=int, default=0, help="which actors are asked about")
+    _add_number(sub, "--likes", 26_828, "number of actors")
+    _add_number(sub, "--seconds", 8.0, "minimum duration of the likes")
+    _add_number(sub, "--lag", 3.0, "minimum delay of the consumer in seconds")
+    _add_number(sub, "--sample", 300, "actors checked by an observation")
+    _add_number(sub, "--seed", 0, "seed of the sample")
 
-    sub = add(
-        "audit",
-        _run_with_stack("local.audit.audit"),
-        "the audit report; exit status 1 unless clean",
-    )
-    sub.add_argument("--wait", action="store_true", help="for quiet, first")
+    sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
+    _add_flag(sub, "--wait", "wait for empty queues first")
 
-    sub = add(
-        "drift",
-        _run_with_stack("local.stack.drift"),
-        "compare Redis, counters and rows, and repair; exit status 1 unless all agree then",
-    )
+    add("drift", "drift", "reconcile Redis, counters and rows; exit status 1 unless all agree then")
 
-    sub = add(
-        "rebuild",
-        _run_with_stack("local.stack.rebuild"),
-        "counters counted again, and the difference",
-    )
-    sub.add_argument("--from-log", action="store_true", help="from the log and its archives alone")
-    sub.add_argument("--as-of", metavar="TIME", help="up to a moment: 2026-11-21T08:30:00Z")
+    sub = add("rebuild", "rebuild", "recount counters, and print the differences")
+    _add_flag(sub, "--from-log", "use only the vote log and its archives")
+    sub.add_argument("--as-of", metavar="TIME", help="end of the recount: 2026-11-21T08:30:00Z")
     one = sub.add_mutually_exclusive_group()
-    one.add_argument("--target", metavar="post:7", help="only its counters")
-    one.add_argument("--user", metavar="ID", help="only theirs")
+    one.add_argument("--target", metavar="post:7", help="only counters of this target")
+    one.add_argument("--user", metavar="ID", help="only counters of this user")
 
     sub = add(
         "soak",
         _run_standalone("local.load.soak"),
-        "hours of use in minutes, on a stack of its own: is memory flat?",
+        "check that memory stays flat in hours of use, compressed to minutes",
     )
-    sub.add_argument("--minutes", type=float, default=5, help="of traffic (default: 5)")
+    _add_number(sub, "--minutes", 5.0, "duration of the traffic")
 
-    sub = add(
-        "keys", _run_with_stack("local.stack.keys"), "the biggest and the hottest keys of Redis"
-    )
-    sub.add_argument("--most", type=int, default=10, help="of each table (default: 10)")
-    sub.add_argument("--minutes", type=int, default=5, help="how far back hot keys go (default: 5)")
+    sub = add("keys", "keys", "print the biggest and the hottest keys of Redis")
+    _add_number(sub, "--limit", 10, "rows of each table")
+    _add_number(sub, "--minutes", 5, "age of the oldest hot keys")
 
-    sub = add(
-        "queues", _run_with_stack("local.stack.queues"), "what waits in the queues, and what died"
-    )
+    add("queues", "queues", "print the messages of each queue by state")
 
-    sub = add("dlq", _run_with_stack("local.stack.dlq", "list_queues"), "what queues gave up")
-    acts = sub.add_subparsers(metavar="act")
-    for name, text in {
-        "list": "how much each queue gave up",
-        "show": "what some of it says, one message a line",
-        "redrive": "send it back to its queue, slowly",
-    }.items():
-        act = acts.add_parser(name, help=text, description=text)
-        act.set_defaults(
-            command=_run_with_stack("local.stack.dlq", "list_queues" if name == "list" else name)
-        )
+    sub = add("dlq", _run_with_stack("dlq", "list_queues"), "list, show or redrive dead letters")
+    actions = sub.add_subparsers(metavar="action")
+    for name, function, text in (
+        ("list", "list_queues", "count the dead letters of each queue"),
+        ("show", "show", "print dead letters of a queue, one JSON object a line"),
+        ("redrive", "redrive", "move dead letters back to their queue, slowly"),
+    ):
+        action = actions.add_parser(name, help=text, description=text)
+        action.set_defaults(command=_run_with_stack("dlq", function))
         if name != "list":
-            act.add_argument("queue", help="as `queues` names it: reactions")
+            action.add_argument("queue", help="name as printed by `queues`: reactions")
         if name == "show":
-            act.add_argument("--limit", type=int, default=20, help="at most (default: 20)")
+            _add_number(action, "--limit", 20, "maximum number")
         if name == "redrive":
-            act.add_argument("--id", action="append", help="only this message (more than once)")
-            act.add_argument("--most", type=int, help="only so many (default: all)")
+            action.add_argument("--id", action="append", help="only this message (repeatable)")
+            action.add_argument("--limit", type=int, help="maximum number (default: all)")
 
-    add(
-        "sam",
-        _run_with_stack("local.stack.sam_local"),
-        "files for `sam local`, with Docker, on this stack",
-    )
-    add("packages", _packages, "install the server programs that are missing")
+    add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
+    add("packages", _packages, "install missing server programs")
     for name in _JSON_COMMANDS:
-        commands.choices[name].add_argument("--json", action="store_true", help="for a machine")
+        _add_flag(commands.choices[name], "--json", "print JSON")
     return parser
 
 
+def _add_flag(parser: argparse.ArgumentParser, name: str, text: str, *names: str) -> None:
+    parser.add_argument(name, *names, action="store_true", help=text)
+
+
+def _add_number(parser: argparse.ArgumentParser, name: str, default: float, text: str) -> None:
+    """Add an option of the type of ``default``."""
+    text = f"{text} (default: {default:g})"
+    parser.add_argument(name, type=type(default), default=default, help=text)
+
+
 def _down(args: argparse.Namespace) -> int:
-    ended = Stack(args.dir).down()
-    print("stopped" if ended else "nothing was running")
+    print("stopped" if Stack(args.dir).down() else "no stack was running")
     return 0
 
 
 def _run_standalone(module: str) -> Command:
-    """A command that needs no running stack; its module is loaded when it is asked for."""
+    """Return a command without a stack, whose module is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:
         return int(importlib.import_module(module).main(args))
@@ -240,13 +215,12 @@ def _packages(args: argparse.Namespace) -> int:
 
 
 def _run_with_stack(module: str, name: str = "main") -> Command:
-    """A command whose module, with its imports, is only loaded when it is asked for."""
+    """Return a command on the running stack, whose module is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:
         stack = Stack.load(args.dir)
-        main: Callable[[Stack, argparse.Namespace], Any] = getattr(
-            importlib.import_module(module), name
-        )
+        package = "local" if "." in module else "local.stack"
+        main = getattr(importlib.import_module(f"{package}.{module}"), name)
         return int(main(stack, args) or 0)
 
     return run

@@ -1,13 +1,15 @@
-"""How commands print: tables to read, JSON for a machine, and how far they are meanwhile."""
+"""Output of commands: tables, JSON, and progress."""
 
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from typing import Any, Protocol, TypeVar
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -24,35 +26,41 @@ console = Console(highlight=False)
 
 
 class Report(Protocol):
-    """What a command found. ``clean``: all is as it must be."""
+    """Result of a command. ``clean``: nothing is wrong."""
 
     @property
     def clean(self) -> bool:
-        """Whether the command ends with 0."""
+        """Return whether the exit status is 0."""
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine."""
+        """Return the report as JSON values."""
 
 
 Found = TypeVar("Found", bound=Report)
+Options = TypeVar("Options")
 
 
 def require_positive(args: argparse.Namespace, *names: str) -> None:
-    """Raise LocalError for an option that is there and not above 0."""
+    """Raise LocalError for an option that is set and not above 0."""
     for name in names:
         if getattr(args, name) is not None and getattr(args, name) <= 0:
             raise LocalError(f"--{name} must be above 0")
 
 
+def read_options(args: argparse.Namespace, options: type[Options], **more: Any) -> Options:
+    """Return ``options`` with the fields that ``args`` has, and ``more``."""
+    names = {field.name for field in fields(options)}  # type: ignore[arg-type]
+    return options(**{name: value for name, value in vars(args).items() if name in names} | more)
+
+
 def progress_console(args: argparse.Namespace) -> Console:
-    """Where a command tells how far it is: standard error when JSON goes to standard output."""
     return Console(stderr=True, highlight=False) if args.json else console
 
 
 def print_report(
     args: argparse.Namespace, found: Found, show: Callable[[Found, Console], None]
 ) -> int:
-    """Print what was found; the exit status: 1 unless it is clean."""
+    """Print a report. Returns the exit status: 1 unless it is clean."""
     if args.json:
         print(json.dumps(found.to_json()))
     else:
@@ -60,34 +68,36 @@ def print_report(
     return 0 if found.clean else 1
 
 
-def new_table(*columns: str) -> Table:
-    """A plain table: names to the left, numbers to the right, a mark at the end."""
+def wide_console() -> Console:
+    """Return a console that has room for long keys when the output is not a terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+
+
+def new_table(*columns: str, left: Collection[str] = ("",)) -> Table:
+    """Return a plain table: the first column and those in ``left`` to the left, others right."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column(columns[0])
-    for column in columns[1:-1]:
-        table.add_column(column, justify="right")
-    table.add_column(columns[-1])
+    for place, column in enumerate(columns):
+        justify: JustifyMethod = "left" if not place or column in left else "right"
+        table.add_column(column, justify=justify, overflow="fold")
     return table
 
 
 def new_summary(*rows: tuple[str, str, str | bool]) -> Table:
-    """A table without a head: a name, what is to be said about it, a mark or whether it is good."""
+    """Return a table without a header: name, text, and a mark or whether the row is good."""
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
     table.add_column(no_wrap=True)
-    for name, shown, good in rows:
-        table.add_row(name, shown, mark(good) if isinstance(good, bool) else good)
+    for name, text, good in rows:
+        table.add_row(name, text, mark(good) if isinstance(good, bool) else good)
     return table
 
 
 def mark(good: bool) -> str:
-    """A sign for good or bad."""
     return "[green]✓[/green]" if good else "[red]✗[/red]"
 
 
 def latencies_ms(values_s: Sequence[float]) -> tuple[float, float]:
-    """The 50th and the 99th percentile, milliseconds."""
     if len(values_s) < 2:
         only = round(sum(values_s) * 1000, 2)
         return only, only
@@ -99,7 +109,7 @@ def latencies_ms(values_s: Sequence[float]) -> tuple[float, float]:
 def show_progress(
     name: str, unit: str, total: int, out: Console
 ) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar; call what it yields with how many are done, and a note on them."""
+    """Show a progress bar. Yields a function that takes the number done and a note."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -1,1 +1,1 @@
-"""What is commonly written instead, as well as it can be: the peers of the figures."""
+"""Common designs, implemented as well as possible: the peers of the figures."""

@@ -1,6 +1,4 @@
-"""One statement that writes a batch of rows and does nothing else: the limit of a consumer."""
-
-from __future__ import annotations
+"""One statement that writes a batch of rows: the limit of any consumer."""
 
 from collections.abc import Sequence
 
@@ -12,7 +10,6 @@ TABLES = ("CREATE TABLE bulk_upsert LIKE reaction",)
 
 
 def save(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
-    """Save a batch, in the order of its keys; the caller commits."""
     rows = ",".join(
         "('{}',{},'{}',{},{:d},{})".format(*event.key, event.on, event.version_us)
         for event in sorted(events, key=lambda event: event.key)

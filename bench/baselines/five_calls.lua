@@ -1,10 +1,10 @@
---[[ five_calls: the like of the classic design: a marker per actor, a counter, and time limits.
+--[[ five_calls: a like in the classic design: a marker for each actor and a counter, both with a ttl.
 
   KEYS[1]  string: the marker of one actor on one target
   KEYS[2]  string: the counter of the target
   ARGV[1]  ttl of both, seconds
 
-  Returns the total. It keeps no list, no outbox, no version; a lost counter can't be rebuilt from it. ]]
+  Returns the total. It has no list, outbox or version, so a lost counter cannot be rebuilt. ]]
 if redis.call('SETNX', KEYS[1], 1) == 1 then
   redis.call('EXPIRE', KEYS[1], ARGV[1])
   redis.call('INCR', KEYS[2])

@@ -1,9 +1,7 @@
-"""A consumer of likes as commonly written: for each event look, write, count; a commit per batch.
+"""A common consumer of likes: read, write and count each event; one commit a batch.
 
-It is not exact: an event that comes late undoes a newer one.
+It is not exact: a late event overwrites a newer one.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 

@@ -1,29 +1,17 @@
-"""Every Lua script at its declared limits: how long it keeps Redis from everything else.
+"""Every Lua script at its declared limits: how long it blocks Redis.
 
-The time is CPU of Redis' main thread, with reading the command and writing the reply. A context
-adds its cases in a module of this package; a script without one is listed, and a test fails.
+The time is CPU of Redis' main thread, including command parsing and the reply. Each module of this
+package has the cases of one context; a test fails for a script without a case.
 """
 
-from __future__ import annotations
-
+import importlib
+import pkgutil
 from collections.abc import Callable, Sequence
 from statistics import median
 
 from bench.figures import Figure, Goal
 from bench.harness import Harness
-from bench.scripts import (
-    auth,
-    checkins,
-    counters,
-    feed,
-    flash_sales,
-    infra,
-    rankings,
-    reactions,
-    recommendations,
-    shops,
-    targets,
-)
+from bench.meters import redis_cpu_s
 from bench.scripts.cases import Case
 from local.paths import LAYER, LocalError
 from plaza.infra import redis
@@ -33,22 +21,15 @@ MAX_MS = 5.0
 RUNS = 7
 
 CASES: Sequence[Case] = [
-    *auth.CASES,
-    *checkins.CASES,
-    *counters.CASES,
-    *feed.CASES,
-    *flash_sales.CASES,
-    *reactions.CASES,
-    *shops.CASES,
-    *rankings.CASES,
-    *recommendations.CASES,
-    *targets.CASES,
-    *infra.CASES,
+    case
+    for module in pkgutil.iter_modules(__path__)
+    if module.name != "cases"
+    for case in importlib.import_module(f"{__name__}.{module.name}").CASES
 ]
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """One figure a case: the median of its runs, in milliseconds of Redis."""
+    """Return one figure a case: the median of its runs, in milliseconds of Redis."""
     idle_ms = median(_cpu_ms(lambda: None) for _ in range(RUNS))
     figures = [
         Figure(
@@ -68,13 +49,11 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def find_unmeasured() -> list[str]:
-    """Returns the scripts that no case measures, as ``context/name``."""
     measured = {case.script.sha for case in CASES}
     return [name for name, sha in scripts().items() if sha not in measured]
 
 
 def scripts() -> dict[str, str]:
-    """Returns the SHA-1 of every script of the product by its ``context/name``."""
     plaza = LAYER / "plaza"
     return {
         f"{file.relative_to(plaza).parts[0]}/{file.stem}": load_script(file).sha
@@ -95,15 +74,9 @@ def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
 
 
 def _cpu_ms(act: Callable[[], object]) -> float:
-    """CPU of Redis' main thread meanwhile, which a busy machine changes less than the clock."""
-    began_s = _read_cpu_s()
+    began_s = redis_cpu_s(main_thread=True)
     act()
-    return (_read_cpu_s() - began_s) * 1000
-
-
-def _read_cpu_s() -> float:
-    info = redis.client().info("cpu")
-    return float(info["used_cpu_user_main_thread"]) + float(info["used_cpu_sys_main_thread"])
+    return (redis_cpu_s(main_thread=True) - began_s) * 1000
 
 
 def _count_runs() -> int:

@@ -1,7 +1,5 @@
 """Sessions and challenges: one key each."""
 
-from __future__ import annotations
-
 import hashlib
 import time
 

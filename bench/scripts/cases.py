@@ -1,6 +1,4 @@
-"""Cases: the worst that a script may be asked for, at the limits that its callers declare."""
-
-from __future__ import annotations
+"""Cases: the largest calls of a script, at the limits that its callers declare."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,10 +9,10 @@ from plaza.infra.lua import Script
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """``prepare`` brings Redis to its worst state; ``act`` does what is measured.
+    """``prepare`` brings Redis to its worst state; ``act`` is measured.
 
-    ``act`` calls the product's own function, with as much as one run of ``script`` is ever given.
-    It gets the number of the run, from 0 on.
+    ``act`` calls the product's own function with as much as one run of ``script`` gets. Its
+    argument is the number of the run, from 0.
     """
 
     name: str
@@ -24,4 +22,4 @@ class Case:
 
 
 def prepare_nothing(harness: Harness) -> None:
-    """What a case prepares that needs nothing but an empty Redis."""
+    """Prepare nothing: an empty Redis is enough."""

@@ -1,6 +1,4 @@
-"""Check-ins of a user whose outbox has each day of a year in which MySQL was away."""
-
-from __future__ import annotations
+"""Check-ins of a user whose outbox has each day of a year of a MySQL outage."""
 
 from datetime import date, timedelta
 
@@ -27,7 +25,7 @@ def _fill_outbox(harness: Harness) -> None:
 
 
 def _hydrate(run: int = 0) -> None:
-    """The runs of MySQL end on every second day of the outbox's months before."""
+    """Hydrate with runs that end on every second day of the months before the outbox."""
     runs = [Run(_day(-2 * n), _day(-2 * n)) for n in range(1, MAX_RUNS + 1)]
     days = [_LAST.replace(day=d) for d in range(1, 32)]
     lease = redis_store.acquire_lease(_USER)

@@ -1,6 +1,4 @@
-"""Claims of a user who follows as many users as one may."""
-
-from __future__ import annotations
+"""Claims of a user who follows as many users as allowed."""
 
 import time
 
@@ -39,7 +37,7 @@ def _claim(run: int) -> None:
 
 
 def _take_back_earlier(harness: Harness) -> None:
-    """A member was claimed again and again, and each claim but the last was taken back."""
+    """Claim a member again and again, and release each claim but the last."""
     for run in range(_USERS):
         earlier = [part for at in range(1, 1_000) for part in (f"user:7@{at}", at - 1)]
         redis.execute("HSET", redis_store._counted_key(_user(run)), *earlier)

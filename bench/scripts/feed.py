@@ -1,6 +1,4 @@
-"""Feeds: full inboxes of readers who follow as many stars as one may, and full calls."""
-
-from __future__ import annotations
+"""Feeds: full inboxes of readers with as many stars as allowed, and full calls."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +15,7 @@ from plaza.infra import redis
 from plaza.infra.shards import shard_of
 
 FULL = 1_250  # posts in an inbox before it is cut
-PAGE = 101  # a page of 100 and one more, which tells that there is another page
+PAGE = 101  # a page of 100, and one more to detect another page
 _FIRST = 10**18
 _BEGAN_US = 1_700_000_000_000_000
 _READERS = 10  # one for each run of a case
@@ -35,7 +33,7 @@ def _entries(first: int, count: int, apart_us: int = 1) -> list[FeedEntry]:
 
 
 def _put(timeline: Timeline, entries: list[FeedEntry], stars: int) -> None:
-    """A timeline that was built, written as its scripts would leave it."""
+    """Write a timeline as a build leaves it."""
     push = Push(timeline, entries, range(_FIRST, _FIRST + stars))
     members = redis_store._members(push)
     now_us = time.time_ns() // 1000
@@ -54,14 +52,14 @@ def _fill(apart_us: int) -> Callable[[Harness], None]:
 
 
 def _begin_all(harness: Harness) -> None:
-    """Inboxes that are being built, full of what was pushed meanwhile."""
+    """Write inboxes with an unfinished build, full of entries that were pushed meanwhile."""
     for run in range(_READERS):
         _put(_inbox(run), _entries(0, FULL), follows.FOLLOW_LIMIT)
         redis.execute("ZADD", redis_store.key(_inbox(run)), -7, "building")
 
 
 def _of_one_shard() -> list[int]:
-    """The readers that one run of push may be given, for each run of the case."""
+    """Return the readers of one run of push, for each run of the case."""
     found: list[int] = []
     wanted, user_id = shard_of(f"user:{_FIRST}"), _FIRST
     while len(found) < _READERS * MAX_TIMELINES_PER_CALL:
@@ -88,7 +86,7 @@ def _push_to_inboxes(run: int) -> None:
 
 
 def _backfill(run: int) -> None:
-    """All that was in the inbox is below the new floor."""
+    """Backfill above all entries, so that they are below the new floor."""
     entries = _entries(2 * FULL, BACKFILL)
     redis_store.push_all([Push(_inbox(run), entries, floor_us=entries[0].created_us)])
 

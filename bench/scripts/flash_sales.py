@@ -1,6 +1,4 @@
-"""Flash sales: as many pending orders as there may be, and full calls about one bucket."""
-
-from __future__ import annotations
+"""Flash sales: as many pending orders as allowed, and full calls on one bucket."""
 
 import time
 
@@ -13,7 +11,7 @@ from plaza.flash_sales.redis_store import MAX_ORDERS_PER_CALL, buyers_key, recov
 from plaza.infra import redis
 from plaza.infra.settings import settings
 
-SALE = SaleGeneration(7, 1, 1)  # its buyers are of one bucket
+SALE = SaleGeneration(7, 1, 1)  # all buyers share one bucket
 _DAY_US = 86_400_000_000
 _FIRST = 10**18
 _ROOM = 10_000  # orders that may become pending in a case
@@ -29,7 +27,6 @@ def _load(voucher_id: int) -> None:
 
 
 def _begin(harness: Harness) -> None:
-    """A sale that is open, with orders that nothing decided."""
     _load(SALE.voucher_id)
     redis_store.open_sale(SALE, None, drained=True)
     count = harness.scale(settings().max_pending_orders) - _ROOM
@@ -71,7 +68,7 @@ CASES = [
         lambda run: redis_store.open_sale(SALE, None, drained=True),
     ),
     Case(
-        "as many pending as may be",
+        "as many pending as allowed",
         redis_store.RESERVE,
         _begin,
         lambda run: redis_store.reserve(SALE, run + 1, run + 1),

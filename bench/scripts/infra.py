@@ -1,6 +1,4 @@
-"""What all contexts share: projections, limits, serials, filters of ids."""
-
-from __future__ import annotations
+"""Scripts of all contexts: projections, limits, id blocks, id filters."""
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
@@ -11,7 +9,7 @@ from plaza.infra.limits import Attempt, Bucket, Window
 from plaza.infra.projections import Projection
 
 _KEY = projections.key_of("shop:7", "page")
-_TEXT = "x" * 64_000  # the longest text that a request may bring
+_TEXT = "x" * 64_000  # the longest text of a request
 _WINDOWS = (Window(600, 60),)
 _BUCKET = Bucket("bench", "7", 1.0, 1_000)
 _FILTER = IdFilter("bench")
@@ -31,7 +29,7 @@ def _lease(run: int) -> int:
 def _unlock(run: int) -> None:
     lock = redis.try_lock("{7}:bench:lock", 60)
     if lock is None or not redis.unlock(lock):
-        raise LocalError("there was no lock to release")
+        raise LocalError("no lock was taken")
 
 
 def _begin_filter(harness: Harness) -> None:
@@ -43,8 +41,7 @@ def _fill_filter(harness: Harness) -> None:
     _FILTER.fill("bench", range(1, _IN_FILTER // 10), last=True)
 
 
-def _strangers(run: int) -> range:
-    """As many ids as one call takes, all of them new."""
+def _new_ids(run: int) -> range:
     first = 10**9 + run * MAX_IDS_PER_CALL
     return range(first, first + MAX_IDS_PER_CALL)
 
@@ -84,13 +81,13 @@ CASES = [
         "as many as one call takes",
         id_filter.FILL,
         _begin_filter,
-        lambda run: _FILTER.fill("bench", _strangers(run), last=False),
+        lambda run: _FILTER.fill("bench", _new_ids(run), last=False),
     ),
     Case(
         "as many as one call takes",
         id_filter.ADD,
         _fill_filter,
-        lambda run: _FILTER.add(_strangers(run)),
+        lambda run: _FILTER.add(_new_ids(run)),
     ),
     Case(
         "of a million ids",
@@ -98,5 +95,5 @@ CASES = [
         prepare_nothing,
         lambda run: _FILTER.begin(f"bench{run}", 1_000_000),
     ),
-    Case("an id that may be there", id_filter.QUERY, _fill_filter, lambda run: _FILTER.query(7)),
+    Case("an id that may exist", id_filter.QUERY, _fill_filter, lambda run: _FILTER.query(7)),
 ]

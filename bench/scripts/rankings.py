@@ -1,6 +1,4 @@
-"""Rankings of posts: full calls into a ranking that remembers half a million versions."""
-
-from __future__ import annotations
+"""Rankings of posts: full calls on a ranking with half a million versions."""
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
@@ -8,7 +6,7 @@ from plaza.infra import redis
 from plaza.reactions import redis_rankings
 from plaza.reactions.model import MAX_RANKED, PostLikes, PostRank
 
-HEARD = 480_000  # posts that were heard of, all of them long enough ago to be forgotten
+HEARD = 480_000  # posts with a version, all of them old enough to be dropped
 _FIRST = 10**6
 
 
@@ -35,7 +33,7 @@ def _ranked() -> list[PostRank]:
 CASES = [
     Case("half a million due", redis_rankings.PROJECT_RANKING, _remember, _project),
     Case(
-        "a window in place of another",
+        "a window that replaces another",
         redis_rankings.SWAP_RANKING,
         lambda harness: redis_rankings.swap_ranking("day", _ranked(), 1),
         lambda run: redis_rankings.swap_ranking("day", _ranked(), 2 + run),

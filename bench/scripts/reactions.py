@@ -1,9 +1,8 @@
-"""Reactions: a target with a full recent, two Bloom filters and an outbox, and full calls."""
-
-from __future__ import annotations
+"""Reactions: a target with a full recent, two bloom filters and an outbox, and full calls."""
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count, islice
 
 from bench.harness import Harness
@@ -75,14 +74,11 @@ def _load(run: int, snapshot: Snapshot) -> None:
 
 
 def _load_without_filters(harness: Harness) -> None:
-    """Targets with a full recent."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
 
 
 def _load_full(harness: Harness) -> None:
-    """Targets with a full recent, a Bloom filter in use and one that is being built, and the
-    first page of the earliest actors."""
     for run in range(TARGETS):
         _load(run, _snapshot(_full_recent()))
         _keep_earliest(run)
@@ -96,7 +92,7 @@ def _keep_earliest(run: int) -> None:
     actors = _actors(10 * MANY, EARLIEST_LENGTH)
     earliest = [Reactor(actor, _VERSION_US - 10**9 + actor % MANY) for actor in actors]
     if not redis_queries.cache_earliest(LIKE, _target(run), _S, earliest):
-        raise LocalError("the earliest actors were not kept")
+        raise LocalError("the earliest actors were not cached")
 
 
 def _put_outbox(run: int, actors: Iterable[int], version_us: int, base: int) -> None:
@@ -110,7 +106,7 @@ def _put_outbox(run: int, actors: Iterable[int], version_us: int, base: int) -> 
         redis.execute("HSET", keys.meta, "outbox_count", len(entries), "delta", len(entries))
 
 
-def _put_asked(run: int, actors: Iterable[int]) -> None:
+def _request_rows(run: int, actors: Iterable[int]) -> None:
     keys = keys_of(LIKE.name, _target(run))
     redis.execute("HSET", keys.row_requests, *(part for actor in actors for part in (actor, _S)))
 
@@ -120,27 +116,27 @@ def _rows(first: int, count: int, on: bool = True) -> list[Row]:
 
 
 def _load_before_commit(newer_us: int) -> Callable[[Harness], None]:
-    """Each actor of the commit to come has an outbox entry and was asked for."""
+    """Give each actor of the next commit an outbox entry and a request for its row."""
 
     def prepare(harness: Harness) -> None:
         _load_full(harness)
         for run in range(TARGETS):
             actors = _actors(_FULL, MAX_ROWS)
             _put_outbox(run, actors, _VERSION_US + newer_us, 0)
-            _put_asked(run, actors)
+            _request_rows(run, actors)
 
     return prepare
 
 
 def _apply(run: int, rows: list[Row], n: int = _S + 1, is_new: bool = True) -> None:
-    """One run of the script: ``apply_all`` would call again while there is more."""
+    """Run the script once, where ``apply_all`` would repeat it after MORE."""
     commit = Commit(LIKE, _target(run), n, MANY, is_new, rows)
     call = redis_commits.apply_call([commit], int(time.time() * 1000) + 86_400_000)
     redis.run(call.script, call.keys, call.args)
 
 
 def _neighbours(run: int) -> list[Target]:
-    """As many targets of one shard as one run of apply.lua takes with a row each."""
+    """Return the targets of one shard that one run takes with a row each."""
     shard = shard_of(str(_target(run)))
     of_shard = (Target("post", n) for n in count(1) if shard_of(f"post:{n}") == shard)
     return list(islice(of_shard, MAX_ROWS // (ROWS_OF_TARGET + 1)))
@@ -163,14 +159,14 @@ def _apply_to_neighbours(run: int) -> None:
 
 
 def _load_and_buffer(harness: Harness) -> None:
-    """The commit after the next one has arrived, and is as large as commits are."""
+    """Buffer the commit after the next one, of the largest size."""
     _load_before_commit(0)(harness)
     for run in range(TARGETS):
         _apply(run, _rows(2 * _FULL, MAX_ROWS), _S + 2)
 
 
 def _buffer_many(harness: Harness) -> None:
-    """As many commits as may wait have arrived, all but the next one."""
+    """Buffer the maximum number of commits, all but the next one."""
     _load_full(harness)
     for run in range(TARGETS):
         for i in range(MAX_AHEAD):
@@ -179,7 +175,7 @@ def _buffer_many(harness: Harness) -> None:
 
 
 def _exceed(harness: Harness) -> None:
-    """A commit was applied, and the actors above the cap of recent are not evicted yet."""
+    """Apply a commit without evicting the actors above the cap of recent."""
     _load_full(harness)
     for run in range(TARGETS):
         _apply(run, _rows(_FULL, MAX_ROWS))
@@ -193,7 +189,7 @@ def _lease_all(harness: Harness) -> None:
 
 
 def _put_ahead(harness: Harness) -> None:
-    """As many commits as may wait have arrived, each as large as commits are."""
+    """Buffer the maximum number of commits, each of the largest size."""
     text = redis_hydration.render_rows(_rows(_FULL, MAX_ROWS))
     for run in range(TARGETS):
         commits = [part for i in range(MAX_AHEAD) for part in (_S + 1 + i, f"{MANY}|{text}")]
@@ -247,9 +243,13 @@ def _fill_list(run: int) -> None:
 
 
 def _fill_filters(harness: Harness) -> None:
-    """The filter in use has all the actors that are asked for."""
+    """Fill the filter in use with all actors that are read."""
     _load_full(harness)
     redis_bloom.fill_bloom(LIKE, _target(0), "next", _actors(_FULL, PAGE), last=True)
+
+
+def _fill_bloom(run: int, *, last: bool) -> None:
+    redis_bloom.fill_bloom(LIKE, _target(run), "next", _actors(_FULL, PAGE), last=last)
 
 
 CASES = [
@@ -271,7 +271,7 @@ CASES = [
         "as many as a page has",
         redis_queries.CACHE_EARLIEST,
         _load_full,
-        lambda run: _keep_earliest(run),
+        _keep_earliest,
     ),
     Case(
         "a large outbox", redis_hydration.LEASE_HYDRATION, _load_with_outbox, lambda run: _lease(0)
@@ -283,29 +283,18 @@ CASES = [
         _rebase,
     ),
     Case("a full recent, 100 commits ahead", redis_hydration.HYDRATE, _put_ahead, _hydrate),
-    Case(
-        "250 rows that answer the outbox",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
-    ),
-    Case(
-        "250 rows that are older than the outbox",
-        redis_commits.APPLY,
-        _load_before_commit(5),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS)),
-    ),
-    Case(
-        "250 rows that are off",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(0, MAX_ROWS, on=False)),
-    ),
-    Case(
-        "250 rows of a commit that was applied",
-        redis_commits.APPLY,
-        _load_before_commit(0),
-        lambda run: _apply(run, _rows(_FULL, MAX_ROWS), _S, is_new=False),
+    *(
+        Case(name, redis_commits.APPLY, _load_before_commit(newer_us), partial(_apply, **options))
+        for name, newer_us, options in (
+            ("250 rows that acknowledge the outbox", 0, {"rows": _rows(_FULL, MAX_ROWS)}),
+            ("250 rows that are older than the outbox", 5, {"rows": _rows(_FULL, MAX_ROWS)}),
+            ("250 rows that are off", 0, {"rows": _rows(0, MAX_ROWS, on=False)}),
+            (
+                "250 rows of a commit that was applied",
+                0,
+                {"rows": _rows(_FULL, MAX_ROWS), "n": _S, "is_new": False},
+            ),
+        )
     ),
     Case(
         "a large commit behind another",
@@ -357,21 +346,9 @@ CASES = [
         _load_without_filters,
         lambda run: redis_bloom.begin_bloom(LIKE, _target(run), "next", MANY),
     ),
-    Case(
-        "a page",
-        redis_bloom.FILL_BLOOM,
-        _load_full,
-        lambda run: redis_bloom.fill_bloom(
-            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=False
-        ),
-    ),
-    Case(
-        "the last page",
-        redis_bloom.FILL_BLOOM,
-        _load_full,
-        lambda run: redis_bloom.fill_bloom(
-            LIKE, _target(run), "next", _actors(_FULL, PAGE), last=True
-        ),
+    *(
+        Case(name, redis_bloom.FILL_BLOOM, _load_full, partial(_fill_bloom, last=last))
+        for name, last in (("a page", False), ("the last page", True))
     ),
     Case("a full list", redis_user_lists.FILL_LIST, prepare_nothing, _fill_list),
     Case(

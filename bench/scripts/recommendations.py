@@ -1,7 +1,5 @@
 """Recommended reviews: lists of full length."""
 
-from __future__ import annotations
-
 from bench.scripts.cases import Case
 from plaza.recommendations import LIST_LENGTH, redis_store
 from plaza.recommendations.model import ReviewList

@@ -1,6 +1,4 @@
-"""Shops: near me around 200,000 of them, and full pages of builds."""
-
-from __future__ import annotations
+"""Shops: searches near a place among 200,000, and full pages of builds."""
 
 import math
 import random
@@ -17,27 +15,25 @@ SHOPS = 200_000
 CITY = Place(13.4, 52.52)
 CITY_M = 5_000
 DEGREE_M = 111_195
-PAGE = 101  # a page of 100 and one more, which tells that there is another page
+PAGE = 101  # a page of 100, and one more to detect another page
 BUILD = "bench"
 Point = tuple[float, float]
 
 
 def _disc(count: int) -> Iterator[Point]:
-    """A city: as many shops on every square metre of a circle."""
     chance = random.Random(1)
     for _ in range(count):
         yield _point(CITY_M * math.sqrt(chance.random()), chance.uniform(0, 2 * math.pi))
 
 
 def _ring(count: int) -> Iterator[Point]:
-    """All of them equally far from the place that is asked about."""
     for i in range(count):
         yield _point(CITY_M, 2 * math.pi * i / count)
 
 
-def _point(far_m: float, way: float) -> Point:
-    east = far_m * math.sin(way) / (DEGREE_M * math.cos(math.radians(CITY.y)))
-    return CITY.x + east, CITY.y + far_m * math.cos(way) / DEGREE_M
+def _point(distance_m: float, angle: float) -> Point:
+    east = distance_m * math.sin(angle) / (DEGREE_M * math.cos(math.radians(CITY.y)))
+    return CITY.x + east, CITY.y + distance_m * math.cos(angle) / DEGREE_M
 
 
 def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Harness], None]:
@@ -52,12 +48,12 @@ def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Harness], None]
     return fill
 
 
-def _look(place: Place, after: ShopDistance = LIST_START) -> Callable[[int], object]:
+def _search(place: Place, after: ShopDistance = LIST_START) -> Callable[[int], object]:
     return lambda run: redis_store.search_near(Area(place, MAX_RADIUS_M, None), after, PAGE)
 
 
 def _placed(run: int) -> list[ShopPlace]:
-    """As many as one run of a script takes, all of them new."""
+    """Return as many new shops as one run of a script takes."""
     count = redis_store.MAX_SHOPS_PER_CALL
     points = enumerate(_disc(count), 1 + run * count)
     return [ShopPlace(shop_id, 1, Place(*point)) for shop_id, point in points]
@@ -69,7 +65,7 @@ def _begin_both(harness: Harness) -> None:
 
 
 def _finish(run: int) -> None:
-    """The last page of a build, which takes the place of a whole set."""
+    """Write the last page of a build, which replaces a whole set."""
     redis_store.begin_places(None, BUILD)
     redis_store.fill_places(None, BUILD, _placed(0), last=True)
 
@@ -77,14 +73,14 @@ def _finish(run: int) -> None:
 _AWAY = Place(CITY.x, CITY.y + (MAX_RADIUS_M - 1_000) / DEGREE_M)
 
 CASES = [
-    Case("in a city", redis_store.SEARCH_NEAR, _fill(_disc), _look(CITY)),
-    Case("49 km from a city", redis_store.SEARCH_NEAR, _fill(_disc), _look(_AWAY)),
-    Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_ring), _look(CITY)),
+    Case("in a city", redis_store.SEARCH_NEAR, _fill(_disc), _search(CITY)),
+    Case("49 km from a city", redis_store.SEARCH_NEAR, _fill(_disc), _search(_AWAY)),
+    Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_ring), _search(CITY)),
     Case(
         "behind a cursor of 4 km",
         redis_store.SEARCH_NEAR,
         _fill(_disc),
-        _look(CITY, ShopDistance(4_000 * 10_000, 1)),
+        _search(CITY, ShopDistance(4_000 * 10_000, 1)),
     ),
     Case(
         "as many as one call takes",
@@ -100,7 +96,7 @@ CASES = [
     ),
     Case("the last page", redis_store.FILL_PLACES, _fill(_disc), _finish),
     Case(
-        "after a build that was left alone",
+        "after an abandoned build",
         redis_store.BEGIN_PLACES,
         _fill(_disc),
         lambda run: redis_store.begin_places(None, f"{BUILD}{run}"),

@@ -1,7 +1,5 @@
 """Markers of targets."""
 
-from __future__ import annotations
-
 from bench.scripts.cases import Case, prepare_nothing
 from plaza.targets import markers, redis_store
 

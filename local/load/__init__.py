@@ -1,1 +1,1 @@
-"""Load: crowds and files of real reactions played against the stack, and what must come of them."""
+"""Load for the stack: crowds, files of real reactions, and checks of their outcome."""

@@ -1,4 +1,4 @@
-"""Asking the HTTP API for what there is: answers, lists to their end, and many at once."""
+"""Reader of the HTTP API: single resources, whole lists, many requests at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -10,11 +10,11 @@ from local.paths import LocalError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-_PAGE = 100  # the most a page holds
+_PAGE = 100  # the largest page of the API
 
 
 class ApiReader(Client):
-    """Asks until there is an answer. ``on_progress`` hears how far it is."""
+    """Client that retries until it has an answer. ``on_progress`` gets a progress text."""
 
     def __init__(
         self,
@@ -37,9 +37,10 @@ class ApiReader(Client):
     async def fetch(
         self, path: str, *, body: Any = None, user_id: int | None = None
     ) -> Mapping[str, Any]:
-        """The answer to a GET, or to a POST of ``body``; to nobody unless ``user_id`` asks.
+        """Return the body of a GET, or of a POST of ``body``, sent without a session or by
+        ``user_id``.
 
-        Raises LocalError.
+        Raises LocalError for another status than 200.
         """
         method = "GET" if body is None else "POST"
         answer = await self.send(Call(method, path, body), user_id)
@@ -49,7 +50,7 @@ class ApiReader(Client):
         return answer.body
 
     async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
-        """All items of a list, page by page. Raises LocalError."""
+        """Return all items of a list, one request a page. Raises LocalError."""
         items: list[Mapping[str, Any]] = []
         cursor: str | None = ""
         first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
@@ -60,9 +61,10 @@ class ApiReader(Client):
         return items
 
     async def fetch_each(
-        self, name: str, items: Iterable[Item], ask: Callable[[Item], Awaitable[Result]]
+        self, name: str, items: Iterable[Item], fetch: Callable[[Item], Awaitable[Result]]
     ) -> dict[Item, Result]:
-        """What ``ask`` says of each of ``items``, in their order, some of them at a time.
+        """Return item -> result of ``fetch``, in the order of ``items``; ``concurrency`` run at
+        once.
 
         Raises LocalError.
         """
@@ -72,7 +74,7 @@ class ApiReader(Client):
 
         async def work() -> None:
             for item in waiting:
-                results[item] = await ask(item)
+                results[item] = await fetch(item)
                 if len(results) % 50 == 0:
                     self.on_progress(f"{name}, {len(results):,} of {len(wanted):,}")
 

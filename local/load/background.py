@@ -1,4 +1,4 @@
-"""What goes on in threads while something is played: work of others, and trouble."""
+"""Work in threads while a load runs: simulated users, schedules, killed consumers."""
 
 import contextlib
 import random
@@ -12,7 +12,8 @@ from local.stack.stack import Stack
 
 @contextlib.contextmanager
 def run_threads(work: Callable[[threading.Event], None], threads: int = 1) -> Iterator[None]:
-    """``work`` goes on meanwhile, in some threads; each is told when to end."""
+    """Run ``work`` in ``threads`` threads for the duration of the block, then set its event and
+    join."""
     end = threading.Event()
     workers = [threading.Thread(target=work, args=(end,)) for _ in range(threads)]
     for worker in workers:
@@ -29,7 +30,7 @@ def run_threads(work: Callable[[threading.Event], None], threads: int = 1) -> It
 def kill_workers(
     stack: Stack, consumer: str, every_s: tuple[float, float], seed: int
 ) -> Iterator[list[int]]:
-    """Kill a consumer at work every few seconds meanwhile; yields the pids so far."""
+    """Kill a busy worker of a consumer at random intervals. Yields the list of killed pids."""
     chance, killed = random.Random(seed), list[int]()
 
     def kill(end: threading.Event) -> None:
@@ -45,10 +46,9 @@ def kill_workers(
 
 
 def find_connected(stack: Stack, consumer: str) -> list[psutil.Process]:
-    """The workers of a consumer that have saved something: they are connected.
+    """Return the workers of a consumer that have a TCP connection, so have processed a message.
 
-    One that is only starting is left alone: messages would use up their receives on consumers
-    that never began.
+    A worker that is still starting is spared: its kills would use up the receives of messages.
     """
     found = []
     for worker in stack.find_workers(consumer):

@@ -1,8 +1,8 @@
-"""``burst``: thousands of likes of one post in seconds, with a consumer that is late.
+"""``burst``: thousands of likes of one post within seconds, with a consumer that lags.
 
-Membership and totals are exact at every moment, not only when the queue is empty: an actor who
-was answered ``liked: true`` is a liker from then on, whether or not MySQL has the row. The command
-runs on a Redis and a MariaDB of its own and prints how many answers were wrong at each moment.
+Viewer states and totals must be exact at every moment, not only when the queue is empty: after
+``liked: true`` an actor is a liker, whether or not MySQL has the row. The command runs on a Redis
+and a MariaDB of its own and prints the number of wrong answers at each moment.
 """
 
 import argparse
@@ -30,19 +30,23 @@ from local.output import (
 from local.paths import LocalError
 from local.stack import packages, servers
 from local.stack.processes import wait_until
+from plaza.infra import migrations, mysql, redis
+from plaza.infra.errors import Unavailable
+from plaza.reactions import LIKE, Target, queries, react
 
 POST = 9_700_001
 AUTHOR = 9_700_000
+TARGET = Target("post", POST)
 MAX_PHASE_S = 120.0
-_TOUCHED_SHARE = 0.1  # of the actors that are asked about: unlike, or like again
+_TOUCHED_SHARE = 0.1  # of the sampled actors: unlike, and as many like again
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How large a burst is; see the command's help. ``every_s``: between two observations.
+    """Size of a burst. ``every_s``: seconds between two observations.
 
-    ``earlier`` likes by other actors are saved before, and Redis is empty when the burst begins:
-    then the Bloom filter is built at its beginning, ``build_lag_s`` after it was asked for.
+    ``earlier`` likes by other actors are saved first, then Redis is emptied: the burst begins with
+    the build of a bloom filter, which starts ``build_lag_s`` after it was requested.
     """
 
     likes: int
@@ -58,10 +62,10 @@ class Options:
 
 @dataclass(slots=True)
 class Observation:
-    """Answers at one moment. ``refused``: 503, which is not wrong and says nothing.
+    """Answers at one moment. ``refused``: answers with 503, which are not wrong.
 
-    ``at_s`` counts from the first like; ``liked``: actors who were answered ``liked: true``;
-    ``unsaved``: messages about reactions that no consumer has finished.
+    ``at_s``: seconds since the first like. ``liked``: actors with the answer ``liked: true``.
+    ``unsaved``: reaction messages that no consumer has finished.
     """
 
     at_s: float
@@ -79,17 +83,16 @@ class Observation:
 
     @property
     def wrong(self) -> int:
-        """Answers that are not true, and those that are true and not exact."""
         wrong = self.wrong_states + self.wrong_unlikes + self.wrong_repeats + self.wrong_totals
         return wrong + self.inexact
 
 
 @dataclass(slots=True)
 class Report:
-    """Result of a burst. ``took_s``: until the last like was answered.
+    """Result of a burst. ``took_s``: seconds until the last like was answered.
 
-    ``wrong_likes``: first likes that were answered ``changed: false``. ``wrong_rows``: actors whose
-    row in MySQL is not their last answer, at quiet.
+    ``wrong_likes``: first likes answered with ``changed: false``. ``wrong_rows``: actors whose row
+    differs from their last answer after the queues are empty.
     """
 
     options: Options
@@ -105,18 +108,15 @@ class Report:
 
     @property
     def wrong(self) -> int:
-        """All wrong answers, and wrong rows."""
         return (
             sum(moment.wrong for moment in self.observations) + self.wrong_likes + self.wrong_rows
         )
 
     @property
     def clean(self) -> bool:
-        """Every answer was true, and the queue became empty."""
         return not self.wrong and self.quiet_after_s is not None
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine."""
         return {
             "clean": self.clean,
             "wrong": self.wrong,
@@ -128,7 +128,7 @@ class Report:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run a burst on servers of its own; 1 unless every answer was true. Raises LocalError."""
+    """Run a burst on its own servers. Returns 1 unless the report is clean. Raises LocalError."""
     require_positive(args, "likes", "seconds", "sample")
     if args.lag < 0:
         raise LocalError("--lag can't be below 0")
@@ -138,22 +138,19 @@ def main(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
         with out.status("starting Redis and MariaDB"):
-            redis = ends.enter_context(
-                servers.run_server(servers.prepare_redis(directory / "redis"))
-            )
-            mysql = ends.enter_context(
-                servers.run_server(servers.prepare_mysql(directory / "mysql"))
-            )
+            databases = servers.run_databases(directory)
+            redis_server, mysql_server = ends.enter_context(databases)
         environment = {
             "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": redis.url,
+            "PLAZA_REDIS_URL": redis_server.url,
             "PLAZA_REDIS_CLUSTER": "0",
-            "PLAZA_MYSQL_URL": mysql.url,
-            # On a machine that is all crowd half a second is no outage.
+            "PLAZA_MYSQL_URL": mysql_server.url,
+            # On a busy machine half a second without a reply is no outage.
             "PLAZA_REDIS_TIMEOUT_S": "5",
         }
         os.environ.update(environment)
-        _migrate()
+        with _quiet_log():
+            migrations.apply_migrations()
         with out.status("likes"):
             report = run_burst(environment, options)
     return print_report(args, report, show)
@@ -162,7 +159,7 @@ def main(args: argparse.Namespace) -> int:
 def run_burst(environment: Mapping[str, str], options: Options) -> Report:
     """Run a burst on servers that have the tables. Raises LocalError when a process fails.
 
-    ``environment`` has the settings (``PLAZA_*``), and this process has them, too.
+    ``environment`` has the settings (``PLAZA_*``); this process must have them too.
     """
     shared = Shared(options.likes, options.workers)
     with contextlib.ExitStack() as ends:
@@ -203,7 +200,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
         took_s = time.monotonic() - began_s
         if any(actor.exitcode for actor in actors):
             raise LocalError("a process of the burst failed; its error is above")
-        # A touch is saved only after the lag, so that this phase would not end: it only asks.
+        # Touches are saved after the lag, so this phase would not end with them: it only reads.
         quiet = watch(is_quiet, touch=False)
         quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
         observations.append(observer.observe(time.monotonic() - began_s, options.likes, touch=True))
@@ -229,48 +226,45 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
 
 
 class Observer:
-    """Asks about actors whose likes were answered, and acts again as some of them.
+    """Reads the states of actors with an answer, and repeats or undoes the likes of some.
 
-    Every actor acts in one process and then here, never at the same time: each answer is known
-    beforehand from the answers before it.
+    An actor acts in one process first and here later, never at the same time, so each answer
+    follows from the previous ones.
     """
 
     def __init__(self, shared: Shared, options: Options) -> None:
         self._shared = shared
         self._rng = random.Random(options.seed)
         self._earlier = 0
-        self._unliked: set[int] = set()  # places of actors who took their like back
-        self._unknown: set[int] = set()  # whose last request was answered 202 or 503
+        self._unliked: set[int] = set()  # places of actors that removed their like
+        self._unknown: set[int] = set()  # places whose last request was answered with 202 or 503
 
     def seed_likes(self, count: int) -> None:
-        """Let other actors like the post, until all of it is saved; then empty Redis.
+        """Save likes of ``count`` other actors, then empty Redis.
 
-        Raises LocalError when they are not saved.
+        Raises LocalError when the queues do not become empty.
         """
-        from plaza import reactions
-        from plaza.infra import redis
-        from plaza.reactions import react
 
         for number in range(1, count + 1):
-            react.react(reactions.LIKE, _target(), FIRST_ACTOR - number, True)
+            react.react(LIKE, TARGET, FIRST_ACTOR - number, True)
         if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
             raise LocalError("the earlier likes were not saved")
         redis.execute("FLUSHALL")
         self._earlier = count
 
     def observe(self, at_s: float, limit: int, *, touch: bool) -> Observation:
-        """Ask about up to ``limit`` actors, and ``touch``: let some act again.
+        """Check the total and up to ``limit`` actors; with ``touch`` some of them act again.
 
-        A call for each of them, and one for the total.
+        Costs one call for each actor and one for the total.
         """
         before = self._shared.count_answers()
         total = self.read_total()
         after = self._shared.count_answers()
-        least, largest = self.expect_total(before, after)
+        low, high = self.expect_total(before, after)
         moment = Observation(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
-        moment.wrong_totals = int(not least <= total <= largest)
+        moment.wrong_totals = int(not low <= total <= high)
         chosen = self._choose(limit)
-        self._ask(chosen, moment)
+        self._check_states(chosen, moment)
         if not touch:
             return moment
         touched = [place for place in chosen if place not in self._unliked]
@@ -281,28 +275,24 @@ class Observer:
             moment.wrong_unlikes += self._react(place, False, moment) is False
         for place in repeaters:
             moment.wrong_repeats += self._react(place, True, moment) is True
-        self._ask(unlikers + repeaters, moment)
+        self._check_states(unlikers + repeaters, moment)
         return moment
 
     def read_total(self) -> int:
-        """The total of likes, as an actor sees it."""
-        from plaza import reactions
-        from plaza.reactions import queries
 
-        [found], _ = queries.read_counts([(reactions.LIKE, _target())], AUTHOR)
+        [found], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
         return found.total
 
     def expect_total(
         self, before: Mapping[Answer, int], after: Mapping[Answer, int]
     ) -> tuple[int, int]:
-        """The least and the largest total that is true between two counts of answers."""
-        largest = self._earlier + sum(after.values()) - after[Answer.NONE]
-        least = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
-        return least - len(self._unliked | self._unknown), largest - len(self._unliked)
+        """Return the lowest and the highest total that is true between two counts of answers."""
+        high = self._earlier + sum(after.values()) - after[Answer.NONE]
+        low = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
+        return low - len(self._unliked | self._unknown), high - len(self._unliked)
 
     def count_wrong_rows(self) -> int:
-        """Actors whose row is not what they were answered last. One statement."""
-        from plaza.infra import mysql
+        """Count actors whose row differs from their last answer. One statement."""
 
         rows = mysql.fetch_all(
             "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
@@ -313,7 +303,7 @@ class Observer:
         return sum((place in on) is not self._expect(place) for place in self._find_answered())
 
     def _choose(self, limit: int) -> list[int]:
-        """Up to ``limit`` of the actors whose last answer is final, at random."""
+        """Draw up to ``limit`` actors whose last answer is final."""
         answered = self._find_answered()
         return self._rng.sample(answered, min(limit, len(answered)))
 
@@ -328,19 +318,14 @@ class Observer:
     def _expect(self, place: int) -> bool:
         return place not in self._unliked
 
-    def _ask(self, places: Iterable[int], moment: Observation) -> None:
-        from plaza import reactions
-        from plaza.infra.errors import Unavailable
-        from plaza.reactions import queries
+    def _check_states(self, places: Iterable[int], moment: Observation) -> None:
 
         for place in places:
             if place in self._unknown:
                 continue
             moment.asked += 1
             try:
-                [found], exact = queries.read_counts(
-                    [(reactions.LIKE, _target())], FIRST_ACTOR + place
-                )
+                [found], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + place)
             except Unavailable:
                 moment.refused += 1
                 continue
@@ -350,13 +335,10 @@ class Observer:
                 moment.wrong_states += 1
 
     def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
-        """What ``changed`` is answered; None when nothing final is."""
-        from plaza import reactions
-        from plaza.infra.errors import Unavailable
-        from plaza.reactions import react
+        """Send a like or an unlike. Returns ``changed``, or None for 202 and 503."""
 
         try:
-            outcome = react.react(reactions.LIKE, _target(), FIRST_ACTOR + place, on)
+            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + place, on)
         except Unavailable:
             self._unknown.add(place)
             moment.refused += 1
@@ -371,11 +353,10 @@ class Observer:
 
 
 def show(report: Report, out: Console) -> None:
-    """Print each moment, and what was wrong."""
     options = report.options
     out.print(
         f"[bold]{options.likes:,} likes of one post in {report.took_s:.1f} s[/bold]"
-        f" ({options.seconds:g} s were asked for), the consumer {options.lag_s:g} s behind"
+        f" ({options.seconds:g} s requested), consumer lag {options.lag_s:g} s"
     )
     table = new_table("second", "liked", "unsaved", "mine", "unlikes", "again", "total", "")
     for moment in report.observations:
@@ -389,27 +370,27 @@ def show(report: Report, out: Console) -> None:
             "wrong" if moment.wrong_totals else "true",
             mark(not moment.wrong),
         )
-    out.print("wrong answers of those that were given at each moment")
+    out.print("wrong answers at each moment")
     out.print(table)
-    least, largest = report.expected_totals
-    expected = f"{least:,}" if least == largest else f"{least:,} to {largest:,}"
+    low, high = report.expected_totals
+    expected = f"{low:,}" if low == high else f"{low:,} to {high:,}"
     refused = sum(moment.refused for moment in report.observations)
     inexact = sum(moment.inexact for moment in report.observations)
     after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
-    facts = new_summary(
+    summary = new_summary(
         ("likes answered 202 or 503", f"{report.undecided:,}", ""),
         ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
         ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
         ("queues empty, after the last like", after, report.quiet_after_s is not None),
         (
             "total at quiet",
-            f"{report.total:,}, true is {expected}",
-            least <= report.total <= largest,
+            f"{report.total:,}, expected {expected}",
+            low <= report.total <= high,
         ),
         ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
-        ("wrong answers in all", f"{report.wrong:,}", not report.wrong),
+        ("wrong answers", f"{report.wrong:,}", not report.wrong),
     )
-    out.print(facts)
+    out.print(summary)
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
 
 
@@ -417,14 +398,7 @@ def _share(wrong: int, of: int) -> str:
     return f"{wrong:,} of {of:,}"
 
 
-def _target() -> Any:
-    from plaza import reactions
-
-    return reactions.Target("post", POST)
-
-
 def _add_post() -> None:
-    from plaza.infra import mysql
 
     mysql.write(
         "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
@@ -432,15 +406,8 @@ def _add_post() -> None:
     )
 
 
-def _migrate() -> None:
-    from plaza.infra import migrations
-
-    with _quiet_log():
-        migrations.apply_migrations()
-
-
 @contextlib.contextmanager
 def _quiet_log() -> Iterator[None]:
-    """Log lines of functions go nowhere meanwhile."""
+    """Discard the log lines of functions for the duration of the block."""
     with open(os.devnull, "w") as log, contextlib.redirect_stdout(log):
         yield

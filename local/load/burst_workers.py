@@ -1,8 +1,8 @@
-"""The processes of a burst: actors who like one post, and consumers that are late.
+"""Processes of a burst: actors that like one post, and consumers that lag.
 
-What functions send to SQS goes into queues in memory, which all processes of a burst share: an
-emulator of SQS does not take thousands of messages a second. A consumer is the function itself,
-called with batches as Lambda calls it.
+Messages to SQS go into queues in memory that all processes share, because the emulator of SQS does
+not accept thousands of messages a second. A consumer is the function itself, called with batches as
+Lambda calls it.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import mock
 
 from local.stack.functions import become_function, make_record
 from local.stack.queue_registry import load_queues
@@ -31,17 +32,15 @@ _CONTEXT = multiprocessing.get_context("spawn")
 
 
 class Answer(IntEnum):
-    """What an actor's like was answered with."""
-
     NONE = 0  # not sent yet
     SENT = 1
     LIKED = 2  # 200, changed
-    WRONG = 3  # 200, unchanged, although it is the first like of this actor
+    WRONG = 3  # 200, unchanged, although it is the actor's first like
     UNDECIDED = 4  # 202 or 503
 
 
 class Message(NamedTuple):
-    """A message on its way. Sorts by when it is due (``time.time()``)."""
+    """A message on its way, ordered by the time at which it is due (``time.time()``)."""
 
     due_s: float
     number: int
@@ -51,10 +50,10 @@ class Message(NamedTuple):
 
 
 class Shared:
-    """What the processes of a burst share: two queues, counts, and the answers by actor.
+    """State that the processes of a burst share: two queues, counts, and the answers by actor.
 
-    Messages about reactions are delivered ``lag_s`` after they were sent, and all others
-    ``build_lag_s`` after.
+    Reaction messages are delivered ``lag_s`` after they were sent, all others ``build_lag_s``
+    after.
     """
 
     def __init__(self, likes: int, workers: int) -> None:
@@ -69,7 +68,6 @@ class Shared:
         self.end = _CONTEXT.Event()
 
     def send(self, name: str, body: str, delay_s: int = 0) -> None:
-        """Take one message, in place of ``plaza.infra.sqs.send``."""
         is_reaction = name == REACTIONS
         now_s = time.time()
         due_s = now_s + delay_s + (self.lag_s if is_reaction else self.build_lag_s).value
@@ -81,29 +79,25 @@ class Shared:
         (self.reactions if is_reaction else self.others).put(message)
 
     def send_all(self, name: str, messages: Sequence[Any], _: float | None = None) -> int:
-        """Take many messages, in place of ``plaza.infra.sqs.send_all``."""
         for message in messages:
             self.send(name, message if isinstance(message, str) else message.body)
         return len(messages)
 
     def count_unfinished(self, name: str = "") -> int:
-        """How many messages are not consumed, of all queues or of ``reactions`` alone."""
+        """Count the messages that are not consumed, in all queues or in ``reactions`` alone."""
         if name == REACTIONS:
             return int(self._sent_reactions.value - self._done_reactions.value)
         return int(self._sent.value - self._done.value)
 
     def measure(self, name: str) -> "Depth":
-        """Measure a queue, in place of ``plaza.infra.sqs.measure``."""
         from plaza.infra.sqs import Depth
 
         return Depth(self.count_unfinished(name), 0, 0)
 
     def count_answers(self) -> Counter[Answer]:
-        """How many actors have which answer by now."""
         return Counter({Answer(value): n for value, n in Counter(bytes(self.answers)).items()})
 
     def count_done(self, name: str, messages: int) -> None:
-        """Note that ``messages`` of a queue were consumed."""
         with self._lock:
             self._done.value += messages
             self._done_reactions.value += messages * (name == REACTIONS)
@@ -113,26 +107,15 @@ class Shared:
         """Let this process use these queues meanwhile."""
         from plaza.infra import sqs
 
-        own = {
-            "send": self.send,
-            "send_all": self.send_all,
-            "measure": self.measure,
-        }
-        before = {name: getattr(sqs, name) for name in own}
-        for name, function in own.items():
-            setattr(sqs, name, function)
-        try:
+        with mock.patch.multiple(sqs, send=self.send, send_all=self.send_all, measure=self.measure):
             yield
-        finally:
-            for name, function in before.items():
-                setattr(sqs, name, function)
 
 
 @contextlib.contextmanager
 def start_workers(
     shared: Shared, environment: Mapping[str, str], post_id: int, likes: int, seconds: float
 ) -> Iterator[tuple[list[Any], list[Any]]]:
-    """The processes of a burst: yields (actors, consumers), and ends all of them afterwards.
+    """Start the processes of a burst. Yields (actors, consumers); ends all of them afterwards.
 
     The actors begin when the caller passes the barrier ``shared.start``.
     """
@@ -155,7 +138,7 @@ def start_workers(
         yield actors, consumers
     finally:
         shared.end.set()
-        shared.reactions.cancel_join_thread()  # what is left in it is for no consumer
+        shared.reactions.cancel_join_thread()  # nothing reads the messages that are left
         shared.others.cancel_join_thread()
         for process in consumers:
             process.join(10)
@@ -172,7 +155,7 @@ def like(
     places: Sequence[int],
     rate_per_s: float,
 ) -> None:
-    """Like a post once as each actor of ``places``, at ``rate_per_s`` of all processes together."""
+    """Like a post once as each actor of ``places``, at ``rate_per_s`` over all processes."""
     become_function(environment)
     from plaza import reactions
     from plaza.infra import mysql, redis
@@ -202,7 +185,7 @@ def like(
 
 
 def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
-    """Consume ``reactions`` or all other queues, each message once it is due, until the end."""
+    """Consume ``reactions`` or all other queues, each message when it is due, until the end."""
     become_function(environment)
     source = shared.reactions if inbox == REACTIONS else shared.others
     handlers: dict[str, Any] = {}
@@ -223,7 +206,7 @@ def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
 
 
 def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
-    """The next batch of each queue; what is over stays in ``waiting``."""
+    """Return the next batch of each queue; the other messages stay in ``waiting``."""
     now_s = time.time()
     batches: dict[str, list[Message]] = defaultdict(list)
     over = []
@@ -242,7 +225,6 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
 
 
 def _invoke(handler: Any, batch: Sequence[Message]) -> list[Message]:
-    """Call a consumer with a batch; the messages that are to be delivered again."""
     records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
     response = handler({"Records": records}, None)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}

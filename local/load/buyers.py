@@ -1,7 +1,7 @@
-"""Buyers: many people who want one voucher, click more than once, and ask what became of it.
+"""Buyers: each clicks on one voucher several times and polls the order until it is decided.
 
-Each group of them is played by one worker, by its own clock: whoever is refused for now comes again
-when they were told to, and whoever has an order asks for it until it is decided.
+One worker plays a group of buyers in one loop: a refused buyer retries after Retry-After, and a
+buyer with an order polls it until it is decided.
 """
 
 import heapq
@@ -22,7 +22,7 @@ PROGRESS_EVERY = 50
 
 
 class Reply(NamedTuple):
-    """An answer of the API. ``status`` 0: there was none."""
+    """A response of the API. ``status`` 0: there was no response."""
 
     status: int
     headers: Mapping[str, str]
@@ -30,10 +30,8 @@ class Reply(NamedTuple):
 
 
 class ApiClient(Protocol):
-    """A way to the API."""
-
     def send(self, method: str, path: str, user_id: int) -> Reply:
-        """One request of a user."""
+        """Send one request of a user."""
 
 
 class HttpApiClient:
@@ -47,7 +45,7 @@ class HttpApiClient:
     def send(
         self, method: str, path: str, user_id: int, body: Mapping[str, Any] | None = None
     ) -> Reply:
-        """One request of a user, who may have more to say."""
+        """Send one request of a user. A failed connection gives status 0."""
         headers = {"authorization": f"Bearer {self._tokens[user_id]}"}
         try:
             answer = self._pool.request(
@@ -63,13 +61,13 @@ Handler = Callable[[dict[str, Any], object], dict[str, Any]]
 
 
 class HandlerApiClient:
-    """The handler of the API function, in this process, as Lambda calls it."""
+    """The handler of the API function, in this process, called as Lambda calls it."""
 
     def __init__(self) -> None:
         self._handle: Handler = load_function("api/flash_sales").handler
 
     def send(self, method: str, path: str, user_id: int) -> Reply:
-        """One request of a user, who needs no session here."""
+        """Call the handler for one request of a user; no session is needed."""
         _, what, wanted, *_ = path.split("/")
         name = f"{what.removesuffix('s')}_id"
         route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
@@ -81,10 +79,10 @@ class HandlerApiClient:
 
 @dataclass(slots=True)
 class BuyersResult:
-    """What a group of buyers went through.
+    """Outcome of a group of buyers.
 
-    ``orders``: buyer -> {order id: what they heard of it last}. ``latencies_s`` are of clicks,
-    ``decision_s`` from the click that was taken to the decision. ``wrong`` can't be true.
+    ``orders``: buyer -> {order id: last reported status}. ``latencies_s`` are of clicks,
+    ``decision_s`` from the accepted click to the decision. ``wrong``: answers that cannot be true.
     """
 
     clicks: int = 0
@@ -98,7 +96,7 @@ class BuyersResult:
 
 @dataclass(frozen=True, slots=True)
 class BuyerGroup:
-    """A group: who, how often each clicks, and for how long they stay at most."""
+    """A group of buyers; each clicks ``clicks`` times and polls for at most ``timeout_s``."""
 
     voucher_id: int
     buyer_ids: Sequence[int]
@@ -108,7 +106,7 @@ class BuyerGroup:
 
 
 def play(crowd: BuyerGroup, client: ApiClient, on_progress: Callable[[int], None]) -> BuyersResult:
-    """All clicks of a group in random order, and what comes of them. ``on_progress`` hears of clicks."""
+    """Play all clicks of a group in random order. ``on_progress`` gets the number of new clicks."""
     group = _Group(crowd, client)
     for number, buyer_id in enumerate(group.draw_clicks(), 1):
         group.run_due_actions()
@@ -123,10 +121,10 @@ def play(crowd: BuyerGroup, client: ApiClient, on_progress: Callable[[int], None
 def play_in_process(
     crowd: BuyerGroup, environment: Mapping[str, str], clicks: Any, lock: Any
 ) -> BuyersResult:
-    """``play`` through the handlers, in a process of its own; ``clicks`` counts for all.
+    """Run ``play`` through the handlers, in a process of its own; ``clicks`` counts for all.
 
-    All such processes share one core where the system allows it: the others are the stack's, as in
-    production, where the crowd takes no CPU from consumers.
+    All these processes share one core where the system allows it, so that consumers have the
+    others, as in production.
     """
     if hasattr(os, "sched_setaffinity"):  # Linux
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
@@ -140,7 +138,7 @@ def play_in_process(
 
 
 class _Group:
-    """A crowd at work. ``_agenda`` holds (when, a number that breaks ties, what, of whom)."""
+    """A group at work. ``_agenda`` holds (due time, a number that breaks ties, action)."""
 
     def __init__(self, crowd: BuyerGroup, client: ApiClient) -> None:
         self.result = BuyersResult()
@@ -149,22 +147,20 @@ class _Group:
         self._rng = random.Random(crowd.seed)
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._number = 0
-        self._accepted_s: dict[int, float] = {}  # order -> when the click began that was taken
+        self._accepted_s: dict[int, float] = {}  # order -> start of the accepted click
         self._end_s = time.monotonic() + crowd.timeout_s
 
     def draw_clicks(self) -> list[int]:
-        """Who clicks when: everybody as often as they do, in random order."""
         clicks = [buyer for buyer in self._crowd.buyer_ids for _ in range(self._crowd.clicks)]
         self._rng.shuffle(clicks)
         return clicks
 
     def run_due_actions(self) -> None:
-        """Whatever somebody wanted to do by now."""
         while self._agenda and self._agenda[0][0] <= time.monotonic():
             heapq.heappop(self._agenda)[2]()
 
     def wait_for_decisions(self) -> None:
-        """Until nobody waits for anything, or patience is over."""
+        """Run scheduled actions until there are none or the timeout is over."""
         while self._agenda and time.monotonic() < self._end_s:
             wait_s = self._agenda[0][0] - time.monotonic()
             if wait_s > 0:
@@ -172,12 +168,12 @@ class _Group:
             self.run_due_actions()
         self.result.undecided = sum(
             status == "pending"
-            for heard in self.result.orders.values()
-            for status in heard.values()
+            for statuses in self.result.orders.values()
+            for status in statuses.values()
         )
 
     def click(self, buyer_id: int) -> None:
-        """One order, once more later if there was no answer to it."""
+        """Order once; schedule a retry when the request is refused for now."""
         began_s = time.monotonic()
         path = f"/vouchers/{self._crowd.voucher_id}/orders"
         reply = self._client.send("POST", path, buyer_id)
@@ -198,35 +194,35 @@ class _Group:
         if reply.status == 200:
             self._record_order(buyer_id, reply, began_s)
         elif reply.status not in (0, 429, 503):
-            self.result.wrong.append(f"{buyer_id} asks for {order_id}: {reply.status} {reply.body}")
+            self.result.wrong.append(f"{buyer_id} polls {order_id}: {reply.status} {reply.body}")
             return
         if self.result.orders[buyer_id][order_id] == "pending":
             self._schedule(reply, lambda: self._poll_order(buyer_id, order_id, began_s))
 
     def _record_order(self, buyer_id: int, reply: Reply, began_s: float) -> int | None:
-        """What is said of an order; its id if it is pending and nobody asks for it yet."""
+        """Record the status of an order. Returns its id if it is pending and not polled yet."""
         order_id, status = int(reply.body["order_id"]), str(reply.body["status"])
-        heard = self.result.orders.setdefault(buyer_id, {})
-        before = heard.get(order_id)
+        statuses = self.result.orders.setdefault(buyer_id, {})
+        before = statuses.get(order_id)
         if before in ("success", "failed") and status != before:
             self.result.wrong.append(f"order {order_id} was {before} and is {status}")
-        if before is None and any(other != "failed" for other in heard.values()):
-            self.result.wrong.append(f"{buyer_id} has two orders: {order_id} and {heard}")
-        heard[order_id] = status
-        taken_s = self._accepted_s.setdefault(order_id, began_s)
+        if before is None and any(other != "failed" for other in statuses.values()):
+            self.result.wrong.append(f"{buyer_id} has two orders: {order_id} and {statuses}")
+        statuses[order_id] = status
+        accepted_s = self._accepted_s.setdefault(order_id, began_s)
         if status == "pending":
             return order_id if before is None else None
         if before in (None, "pending"):
-            self.result.decision_s.append(time.monotonic() - taken_s)
-            if status == "failed":  # it may be had again
+            self.result.decision_s.append(time.monotonic() - accepted_s)
+            if status == "failed":  # the unit is on sale again
                 self._schedule(reply, lambda: self.click(buyer_id))
         return None
 
-    def _schedule(self, reply: Reply, what: Callable[[], None]) -> None:
-        asked_s = min(float(reply.headers.get("retry-after", 1)), MAX_WAIT_S)
+    def _schedule(self, reply: Reply, action: Callable[[], None]) -> None:
+        wait_s = min(float(reply.headers.get("retry-after", 1)), MAX_WAIT_S)
         self._number += 1
-        at_s = time.monotonic() + asked_s * self._rng.uniform(1, 1.3)
-        heapq.heappush(self._agenda, (at_s, self._number, what))
+        at_s = time.monotonic() + wait_s * self._rng.uniform(1, 1.3)
+        heapq.heappush(self._agenda, (at_s, self._number, action))
 
 
 def _name(reply: Reply) -> str:

@@ -1,4 +1,4 @@
-"""A patient client of the HTTP API: what is refused for now is sent again; what comes of it."""
+"""Client of the HTTP API that retries refused requests and counts the outcomes."""
 
 import asyncio
 import json
@@ -13,20 +13,20 @@ import aiohttp
 
 from local.load.requests import Call
 
-# Longer than the API may take: a try that was given up and still came would come out of turn.
+# Longer than the API may take: an abandoned request that is served later would be out of order.
 TIMEOUT_S = 60.0
 MAX_ATTEMPTS = 8
 BASE_WAIT_S = 0.1
 MAX_WAIT_S = 10.0
-DONE_STATUSES = (200, 201)  # and not 202: taken, done later
+DONE_STATUSES = (200, 201)  # not 202, which is decided later
 RETRY_STATUSES = (429, 503)
 
 
 class Answer(NamedTuple):
-    """The last answer to a request that may have been tried more than once.
+    """The last answer to a request that may have been sent more than once.
 
-    ``status`` is 0 when there never was one, and ``body`` then says why. ``certain`` is false when
-    an earlier try may have been done although its answer was lost.
+    ``status`` is 0 without an answer, and ``body`` then has the reason. ``certain`` is false when
+    an earlier request may have been executed although its answer was lost.
     """
 
     status: int
@@ -35,21 +35,20 @@ class Answer(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether the API took it."""
         return 200 <= self.status < 300
 
     def __str__(self) -> str:
-        said = self.body.get("detail") or self.body.get("title") or json.dumps(self.body)
-        return f"{self.status or 'no answer'}: {str(said)[:200]}"
+        detail = self.body.get("detail") or self.body.get("title") or json.dumps(self.body)
+        return f"{self.status or 'no answer'}: {str(detail)[:200]}"
 
 
 @dataclass(slots=True)
 class Tally:
-    """What came of requests, counted. Latencies are those of answered tries, in seconds.
+    """Outcomes of requests, counted. Latencies are of answered requests, in seconds.
 
-    ``wrong`` holds answers that can't be true, ``failures`` requests that were given up.
-    ``statuses`` are of all answered tries; ``gaps_s`` the longest times, in seconds, between an
-    answer with 200 and the next, and between any two that were good.
+    ``wrong``: answers that cannot be true; ``failures``: requests without a successful answer.
+    ``statuses`` are of all answered requests; ``gaps_s`` the longest times in seconds between two
+    answers with 200 or 201, and between two with any 2xx.
     """
 
     sent: int = 0
@@ -68,7 +67,6 @@ class Tally:
     _last_s: dict[str, float] = field(default_factory=dict)
 
     def record_try(self, status: int, took_s: float) -> None:
-        """A try was answered just now."""
         self.latencies_s.append(took_s)
         self.statuses[status] += 1
         now_s = time.monotonic()
@@ -80,23 +78,28 @@ class Tally:
 
 
 class Client:
-    """Sends what users ask for. ``tokens``: user id -> session token, of those who ask."""
+    """Sends requests of users. ``tokens``: user id -> session token."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, base_url: str, tokens: Mapping[int, str]
+        self,
+        session: aiohttp.ClientSession,
+        base_url: str,
+        tokens: Mapping[int, str],
+        max_attempts: int = MAX_ATTEMPTS,
     ) -> None:
         self.tally = Tally()
+        self._max_attempts = max_attempts
         self._session = session
         self._base_url = base_url
         self._tokens = tokens
 
     async def send(self, call: Call, user_id: int | None = None) -> Answer:
-        """Send one request until it is answered for good, eight times at most.
+        """Send one request until its answer is final, at most ``max_attempts`` times.
 
-        Without a session unless it is of ``user_id``.
+        The request has no session unless ``user_id`` is given.
         """
         certain = True
-        for tries in range(1, MAX_ATTEMPTS + 1):
+        for tries in range(1, self._max_attempts + 1):
             self.tally.sent += 1
             began_s = time.monotonic()
             wait_s = draw_backoff_s(tries)
@@ -113,7 +116,7 @@ class Client:
                     return answer
                 reason = str(status)
                 wait_s += read_retry_after_s(headers)
-            if tries < MAX_ATTEMPTS:
+            if tries < self._max_attempts:
                 self.tally.retries[reason] += 1
                 await asyncio.sleep(wait_s)
         return answer
@@ -132,7 +135,7 @@ class Client:
 
 
 def open_session(concurrency: int) -> aiohttp.ClientSession:
-    """A client with connections enough for ``concurrency`` users who click twice."""
+    """Return a session with two connections for each of ``concurrency`` users."""
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=2 * concurrency, keepalive_timeout=30),
         timeout=aiohttp.ClientTimeout(total=TIMEOUT_S),
@@ -140,7 +143,7 @@ def open_session(concurrency: int) -> aiohttp.ClientSession:
 
 
 def read_body(raw: bytes | str) -> dict[str, Any]:
-    """The object that an answer holds; what is none is a ``detail``."""
+    """Return the JSON object in a body; any other text as ``detail``."""
     try:
         body = json.loads(raw)
     except ValueError:
@@ -152,11 +155,11 @@ def read_body(raw: bytes | str) -> dict[str, Any]:
 
 
 def draw_backoff_s(tries: int) -> float:
-    """How long to wait after so many tries: by chance, and longer each time."""
+    """Draw the wait before the next attempt: random, with a bound that doubles each time."""
     return random.uniform(0, min(MAX_WAIT_S, BASE_WAIT_S * 2**tries))
 
 
 def read_retry_after_s(headers: Mapping[str, str]) -> float:
-    """What Retry-After asks for, in seconds, within reason."""
+    """Return Retry-After in seconds, at most ``MAX_WAIT_S``; 0 without a number."""
     text = headers.get("Retry-After", "")
     return min(float(text), MAX_WAIT_S) if text.isascii() and text.isdigit() else 0.0

@@ -1,7 +1,7 @@
-"""The demo crowd: some people of its own making, what they write, like and whom they follow.
+"""The demo crowd: made-up users, their posts, comments, likes and follows.
 
-All of it is skewed as in real life. Their ids are in a range of their own and never meet those of
-a replayed file.
+Activity and popularity follow Zipf's law. The ids are in a range of their own and never collide
+with those of a replayed file.
 """
 
 import random
@@ -32,15 +32,15 @@ DUPLICATES = 0.1
 CONCURRENCY = 12
 BEGAN_S = 1_700_000_000
 
-_SKEW = 0.9  # of Zipf's law: the most popular post gets about an eighth of all
-_UNLIKES = 0.12  # of all acts: somebody takes a like back that they gave
+_SKEW = 0.9  # of Zipf's law: the most popular post gets about an eighth of all likes
+_UNLIKES = 0.12  # share of interactions that remove a like
 _NAMES = ("Ada", "Ben", "Chloe", "Dev", "Emil", "Fatou", "Gita", "Hugo", "Ines", "Jun", "Kaya")
 _PLACES = "the harbour", "the old town", "the market", "the hills", "the lake", "the night train"
 _REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank you for this."
 
 
 def play(stack: Stack) -> None:
-    """Let the crowd loose on a stack and print what came of it. Raises LocalError unless clean."""
+    """Play the crowd on a stack and print the outcome. Raises LocalError unless it is clean."""
     with console.status("building the town") as status:
         user_ids = range(FIRST_ID, FIRST_ID + PEOPLE)
         built = town.build(
@@ -73,9 +73,9 @@ def make_interactions(
     first_id: int = FIRST_ID,
     seed: int = SEED,
 ) -> list[Interaction]:
-    """What a crowd does, in order of time; the same for the same ``seed``.
+    """Return the interactions of a crowd in order of time, the same for the same ``seed``.
 
-    Popularity of posts and activity of people follow Zipf's law. Some take likes back.
+    Popularity of posts and activity of people follow Zipf's law. Some likes are removed.
     """
     chance = random.Random(seed)
     user_ids = list(range(first_id, first_id + people))
@@ -103,7 +103,7 @@ def make_interactions(
 def make_follows(
     people: int = PEOPLE, follows: int = FOLLOWS, *, first_id: int = FIRST_ID, seed: int = SEED
 ) -> list[Follow]:
-    """Who follows whom, each once; the same for the same ``seed``. Some are followed by many."""
+    """Return distinct follows, the same for the same ``seed``; some users have many followers."""
     chance = random.Random(seed)
     user_ids = list(range(first_id, first_id + people))
     stars = user_ids[:]
@@ -126,9 +126,9 @@ def make_texts(
     first_id: int = FIRST_ID,
     seed: int = SEED,
 ) -> list[Request]:
-    """Names of the people, some posts, and comments on the first posts that the crowd likes.
+    """Return names of the people, some posts, and comments on the first posts of the crowd.
 
-    The same for the same ``seed``, and made anew each time.
+    The same for the same ``seed``, except for the idempotency keys.
     """
     chance, run = random.Random(seed), secrets.token_hex(4)
     user_ids = list(range(first_id, first_id + people))
@@ -149,5 +149,4 @@ def make_texts(
 
 
 def _zipf(count: int) -> list[float]:
-    """Cumulative weights of ``count`` places."""
     return list(accumulate(place**-_SKEW for place in range(1, count + 1)))

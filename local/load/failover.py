@@ -1,10 +1,9 @@
-"""``cluster-failover``: a master of the Redis Cluster ends in the middle of a replay.
+"""``cluster-failover``: a master of the Redis Cluster fails in the middle of a replay.
 
-What clients saw of it, what was acknowledged and lost, and what had to be repaired.
+Reports the answers to clients, the reactions that were lost, and the repairs.
 """
 
 import argparse
-import json
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -19,14 +18,14 @@ from local.load.scenario import Scenario
 from local.output import console, new_summary, print_report, progress_console
 from local.paths import LocalError
 from local.stack.cluster import Cluster, connect_node
-from local.stack.logs import read_lines
+from local.stack.logs import read_line, read_lines
 from local.stack.stack import Stack
 
 UNREPLICATED_S = 2.0
 FIRST_TOGGLER = 9_800_001
 TOGGLERS = 40
 TOGGLED_POSTS = 5
-SLOT_KEY = "{7}"  # any master will do: the one that has this tag
+SLOT_KEY = "{7}"  # the master of this hash tag fails; any other would do
 _REPAIRS = ("targets_resynced",)
 _FUNCTIONS = ("ReactionsApi", "FollowsApi", "SaveReactions", "AcknowledgeReactions", "SweepOutbox")
 _EVENTS = (
@@ -40,7 +39,7 @@ _EVENTS = (
 
 @dataclass(frozen=True, slots=True)
 class FailoverReport:
-    """What came of it. ``took_s``: until all nodes knew the new master; ``events`` by name."""
+    """Result of a failover. ``took_s``: seconds until all nodes reported the new master."""
 
     how: str
     took_s: float
@@ -49,19 +48,17 @@ class FailoverReport:
 
     @property
     def lost(self) -> list[str]:
-        """What was acknowledged and is not in MySQL, or the other way round."""
         return list(self.report.compared.differences)
 
     @property
     def clean(self) -> bool:
-        """Nothing is lost, nothing was refused for good, all agree, no answer was a 500."""
-        told = self.report.tally
+        """Return whether nothing was lost, failed or answered with 500, and the audit is clean."""
+        tally = self.report.tally
         return self.report.audit_report.clean and not (
-            self.lost or told.failures or told.statuses[500]
+            self.lost or tally.failures or tally.statuses[500]
         )
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine."""
         tally = self.report.tally
         return {
             "clean": self.clean,
@@ -84,7 +81,7 @@ class FailoverReport:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Play a file, or toggles; end a master halfway. 1 unless nothing came of it.
+    """Play a file, or toggles, and stop a master halfway. Returns 1 unless the report is clean.
 
     Raises LocalError.
     """
@@ -107,15 +104,15 @@ def replay_with_failover(
     *,
     out: Console = console,
 ) -> FailoverReport:
-    """Play a scenario; halfway a master ends, as ``how`` says. Raises LocalError.
+    """Play a scenario; halfway a master stops in the manner of ``how``. Raises LocalError.
 
-    The sweeper, which notices the failover at its next run, is invoked instead of waited for.
+    The sweeper, which detects the failover on its next run, is invoked at once.
     """
     nodes, took_s = stack.redis, 0.0
     if not isinstance(nodes, Cluster):
         raise LocalError("this stack has no cluster of its own: `up --redis-cluster`")
     since_ms = int(time.time() * 1000)
-    stack.invoke("SweepOutbox", {})  # it notes which masters there are
+    stack.invoke("SweepOutbox", {})  # it records the masters
 
     def trouble() -> None:
         nonlocal took_s
@@ -127,25 +124,25 @@ def replay_with_failover(
         report = replay(stack, name, scenario, options, out=out)
     finally:
         nodes.resume()
-        nodes.start(attached=False)  # as the stack's own, which ends it
+        nodes.start(attached=False)  # the stack ends it, not this process
     return FailoverReport(how, took_s, report, count_events(stack, since_ms))
 
 
 def make_toggles(count: int) -> list[Interaction]:
-    """Contrary wants for the same few likes, in order: like, unlike, like ... each user in turn."""
+    """Return alternating likes and unlikes of the same few posts, one user after the other."""
     pairs = [
         (FIRST_TOGGLER + user, FIRST_TOGGLER + post)
         for post in range(TOGGLED_POSTS)
         for user in range(TOGGLERS)
     ]
     return [
-        Interaction(*pairs[turn % len(pairs)], 1.0 if turn // len(pairs) % 2 else 4.0, turn)
-        for turn in range(count)
+        Interaction(*pairs[n % len(pairs)], 1.0 if n // len(pairs) % 2 else 4.0, n)
+        for n in range(count)
     ]
 
 
 def stop_master(nodes: Cluster, how: str) -> float:
-    """Let one master end; in how many seconds all knew that another has its slots."""
+    """Stop one master. Returns the seconds until all nodes report another one."""
     master = nodes.master_of(SLOT_KEY)
     replica = nodes.replica_of(master)
     began_s = time.monotonic()
@@ -169,37 +166,32 @@ def stop_master(nodes: Cluster, how: str) -> float:
 
 
 def count_events(stack: Stack, since_ms: int) -> Counter[str]:
-    """How often functions told of what a failover may lead to."""
     counts: Counter[str] = Counter()
     for _, _, text in read_lines(stack.directory, _FUNCTIONS, since_ms):
-        try:
-            event = json.loads(text).get("event")
-        except (ValueError, AttributeError):
-            continue
+        event = (read_line(text) or {}).get("event")
         if event in _EVENTS:
             counts[event] += 1
     return counts
 
 
 def show(found: FailoverReport, out: Console) -> None:
-    """Print what was played, the figures, and the audit."""
-    told = found.to_json()
-    answers = ", ".join(f"{n:,} x {status}" for status, n in told["statuses"].items())
+    values = found.to_json()
+    answers = ", ".join(f"{n:,} x {status}" for status, n in values["statuses"].items())
     repairs = ", ".join(f"{n:,} {name}" for name, n in sorted(found.events.items()))
-    facts = new_summary(
-        ("a master", f"{found.how}, another after {told['new_master_after_s']:g} s", ""),
-        ("answers", answers, "500" not in told["statuses"]),
-        ("no answer", f"{told['unanswered']:,}", not told["unanswered"]),
-        ("longest time without a 200", f"{told['longest_without_200_s']:.2f} s", ""),
-        ("longest time without a 2xx", f"{told['longest_without_2xx_s']:.2f} s", ""),
-        ("longest request", f"{told['longest_request_s']:.2f} s", ""),
-        ("acknowledged", f"{told['acknowledged']:,}", ""),
-        ("lost", f"{told['lost']:,}", not told["lost"]),
-        ("repaired", f"{told['repaired']:,} targets ({repairs})", ""),
-        ("drift", f"{told['drift']:,}", not told["drift"]),
+    summary = new_summary(
+        ("a master", f"{found.how}, another after {values['new_master_after_s']:g} s", ""),
+        ("answers", answers, "500" not in values["statuses"]),
+        ("no answer", f"{values['unanswered']:,}", not values["unanswered"]),
+        ("longest time without a 200", f"{values['longest_without_200_s']:.2f} s", ""),
+        ("longest time without a 2xx", f"{values['longest_without_2xx_s']:.2f} s", ""),
+        ("longest request", f"{values['longest_request_s']:.2f} s", ""),
+        ("acknowledged", f"{values['acknowledged']:,}", ""),
+        ("lost", f"{values['lost']:,}", not values["lost"]),
+        ("repaired", f"{values['repaired']:,} targets ({repairs})", ""),
+        ("drift", f"{values['drift']:,}", not values["drift"]),
     )
     show_replay(found.report, out)
     out.print("\n[bold]the failover[/bold]")
-    out.print(facts)
+    out.print(summary)
     out.print("\n[bold]audit of everything[/bold]")
     out.print(audit.render(found.report.audit_report))

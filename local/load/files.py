@@ -1,84 +1,77 @@
-"""Files that people give us: CSV, gzipped or not. A bad line is named by its number."""
+"""CSV files, gzipped or not, as input of a replay. Errors name the line."""
 
 import csv
 import gzip
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import Generic, TextIO, TypeVar
 
 from local.paths import LocalError
 
 MAX_ID = 2**63 - 1
+_UNREADABLE = (OSError, EOFError, UnicodeDecodeError, csv.Error)
 
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=Sequence[object])
 
 
 def read_header(path: Path) -> list[str]:
-    """The names of a file's columns. Raises LocalError."""
+    """Return the names of a file's columns. Raises LocalError."""
     try:
         with _open_text(path) as text:
             return next(csv.reader(text), [])
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise LocalError(f"{path} can't be read: {error}") from None
+    except _UNREADABLE as error:
+        raise LocalError(f"{path} cannot be read: {error}") from None
 
 
-def read_rows(
-    path: Path,
-    columns: Sequence[str],
-    read_row: Callable[[Sequence[str]], Row],
-    limit: int | None = None,
-) -> list[Row]:
-    """The first ``limit`` rows of a file, see ``parse_rows``. Raises LocalError, also for none."""
-    try:
-        with _open_text(path) as text:
-            found = list(islice(parse_rows(text, path.name, columns, read_row), limit))
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
-        raise LocalError(f"{path} can't be read: {error}") from None
-    if not found:
-        raise LocalError(f"{path} holds no rows")
-    return found
+@dataclass(frozen=True, slots=True)
+class FileFormat(Generic[Row]):
+    """Columns of a file. ``parse_row`` raises ValueError for an invalid row."""
 
+    columns: Sequence[str]
+    parse_row: Callable[[Sequence[str]], Row]
 
-def parse_rows(
-    lines: Iterable[str],
-    name: str,
-    columns: Sequence[str],
-    read_row: Callable[[Sequence[str]], Row],
-) -> Iterator[Row]:
-    """The rows in ``lines``, the first of which is the header and must name ``columns``.
-
-    ``read_row`` raises ValueError for what makes no sense. Raises LocalError, naming the line.
-    """
-    rows = csv.reader(lines)
-    header = next(rows, [])
-    if header != columns:
-        raise LocalError(describe_bad_header(name, header, ",".join(columns)))
-    for row in filter(None, rows):  # an empty line is nothing
+    def read(self, path: Path, limit: int | None = None) -> list[Row]:
+        """Read the first ``limit`` rows. Raises LocalError, also for a file without rows."""
         try:
-            if len(row) != len(columns):
-                raise ValueError(f"{len(row)} columns, not {len(columns)}")
-            yield read_row(row)
-        except ValueError as error:
-            raise LocalError(f"{name}, line {rows.line_num}: {error}") from None
+            with _open_text(path) as text:
+                rows = list(islice(self.parse(text, path.name), limit))
+        except _UNREADABLE as error:
+            raise LocalError(f"{path} cannot be read: {error}") from None
+        if not rows:
+            raise LocalError(f"{path} has no rows")
+        return rows
+
+    def parse(self, lines: Iterable[str], name: str) -> Iterator[Row]:
+        """Yield the rows of ``lines``, whose first is the header. Raises LocalError."""
+        rows = csv.reader(lines)
+        header = next(rows, [])
+        if header != self.columns:
+            raise LocalError(describe_bad_header(name, header, ",".join(self.columns)))
+        for row in filter(None, rows):  # empty lines are skipped
+            try:
+                if len(row) != len(self.columns):
+                    raise ValueError(f"{len(row)} columns, not {len(self.columns)}")
+                yield self.parse_row(row)
+            except ValueError as error:
+                raise LocalError(f"{name}, line {rows.line_num}: {error}") from None
+
+    def write(self, path: Path, rows: Iterable[Row]) -> None:
+        with path.open("w", newline="") as out:
+            writer = csv.writer(out)
+            writer.writerow(self.columns)
+            writer.writerows(rows)
 
 
-def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a file that ``read_rows`` reads."""
-    with path.open("w", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow(columns)
-        writer.writerows(rows)
-
-
-def describe_bad_header(name: str, header: Sequence[str], wanted: str) -> str:
-    """That a file's header is not the one that was wanted."""
-    return f"{name}, line 1: the header is {','.join(header)[:80]!r}, not {wanted}"
+def describe_bad_header(name: str, header: Sequence[str], expected: str) -> str:
+    """Return the error text for a header that is not the expected one."""
+    return f"{name}, line 1: the header is {','.join(header)[:80]!r}, not {expected}"
 
 
 def parse_whole_number(column: str, text: str, minimum: int = 1) -> int:
-    """A whole number from ``minimum`` to 2^63-1. Raises ValueError."""
-    # int() alone would take "1_000", " 7" and digits of other scripts
+    """Parse a whole number from ``minimum`` to 2^63-1. Raises ValueError."""
+    # int() alone accepts "1_000", " 7" and digits of other scripts
     if not (text.isascii() and text.isdigit()) or not minimum <= int(text[:20]) <= MAX_ID:
         raise ValueError(f"{column} is {text[:40]!r}, not a whole number from {minimum} to 2^63-1")
     return int(text)

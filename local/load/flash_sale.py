@@ -1,8 +1,8 @@
-"""``flash-sale``: a crowd at a sale, then every promise held against the record.
+"""``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
-A small crowd comes through the deployed stack. One above what the emulator carries comes through
-the handlers of the API, in processes of their own; queue, consumers, Redis and MySQL are those of
-the stack all the same.
+A small crowd uses the deployed stack. A larger one, which the emulator cannot carry, uses the
+handlers of the API in processes of their own; queue, consumers, Redis and MySQL are those of the
+stack in both cases.
 """
 
 import argparse
@@ -32,6 +32,7 @@ from local.output import (
     new_summary,
     print_report,
     progress_console,
+    read_options,
     require_positive,
     show_progress,
 )
@@ -39,22 +40,23 @@ from local.paths import LocalError
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
+from plaza.flash_sales.redis_store import state_key
 
-MAX_CLICKS_OVER_HTTP = 3_000  # a second's work of Lambda, a minute's of the emulator
+MAX_CLICKS_OVER_HTTP = 3_000  # Lambda serves them in a second, the emulator in a minute
 FIRST_BUYER = 9_500_001
 ADMIN = 9_499_999
 SHOP = 9_500_000
 DECISION_TIMEOUT_S = 300.0
 KILL_EVERY_S = (1.0, 3.0)
-ORDERS_VISIBILITY_TIMEOUT_S = 11  # a second more than their consumer may run
+ORDERS_VISIBILITY_TIMEOUT_S = 11  # the timeout of the consumer plus 1 s
 SHOWN = 10
-_CONCURRENCY = 4  # functions that start cold do so one after the other on two cores
+_CONCURRENCY = 4  # more cold starts at once only wait for each other on two cores
 _OPEN_S = 3_600
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Who comes to what; see the command's help."""
+    """Size of the crowd and of the sale, and the disruptions."""
 
     buyers: int
     stock: int
@@ -66,7 +68,6 @@ class Options:
 
     @property
     def over_http(self) -> bool:
-        """Whether the crowd comes through the deployed stack."""
         if self.through == "auto":
             return self.buyers * self.clicks <= MAX_CLICKS_OVER_HTTP
         return self.through == "http"
@@ -74,7 +75,7 @@ class Options:
 
 @dataclass(slots=True)
 class Disruption:
-    """What was done to the stack meanwhile."""
+    """What was done to the stack during the sale."""
 
     killed: int = 0
     outage_s: float = 0.0
@@ -82,7 +83,7 @@ class Disruption:
 
 @dataclass(frozen=True, slots=True)
 class SaleRecord:
-    """What MySQL and Redis say after it. ``decided``: order -> (buyer, reason of a failure)."""
+    """State in MySQL and Redis afterwards. ``decided``: order -> (buyer, reason of a failure)."""
 
     decided: dict[int, tuple[int, str | None]]
     stock: int
@@ -91,8 +92,6 @@ class SaleRecord:
 
 @dataclass(slots=True)
 class Report:
-    """What a sale came to."""
-
     options: Options
     result: BuyersResult
     record: SaleRecord
@@ -102,49 +101,44 @@ class Report:
 
     @property
     def winners(self) -> Counter[int]:
-        """Buyer -> how many they have."""
+        """Return buyer -> successful orders."""
         return Counter(b for b, reason in self.record.decided.values() if reason is None)
 
     @property
     def success(self) -> int:
-        """Orders that succeeded."""
         return self.winners.total()
 
     @property
     def wanted(self) -> int:
-        """How many must succeed."""
         return min(self.options.stock, self.options.buyers)
 
     @property
     def lost(self) -> int:
-        """Orders that somebody was told of, and that MySQL does not have."""
-        told = {order for heard in self.result.orders.values() for order in heard}
-        return len(told - self.record.decided.keys())
+        """Count orders that were reported to a buyer and are not in MySQL."""
+        reported = {order for statuses in self.result.orders.values() for order in statuses}
+        return len(reported - self.record.decided.keys())
 
     @property
     def duplicated(self) -> int:
-        """Buyers who have more than one."""
         return sum(count > 1 for count in self.winners.values())
 
     @property
     def mismatched(self) -> int:
-        """Orders that are not what their buyers were told."""
+        """Count orders whose state in MySQL differs from the one that was reported to the buyer."""
         return sum(
             order in self.record.decided
             and status != "pending"
             and (status == "success") != (self.record.decided[order][1] is None)
-            for heard in self.result.orders.values()
-            for order, status in heard.items()
+            for statuses in self.result.orders.values()
+            for order, status in statuses.items()
         )
 
     @property
     def stores_agree(self) -> bool:
-        """Redis and MySQL say the same, and nothing is pending."""
         return self.record.redis == (self.record.stock, 0, self.success)
 
     @property
     def clean(self) -> bool:
-        """All is as it must be."""
         bad = (
             self.lost
             or self.duplicated
@@ -155,7 +149,6 @@ class Report:
         return not bad and self.success == self.wanted and self.stores_agree
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine. Latencies in milliseconds."""
         p50_ms, p99_ms = latencies_ms(self.result.latencies_s)
         decision_p50_ms, decision_p99_ms = latencies_ms(self.result.decision_s)
         return {
@@ -184,26 +177,18 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Hold a sale; 1 unless all of it is clean. Raises LocalError."""
+    """Run a sale. Returns 1 unless the report is clean. Raises LocalError."""
     require_positive(args, "buyers", "stock", "clicks")
     if args.database_away < 0:
         raise LocalError("--database-away can't be below 0")
-    options = Options(
-        buyers=args.buyers,
-        stock=args.stock,
-        clicks=args.clicks,
-        seed=args.seed,
-        kill_consumers=args.kill_consumers,
-        database_outage_s=args.database_away,
-        through=args.through,
-    )
+    options = read_options(args, Options, database_outage_s=args.database_away)
     return print_report(args, run_sale(stack, options, progress_console(args)), show)
 
 
 def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
-    """Offer a voucher, let the crowd at it, and read what came of it. Raises LocalError."""
+    """Offer a voucher, play the crowd, and read the outcome. Raises LocalError."""
     if options.database_outage_s and stack.mysql is None:
-        raise LocalError("MySQL is your own: it is not stopped")
+        raise LocalError("--database-away needs a MySQL of the stack; PLAZA_MYSQL_URL has none")
     with out.status("offering the voucher"):
         voucher_id = create_voucher(stack, options.stock)
     disruption, killed = Disruption(), list[int]()
@@ -234,7 +219,8 @@ def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
 
 
 def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
-    """A voucher by an admin, through the API; its id. The sale is open for ``open_s``."""
+    """Create a voucher through the API, as an admin. Returns its id. The sale is open for
+    ``open_s``."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     [token] = open_sessions(stack, [ADMIN], "admin")
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
@@ -244,14 +230,13 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
     client = HttpApiClient(stack.base_url, {ADMIN: token}, 1)
     reply = client.send("POST", "/vouchers", ADMIN, body)
     if reply.status != 201:
-        raise LocalError(f"no voucher could be offered: {reply.status} {reply.body}")
+        raise LocalError(f"the voucher was not created: {reply.status} {reply.body}")
     return int(reply.body["id"])
 
 
 def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> BuyersResult:
-    """The crowd through the deployed stack, some of them at a time."""
     ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
-    with out.status("signing them in"):
+    with out.status("opening sessions"):
         tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
     client = HttpApiClient(stack.base_url, tokens, _CONCURRENCY)
     done = Counter[str]()
@@ -265,10 +250,9 @@ def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console
 def play_in_processes(
     stack: Stack, options: Options, voucher_id: int, out: Console
 ) -> BuyersResult:
-    """The crowd through the handlers, in processes that share a core."""
     workers = max(2, os.cpu_count() or 2)
     context = multiprocessing.get_context("spawn")
-    # On a machine that is all crowd half a second is no outage.
+    # On a busy machine half a second without a reply is no outage.
     environment = stack.environment() | {"PLAZA_REDIS_TIMEOUT_S": "5"}
     manager = context.Manager()
     clicks, lock = manager.Value("q", 0), manager.RLock()
@@ -287,7 +271,7 @@ def watch(
     count: Callable[[], int],
     out: Console,
 ) -> BuyersResult:
-    """Show how many clicks there are until all groups are done; what they went through."""
+    """Show the number of clicks until all groups are done. Returns their combined result."""
     total = options.buyers * options.clicks
     with show_progress("clicks", "clicks", total, out) as on_progress:
         while not all(group.done() for group in playing):
@@ -298,7 +282,6 @@ def watch(
 
 
 def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
-    """The crowd in groups of about the same size."""
     ids = list(range(FIRST_BUYER, FIRST_BUYER + options.buyers))
     timeout_s = DECISION_TIMEOUT_S + options.database_outage_s
     return [
@@ -308,21 +291,15 @@ def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
 
 
 def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
-    """What all groups went through."""
     whole = BuyersResult()
     for result in results:
-        whole.clicks += result.clicks
-        whole.answers += result.answers
         whole.orders |= result.orders
-        whole.latencies_s += result.latencies_s
-        whole.decision_s += result.decision_s
-        whole.wrong += result.wrong
-        whole.undecided += result.undecided
+        for name in ("clicks", "answers", "latencies_s", "decision_s", "wrong", "undecided"):
+            setattr(whole, name, getattr(whole, name) + getattr(result, name))
     return whole
 
 
 def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
-    """What MySQL and Redis have of a sale."""
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
@@ -335,9 +312,8 @@ def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
 
 
 def show(report: Report, out: Console) -> None:
-    """Print what a sale came to."""
-    options, result, said = report.options, report.result, report.to_json()
-    how = f"handlers in {report.processes} processes on a core"
+    options, result, values = report.options, report.result, report.to_json()
+    how = f"handlers in {report.processes} processes on one core"
     if options.over_http:
         how = "the deployed stack"
     out.print(
@@ -346,14 +322,14 @@ def show(report: Report, out: Console) -> None:
     )
     speed = result.clicks / max(report.took_s, 1e-9)
     answers = ", ".join(f"{count:,} {name}" for name, count in result.answers.most_common())
-    failed = ", ".join(f"{count:,} {reason}" for reason, count in said["failed"].items())
+    failed = ", ".join(f"{count:,} {reason}" for reason, count in values["failed"].items())
     left, pending, sold = report.record.redis
     stores_agree = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
-    p50_s, p99_s = (said[name] / 1000 for name in ("decision_p50_ms", "decision_p99_ms"))
-    facts = new_summary(
+    p50_s, p99_s = (values[name] / 1000 for name in ("decision_p50_ms", "decision_p99_ms"))
+    summary = new_summary(
         ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
         ("answers", answers, not result.wrong),
         (
@@ -362,21 +338,21 @@ def show(report: Report, out: Console) -> None:
             report.success == report.wanted,
         ),
         *(
-            (name, f"{said[name]:,}", not said[name])
+            (name, f"{values[name]:,}", not values[name])
             for name in ("oversold", "lost", "duplicated", "mismatched", "undecided")
         ),
         *([("failed", failed, "")] if failed else []),
         ("Redis = MySQL", stores_agree, report.stores_agree),
-        *([("consumers killed", f"{said['killed']:,}", "")] if said["killed"] else []),
+        *([("consumers killed", f"{values['killed']:,}", "")] if values["killed"] else []),
         *(
-            [("database away", f"{said['database_outage_s']:,} s", "")]
+            [("database away", f"{values['database_outage_s']:,} s", "")]
             if report.disruption.outage_s
             else []
         ),
-        ("click to answer", f"p50 {said['p50_ms']} ms, p99 {said['p99_ms']} ms", ""),
+        ("click to answer", f"p50 {values['p50_ms']} ms, p99 {values['p99_ms']} ms", ""),
         ("click to decision", f"p50 {p50_s:.1f} s, p99 {p99_s:.1f} s", ""),
     )
-    out.print(facts)
+    out.print(summary)
     for wrong in result.wrong[:SHOWN]:
         out.print(Text(f"  {wrong}"))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
@@ -390,7 +366,7 @@ def _stop_mysql(
     voucher_id: int,
     end: threading.Event,
 ) -> None:
-    """Stop the database once a tenth is taken, and start it again."""
+    """Stop the database when a tenth of the stock is reserved, and start it again."""
     tenth = max(1, min(options.stock, options.buyers) // 10)
     while not end.wait(0.02):
         _, pending, sold = _read_counts(stack, voucher_id)
@@ -401,14 +377,11 @@ def _stop_mysql(
         mysql.stop()
         time.sleep(options.database_outage_s)
     finally:
-        mysql.start(attached=False)  # as the stack's own, which ends it
+        mysql.start(attached=False)  # the stack ends it, not this process
         disruption.outage_s = time.monotonic() - began_s
 
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
-    """(stock, pending, sold) in Redis."""
-    from plaza.flash_sales.redis_store import state_key
-
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
         found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")
     stock, pending, sold = (int(part or 0) for part in found)

@@ -1,29 +1,36 @@
-"""A file of follows: what is in it, what is sent for it, and what must be true after it.
+"""Files of follows: their rows, the requests, and the comparison afterwards.
 
-A file is CSV, gzipped or not: ``follower_id,followee_id``. Each row is a follow, of a
-user by a user.
+A file is CSV, gzipped or not: ``follower_id,followee_id``. Each row is one follow.
 """
 
 import random
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import NamedTuple
 
-from local.load import files
 from local.load.api_reader import ApiReader
-from local.load.files import parse_whole_number
+from local.load.files import FileFormat, parse_whole_number
 from local.load.requests import Reaction, Request, duplicate, set_reaction
-from local.load.scenario import Comparison, Scenario, compare_list, compare_rows
+from local.load.scenario import (
+    Comparison,
+    Key,
+    Scenario,
+    add_up,
+    compare_lists,
+    compare_rows,
+    compare_states,
+    compare_totals,
+    rank_ids,
+)
 from local.stack.stack import Stack
 
-COLUMNS = ["follower_id", "followee_id"]
-_MAX_LISTS = 20  # the most followed: their lists are read through the API
-_PAIRS = 200  # whose common follows are
-_VIEWERS_PER_USER = 10  # followers of each of these, and as many others, asked whether they follow
+_MAX_LISTS = 20  # the most followed users: their lists are read through the API
+_PAIRS = 200  # pairs of users whose common follows are read
+_VIEWERS_PER_USER = 10  # followers of each of these users, and as many others, whose state is read
 
-Pair = tuple[int, int]  # who asks, and with whom they have follows in common
+Pair = tuple[int, int]
+"""The reader, and the user with whom the reader has follows in common."""
 
 
 class Follow(NamedTuple):
@@ -34,29 +41,13 @@ class Follow(NamedTuple):
 
     @property
     def reaction(self) -> Reaction:
-        """As what is sent."""
         return Reaction("follow", self.followee_id, self.follower_id)
 
     def __str__(self) -> str:
         return str(self.reaction)
 
 
-def read_file(path: Path, limit: int | None = None) -> list[Follow]:
-    """The first ``limit`` follows of a file. Raises LocalError, naming the line."""
-    return files.read_rows(path, COLUMNS, _read_row, limit)
-
-
-def parse(lines: Iterable[str], name: str) -> Iterator[Follow]:
-    """The follows in ``lines``, the first of which is the header. Raises LocalError."""
-    return files.parse_rows(lines, name, COLUMNS, _read_row)
-
-
-def write_file(path: Path, follows: Iterable[Follow]) -> None:
-    """Write a file that ``read_file`` reads."""
-    files.write_rows(path, COLUMNS, follows)
-
-
-def _read_row(row: Sequence[str]) -> Follow:
+def _parse_row(row: Sequence[str]) -> Follow:
     follow = Follow(
         parse_whole_number("follower_id", row[0]), parse_whole_number("followee_id", row[1])
     )
@@ -65,14 +56,14 @@ def _read_row(row: Sequence[str]) -> Follow:
     return follow
 
 
+FILES = FileFormat(["follower_id", "followee_id"], _parse_row)
+
+
 def plan(follows: Iterable[Follow], duplicates: float = 0.0, seed: int = 0) -> list[Request]:
-    """The requests for ``follows``, in order; a share of them sent twice."""
     return duplicate((set_reaction(follow.reaction) for follow in follows), duplicates, seed)
 
 
 class Graph:
-    """Who follows whom, from both ends."""
-
     def __init__(self, follows: Iterable[Follow]) -> None:
         self._followers: dict[int, set[int]] = defaultdict(set)
         self._following: dict[int, set[int]] = defaultdict(set)
@@ -81,34 +72,29 @@ class Graph:
             self._following[follower_id].add(followee_id)
 
     def followers(self, user_id: int) -> Set[int]:
-        """Who follows a user."""
         return self._followers.get(user_id, frozenset())
 
     def following(self, user_id: int) -> Set[int]:
-        """Whom a user follows."""
         return self._following.get(user_id, frozenset())
 
-    def common(self, pair: Pair) -> Set[int]:
-        """Whom both follow."""
+    def common_follows(self, pair: Pair) -> Set[int]:
         return self.following(pair[0]) & self.following(pair[1])
 
 
 @dataclass(frozen=True, slots=True)
 class ApiState:
-    """What the API shows: (followers, following) of users, and lists of their ids.
+    """Answers of the API: totals of users, lists of ids, and whether follows are on."""
 
-    ``viewer_states``: (user, other) -> whether the user is answered that they follow the other.
-    """
-
-    totals: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    follower_totals: Mapping[int, int] = field(default_factory=dict)
+    following_totals: Mapping[int, int] = field(default_factory=dict)
     followers: Mapping[int, Sequence[int]] = field(default_factory=dict)
     following: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    common: Mapping[Pair, Sequence[int]] = field(default_factory=dict)
-    viewer_states: Mapping[Pair, bool] = field(default_factory=dict)
+    common_follows: Mapping[Pair, Sequence[int]] = field(default_factory=dict)
+    viewer_states: Mapping[Follow, bool] = field(default_factory=dict)
 
 
 class Follows(Scenario):
-    """What is played of a file of follows. Its users are made with their sessions."""
+    """Scenario of a file of follows. Its users are created with their sessions."""
 
     kinds = frozenset({"follow"})
 
@@ -119,7 +105,7 @@ class Follows(Scenario):
         self._seed = seed
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Rows, totals and lists beside what the file says. Raises LocalError."""
+        """Compare rows, totals and lists with the file. Raises LocalError."""
         after, rows = (
             {Follow(one.user_id, one.target_id) for one in reactions}
             for reactions in (self.after, self.read(stack))
@@ -127,48 +113,42 @@ class Follows(Scenario):
         users = set(self.user_ids)
         ours = [follow for follow in after if users.issuperset(follow)]
         pairs = choose_pairs(ours, _PAIRS, self._seed)
-        listed = find_most_followed(ours, _MAX_LISTS)
-        asked = choose_viewers(ours, self.user_ids, listed, _VIEWERS_PER_USER, self._seed)
-        reported = ApiState(
-            totals=await fetch_totals(api, self.user_ids),
-            followers=await fetch_lists(api, listed, "followers"),
-            following=await fetch_lists(api, listed, "following"),
-            common=await fetch_common_follows(api, pairs),
-            viewer_states=await fetch_viewer_states(api, asked),
+        listed = rank_ids((follow.followee_id for follow in ours), _MAX_LISTS)
+        checked = choose_viewers(ours, self.user_ids, listed, _VIEWERS_PER_USER, self._seed)
+        profiles = await api.fetch_each(
+            "profiles", self.user_ids, lambda user_id: api.fetch(f"/users/{user_id}")
         )
-        some = sum(bool(ids) for ids in reported.common.values())
+        reported = ApiState(
+            {user_id: profile["followers"] for user_id, profile in profiles.items()},
+            {user_id: profile["following"] for user_id, profile in profiles.items()},
+            await fetch_lists(api, listed, "followers"),
+            await fetch_lists(api, listed, "following"),
+            await fetch_common_follows(api, pairs),
+            await fetch_viewer_states(api, checked),
+        )
+        some = sum(bool(ids) for ids in reported.common_follows.values())
         return Comparison(
             "of its users",
-            add_up(after, rows, reported),
+            sum_up(after, rows, reported),
             find_differences(after, rows, reported),
             [
-                f"profiles of {len(reported.totals):,} users",
+                f"profiles of {len(profiles):,} users",
                 f"all followers and following of the {len(listed)} most followed",
-                f"what {len(asked)} pairs of a user and one of these are answered: follows or not",
+                f"the viewer states of {len(checked)} pairs of a user and one of these",
                 f"common follows of {len(pairs)} pairs, {some} of which have some",
             ],
         )
 
 
-async def fetch_totals(api: ApiReader, user_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """User -> (followers, following) by the API. Raises LocalError."""
-
-    async def ask(user_id: int) -> tuple[int, int]:
-        profile = await api.fetch(f"/users/{user_id}")
-        return profile["followers"], profile["following"]
-
-    return await api.fetch_each("profiles", user_ids, ask)
-
-
 async def fetch_lists(api: ApiReader, user_ids: Sequence[int], name: str) -> dict[int, list[int]]:
-    """User -> who is in their list ``name``, by all pages of the API. Raises LocalError."""
+    """Return user -> ids of the list ``name``, from all pages. Raises LocalError."""
     return await api.fetch_each(
         name, user_ids, lambda user_id: _read_users(api, f"/users/{user_id}/{name}")
     )
 
 
 async def fetch_common_follows(api: ApiReader, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
-    """Pair -> whom both follow, as the first of them is told. Raises LocalError."""
+    """Return pair -> users that both follow, as read by the first. Raises LocalError."""
     return await api.fetch_each(
         "common follows",
         pairs,
@@ -180,37 +160,31 @@ async def _read_users(api: ApiReader, path: str, user_id: int | None = None) -> 
     return [int(item["user"]["id"]) for item in await api.read_list(path, user_id)]
 
 
-async def fetch_viewer_states(api: ApiReader, pairs: Sequence[Pair]) -> dict[Pair, bool]:
-    """Pair -> whether the first follows the second, as the first is answered. Raises LocalError."""
+async def fetch_viewer_states(api: ApiReader, follows: Sequence[Follow]) -> dict[Follow, bool]:
+    """Return follow -> whether it is on, as read by the follower. Raises LocalError."""
 
-    async def ask(pair: Pair) -> bool:
-        profile = await api.fetch(f"/users/{pair[1]}", user_id=pair[0])
+    async def fetch(follow: Follow) -> bool:
+        profile = await api.fetch(f"/users/{follow.followee_id}", user_id=follow.follower_id)
         return bool(profile["mine"]["following"])
 
-    return await api.fetch_each("own follows", pairs, ask)
-
-
-def find_most_followed(follows: Iterable[Follow], count: int) -> list[int]:
-    """The ``count`` users with the most followers, most first."""
-    followers = Counter(follow.followee_id for follow in follows)
-    return sorted(followers, key=lambda user_id: (-followers[user_id], user_id))[:count]
+    return await api.fetch_each("own follows", follows, fetch)
 
 
 def choose_pairs(follows: Iterable[Follow], count: int, seed: int = 0) -> list[Pair]:
-    """``count`` pairs of users who follow somebody, by chance; fewer where there are not so many.
+    """Draw up to ``count`` pairs of users who follow anyone.
 
-    Every second one is of two who follow the same one: two of all seldom have anything in common.
+    Every second pair follows the same user: two random users seldom have a follow in common.
     """
     chance = random.Random(seed)
-    everybody, fans = set(), defaultdict(list)
+    everyone, followers = set(), defaultdict(list)
     for follower_id, followee_id in sorted(set(follows)):
-        everybody.add(follower_id)
-        fans[followee_id].append(follower_id)
-    pools = [sorted(everybody)]
-    shared = [of_one for of_one in fans.values() if len(of_one) > 1]
+        everyone.add(follower_id)
+        followers[followee_id].append(follower_id)
+    pools = [sorted(everyone)]
+    shared = [of_one for of_one in followers.values() if len(of_one) > 1]
     pairs: dict[Pair, None] = {}
     for _ in range(20 * count):
-        if len(pairs) == count or len(everybody) < 2:
+        if len(pairs) == count or len(everyone) < 2:
             break
         pool = chance.choice(shared if shared and len(pairs) % 2 else pools)
         one, other = chance.sample(pool, 2)
@@ -224,66 +198,46 @@ def choose_viewers(
     followees: Sequence[int],
     count: int,
     seed: int = 0,
-) -> list[Pair]:
-    """(user, followee) for each of ``followees``: up to ``count`` who follow them and as many of
-    ``user_ids`` who don't, by chance."""
+) -> list[Follow]:
+    """Draw up to ``count`` followers of each followee, and as many ``user_ids`` who are not."""
     chance, graph = random.Random(seed), Graph(follows)
-    pairs = []
+    chosen = []
     for followee_id in followees:
-        fans = graph.followers(followee_id)
-        others = [user_id for user_id in user_ids if user_id not in fans and user_id != followee_id]
-        for pool in (sorted(fans & set(user_ids)), others):
-            chosen = chance.sample(pool, min(count, len(pool)))
-            pairs += [(user_id, followee_id) for user_id in chosen]
-    return pairs
+        followers = graph.followers(followee_id) & set(user_ids)
+        others = [id_ for id_ in user_ids if id_ not in followers and id_ != followee_id]
+        for pool in (sorted(followers), others):
+            some = chance.sample(pool, min(count, len(pool)))
+            chosen += [Follow(user_id, followee_id) for user_id in some]
+    return chosen
 
 
 def find_differences(after: Set[Follow], rows: Set[Follow], reported: ApiState) -> list[str]:
-    """Where rows, the API's totals or its lists are not as the file says."""
-    differences = compare_rows(after, rows)
+    """Return where rows, totals, lists or states differ from the file."""
     graph = Graph(after)
-    for user_id, totals in reported.totals.items():
-        for name, total in zip(("followers", "following"), totals, strict=True):
-            expected = len(getattr(graph, name)(user_id))
-            if total != expected:
-                differences.append(
-                    f"user {user_id} has {total} {name} by the API, {expected} by the file"
-                )
-    differences += [
-        f"user {user_id} is answered following {str(follows).lower()} of user {followee_id}"
-        for (user_id, followee_id), follows in reported.viewer_states.items()
-        if follows is not (Follow(user_id, followee_id) in after)
+    common = "follows that users {0[0]} and {0[1]} have in common"
+    return [
+        *compare_rows(after, rows),
+        *compare_totals("user", "followers", reported.follower_totals, _size(graph.followers)),
+        *compare_totals("user", "following", reported.following_totals, _size(graph.following)),
+        *compare_states(after, reported.viewer_states),
+        *compare_lists("followers of user {}", reported.followers, graph.followers),
+        *compare_lists("following of user {}", reported.following, graph.following),
+        *compare_lists(common, reported.common_follows, graph.common_follows),
     ]
-    for user_id, ids in reported.followers.items():
-        differences += compare_list(f"followers of user {user_id}", ids, graph.followers(user_id))
-    for user_id, ids in reported.following.items():
-        differences += compare_list(f"following of user {user_id}", ids, graph.following(user_id))
-    for pair, ids in reported.common.items():
-        name = "follows that users {} and {} have in common".format(*pair)
-        differences += compare_list(name, ids, graph.common(pair))
-    return differences
 
 
-def add_up(
+def sum_up(
     after: Set[Follow], rows: Set[Follow], reported: ApiState
 ) -> dict[str, tuple[int, int, int]]:
-    """Name -> what the file says, what the rows are and what the API says.
+    """Return name -> (file, rows, API): totals of all users, and common follows of all pairs."""
+    graphs = Graph(after), Graph(rows)
+    common = {pair: len(ids) for pair, ids in reported.common_follows.items()}
+    return {
+        "followers": add_up(reported.follower_totals, *(_size(one.followers) for one in graphs)),
+        "following": add_up(reported.following_totals, *(_size(one.following) for one in graphs)),
+        "common_follows": add_up(common, *(_size(one.common_follows) for one in graphs)),
+    }
 
-    Followers and following of all users whom the API was asked about, and the common follows of
-    the pairs.
-    """
 
-    def count(graph: Graph) -> tuple[int, int, int]:
-        return (
-            sum(len(graph.followers(user_id)) for user_id in reported.totals),
-            sum(len(graph.following(user_id)) for user_id in reported.totals),
-            sum(len(graph.common(pair)) for pair in reported.common),
-        )
-
-    by_api = (
-        sum(followers for followers, _ in reported.totals.values()),
-        sum(following for _, following in reported.totals.values()),
-        sum(len(ids) for ids in reported.common.values()),
-    )
-    sums = zip(count(Graph(after)), count(Graph(rows)), by_api, strict=True)
-    return dict(zip(("followers", "following", "common_follows"), sums, strict=True))
+def _size(members: Callable[[Key], Set[int]]) -> Callable[[Key], int]:
+    return lambda key: len(members(key))

@@ -1,39 +1,46 @@
-"""A file of interactions: what is in it, what is sent for it, and what must be true after it.
+"""Files of interactions: their rows, the requests, and the comparison afterwards.
 
 A file is CSV, gzipped or not: ``user_id,item_id,rating,timestamp``. Every item is a post. A
-rating of 4 and more is a like, 5 is a collect as well, 2 and less takes a like back, and
-anything between is a view.
+rating of 4 or more is a like, 5 is a collect as well, 2 or less removes a like, and anything
+between is a view.
 """
 
 import random
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
 from local.audit import rankings
-from local.load import files
 from local.load.api_reader import ApiReader
-from local.load.files import parse_whole_number
-from local.load.requests import Expectation, Reaction, Request, duplicate, set_reaction, view
-from local.load.scenario import Comparison, Scenario, compare_list, compare_rows
+from local.load.files import FileFormat, parse_whole_number
+from local.load.requests import KINDS, Expectation, Reaction, Request, duplicate, set_reaction, view
+from local.load.scenario import (
+    Comparison,
+    Scenario,
+    add_up,
+    compare_lists,
+    compare_rows,
+    compare_states,
+    compare_totals,
+    rank_ids,
+)
 from local.stack.stack import Stack
 from plaza import counters
 from plaza.infra import mysql
 
-COLUMNS = ["user_id", "item_id", "rating", "timestamp"]
 HIGHEST_RATING = 5.0
 POST_KINDS = ("like", "collect")
 _BATCH = 1000
-_QUERY = 100  # the most targets one query takes
+_QUERY = 100  # targets of the largest query
 _MAX_LISTS = 20  # the most liked posts: their likers are read through the API, in both orders
-_VIEWERS_PER_POST = 20  # of their likers: each is asked for their own state of all of these posts
-_MAX_OWN_LISTS = 20  # the users with the most reactions: what they like and collect is read
+_VIEWERS_PER_POST = 20  # likers of each of these posts, who read their viewer states of all
+_MAX_OWN_LISTS = 20  # the users with the most reactions: their own lists are read
 
-ViewerStates = Mapping[tuple[int, int], Mapping[str, bool]]  # (user, post) -> kind -> state
+Totals = Mapping[str, Mapping[int, int]]
+"""Kind -> post -> total."""
 
 
 class Interaction(NamedTuple):
@@ -45,32 +52,16 @@ class Interaction(NamedTuple):
     at_s: int
 
 
-def read_file(path: Path, limit: int | None = None) -> list[Interaction]:
-    """The first ``limit`` interactions of a file. Raises LocalError, naming the line."""
-    return files.read_rows(path, COLUMNS, _read_row, limit)
-
-
-def parse(lines: Iterable[str], name: str) -> Iterator[Interaction]:
-    """The interactions in ``lines``, the first of which is the header. Raises LocalError."""
-    return files.parse_rows(lines, name, COLUMNS, _read_row)
-
-
-def write_file(path: Path, interactions: Iterable[Interaction]) -> None:
-    """Write a file that ``read_file`` reads."""
-    rows = ((one.user_id, one.item_id, f"{one.rating:g}", one.at_s) for one in interactions)
-    files.write_rows(path, COLUMNS, rows)
-
-
-def _read_row(row: Sequence[str]) -> Interaction:
+def _parse_row(row: Sequence[str]) -> Interaction:
     return Interaction(
         parse_whole_number("user_id", row[0]),
         parse_whole_number("item_id", row[1]),
-        _read_rating(row[2]),
+        _parse_rating(row[2]),
         parse_whole_number("timestamp", row[3], 0),
     )
 
 
-def _read_rating(text: str) -> float:
+def _parse_rating(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
@@ -80,16 +71,18 @@ def _read_rating(text: str) -> float:
     return value
 
 
+FILES = FileFormat(["user_id", "item_id", "rating", "timestamp"], _parse_row)
+
+
 def plan(
     interactions: Iterable[Interaction], duplicates: float = 0.0, seed: int = 0
 ) -> list[Request]:
-    """The requests for ``interactions``, in order; a share of the changing ones sent twice."""
     requests = (request for one in interactions for request in build_requests(one))
     return duplicate(requests, duplicates, seed)
 
 
 def build_requests(interaction: Interaction) -> list[Request]:
-    """What a rating says."""
+    """Return the requests of a rating: one or two."""
     user_id, item_id, rating, _ = interaction
     if rating >= 4:
         kinds = POST_KINDS if rating >= HIGHEST_RATING else POST_KINDS[:1]
@@ -100,12 +93,12 @@ def build_requests(interaction: Interaction) -> list[Request]:
 
 
 def choose_author(item_id: int, user_ids: Sequence[int]) -> int:
-    """Who wrote a post: one of ``user_ids`` (sorted), the same each time."""
+    """Return a post's author: one of ``user_ids`` (sorted), the same on each call."""
     return user_ids[item_id * 2_654_435_761 % 2**32 % len(user_ids)]
 
 
 class Interactions(Scenario):
-    """What is played of a file of interactions."""
+    """Scenario of a file of interactions."""
 
     kinds = frozenset(POST_KINDS)
 
@@ -119,48 +112,51 @@ class Interactions(Scenario):
         self._seed = seed
 
     def prepare(self, stack: Stack) -> list[Expectation]:
-        """Make the posts; what each request must come to, by what is there already."""
+        """Create the posts. Returns the expectation of each request, given the present rows."""
         create_posts(self._item_ids, self.user_ids)
         return super().prepare(stack)
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Rows, totals and likers beside what the file says, and rankings. Raises LocalError."""
-        after, rows = self.after, self.read(stack)
+        """Compare rows, totals, lists and rankings with the file. Raises LocalError."""
+        after, rows, items = self.after, self.read(stack), set(self._item_ids)
         reported = await fetch_totals(api, self._item_ids)
-        largest = find_most_liked(after)
+        largest = rank_ids((r.target_id for r in after if r.kind == "like"), _MAX_LISTS)
         likers = await fetch_likers(api, largest)
         latest = await fetch_likers(api, largest, "?order=latest")
-        # Of an earlier replay others may like them too, who have no session now.
+        # Likers of an earlier replay have no session.
         playing = set(self.user_ids)
         chosen = choose_likers(after, largest, _VIEWERS_PER_POST, self._seed)
-        asked = [user_id for user_id in chosen if user_id in playing]
-        viewer_states = await fetch_viewer_states(api, asked, largest)
-        listing = [
-            user_id for user_id in find_most_active(after, _MAX_OWN_LISTS) if user_id in playing
-        ]
-        lists = {kind: await fetch_own_lists(api, listing, kind) for kind in POST_KINDS}
+        viewers = [user_id for user_id in chosen if user_id in playing]
+        states = await fetch_viewer_states(api, viewers, largest)
+        active = rank_ids((reaction.user_id for reaction in after), _MAX_OWN_LISTS)
+        listing = [user_id for user_id in active if user_id in playing]
+        own = {kind: await fetch_own_lists(api, listing, kind) for kind in POST_KINDS}
         misplaced, ranked = await rankings.find_differences(stack, api)
+        totals = {
+            kind: add_up(reported[kind], *(_count(state, kind) for state in (after, rows)))
+            for kind in POST_KINDS
+        }
         return Comparison(
             "of its posts",
-            add_up(after, rows, reported),
+            totals,
             [
                 *find_differences(after, rows, reported, likers),
                 *find_wrong_orders(likers, latest),
-                *find_wrong_viewer_states(after, viewer_states),
-                *find_wrong_own_lists(after, lists, set(self._item_ids)),
+                *compare_states(after, states),
+                *find_wrong_own_lists(after, own, items),
                 *misplaced,
             ],
             [
                 f"all likers of the {len(likers)} most liked posts, in both orders",
-                f"what {len(asked)} of these likers are answered about themselves on each",
-                f"all likes and collects of the {len(listing)} users with the most",
+                f"the viewer states of {len(viewers)} of these likers on each",
+                f"all likes and collects of the {len(listing)} users with the most reactions",
                 ranked,
             ],
         )
 
 
 def create_posts(item_ids: Sequence[int], user_ids: Sequence[int]) -> None:
-    """Posts that are not there yet, each by one of ``user_ids`` (sorted), and counted as theirs."""
+    """Insert missing posts by authors of ``user_ids`` (sorted), and count them."""
     for start in range(0, len(item_ids), _BATCH):
         part = item_ids[start : start + _BATCH]
         totals = mysql.run_in_transaction(partial(_insert, item_ids=part, user_ids=user_ids))
@@ -170,16 +166,14 @@ def create_posts(item_ids: Sequence[int], user_ids: Sequence[int]) -> None:
 def _insert(
     cursor: Cursor, item_ids: Sequence[int], user_ids: Sequence[int]
 ) -> dict[int, counters.UserCounter]:
-    """The counters of those who have a post more by now."""
+    """Insert the missing posts. Returns the counters of their authors."""
     numbers = ",".join(str(int(item_id)) for item_id in item_ids)
     cursor.execute(
         "SELECT content_id FROM content WHERE content_type = 'post'"  # noqa: S608
         f" AND content_id IN ({numbers})"
     )
-    there = {item_id for (item_id,) in cursor}
-    authors = {
-        item_id: choose_author(item_id, user_ids) for item_id in item_ids if item_id not in there
-    }
+    existing = {item_id for (item_id,) in cursor}
+    authors = {id_: choose_author(id_, user_ids) for id_ in item_ids if id_ not in existing}
     cursor.executemany(
         "INSERT INTO content (content_type, content_id, author_id, kind, title, body, images)"
         " VALUES ('post', %s, %s, 'note', %s, %s, '[]')",
@@ -193,40 +187,38 @@ def _insert(
     return counters.read_users_in(cursor, sorted(posts))
 
 
-async def fetch_totals(api: ApiReader, item_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """The totals of posts by the API: post -> kind -> total. Raises LocalError."""
+async def fetch_totals(api: ApiReader, item_ids: Sequence[int]) -> dict[str, dict[int, int]]:
+    """Return kind -> post -> total by the API. Raises LocalError."""
     parts = [tuple(item_ids[i : i + _QUERY]) for i in range(0, len(item_ids), _QUERY)]
     answers = await api.fetch_each("totals of posts", parts, lambda part: _query(api, part))
-    return {
-        item_id: {"like": said["likes"], "collect": said["collects"]}
-        for part, items in answers.items()
-        for item_id, said in zip(part, items, strict=True)
-    }
+    pairs = [pair for part, items in answers.items() for pair in zip(part, items, strict=True)]
+    return {kind: {item_id: item[f"{kind}s"] for item_id, item in pairs} for kind in POST_KINDS}
 
 
 async def fetch_likers(
     api: ApiReader, item_ids: Iterable[int], query: str = ""
 ) -> dict[int, list[int]]:
-    """Who likes each of these posts, by all pages of the API. Raises LocalError."""
+    """Return post -> likers, from all pages of the API. Raises LocalError."""
 
-    async def ask(item_id: int) -> list[int]:
+    async def fetch(item_id: int) -> list[int]:
         likers = await api.read_list(f"/posts/{item_id}/likers{query}")
         return [int(liker["user_id"]) for liker in likers]
 
-    return await api.fetch_each("likers of posts", item_ids, ask)
+    return await api.fetch_each("likers of posts", item_ids, fetch)
 
 
 async def fetch_viewer_states(
     api: ApiReader, user_ids: Sequence[int], item_ids: Sequence[int]
-) -> ViewerStates:
-    """What users are answered about themselves on these posts. Raises LocalError."""
+) -> dict[Reaction, bool]:
+    """Return reaction -> whether it is on, of users to posts, by the API. Raises LocalError."""
     answers = await api.fetch_each(
         "own reactions", user_ids, lambda user_id: _query(api, item_ids, user_id)
     )
     return {
-        (user_id, item_id): {"like": item["mine"]["liked"], "collect": item["mine"]["collected"]}
+        Reaction(kind, item_id, user_id): item["mine"][KINDS[kind].state_field]
         for user_id, items in answers.items()
         for item_id, item in zip(item_ids, items, strict=True)
+        for kind in POST_KINDS
     }
 
 
@@ -242,110 +234,80 @@ async def _query(
 async def fetch_own_lists(
     api: ApiReader, user_ids: Sequence[int], kind: str
 ) -> dict[int, list[int]]:
-    """The posts in each user's own list of a kind, by all pages of the API. Raises LocalError."""
+    """Return user -> posts in the user's own list of a kind. Raises LocalError."""
 
-    async def ask(user_id: int) -> list[int]:
+    async def fetch(user_id: int) -> list[int]:
         items = await api.read_list(f"/users/me/{kind}s", user_id)
         return [int(item["id"]) for item in items if item["type"] == "post"]
 
-    return await api.fetch_each(f"own {kind}s", user_ids, ask)
+    return await api.fetch_each(f"own {kind}s", user_ids, fetch)
 
 
 def choose_likers(
     after: Iterable[Reaction], item_ids: Sequence[int], per_post: int, seed: int
 ) -> list[int]:
-    """Up to ``per_post`` likers of each of these posts, by chance."""
-    likers: dict[int, list[int]] = {item_id: [] for item_id in item_ids}
-    for reaction in sorted(after):
-        if reaction.kind == "like" and reaction.target_id in likers:
-            likers[reaction.target_id].append(reaction.user_id)
+    """Draw up to ``per_post`` likers of each of these posts."""
+    likers = _group((r.target_id, r.user_id) for r in sorted(after) if r.kind == "like")
     chance = random.Random(seed)
     return sorted(
         {
             user_id
-            for of_post in likers.values()
-            for user_id in chance.sample(of_post, min(per_post, len(of_post)))
+            for item_id in item_ids
+            for user_id in chance.sample(likers[item_id], min(per_post, len(likers[item_id])))
         }
     )
-
-
-def find_most_active(after: Iterable[Reaction], count: int) -> list[int]:
-    """The ``count`` users with the most reactions that are on, most first."""
-    reactions = Counter(reaction.user_id for reaction in after)
-    return sorted(reactions, key=lambda user_id: (-reactions[user_id], user_id))[:count]
-
-
-def find_most_liked(reactions: Iterable[Reaction]) -> list[int]:
-    """The posts with the most likes, most first."""
-    likes = Counter(reaction.target_id for reaction in reactions if reaction.kind == "like")
-    return [item_id for item_id, _ in likes.most_common(_MAX_LISTS)]
-
-
-def add_up(
-    after: Set[Reaction], rows: Set[Reaction], reported: Mapping[int, Mapping[str, int]]
-) -> dict[str, tuple[int, int, int]]:
-    """Kind -> what the file says, COUNT(*) and what the API says, of all posts of the file."""
-    expected = Counter(reaction.kind for reaction in after)
-    counted = Counter(reaction.kind for reaction in rows)
-    return {
-        kind: (expected[kind], counted[kind], sum(totals[kind] for totals in reported.values()))
-        for kind in POST_KINDS
-    }
 
 
 def find_differences(
     after: Set[Reaction],
     rows: Set[Reaction],
-    reported: Mapping[int, Mapping[str, int]],
+    reported: Totals,
     likers: Mapping[int, Sequence[int]],
 ) -> list[str]:
-    """Where rows, the API's totals or its lists of likers are not as the file says."""
-    differences = compare_rows(after, rows)
-    expected = Counter((reaction.target_id, reaction.kind) for reaction in after)
-    differences += [
-        f"post {item_id} has {total} {kind}s by the API, {expected[item_id, kind]} by the file"
-        for item_id, totals in reported.items()
-        for kind, total in totals.items()
-        if total != expected[item_id, kind]
+    """Return where rows, totals or lists of likers differ from the file."""
+    expected = _group((r.target_id, r.user_id) for r in after if r.kind == "like")
+    return [
+        *compare_rows(after, rows),
+        *(
+            difference
+            for kind, totals in reported.items()
+            for difference in compare_totals("post", f"{kind}s", totals, _count(after, kind))
+        ),
+        *compare_lists("likers of post {}", likers, expected.__getitem__),
     ]
-    for item_id, found in likers.items():
-        should = {r.user_id for r in after if (r.kind, r.target_id) == ("like", item_id)}
-        differences += compare_list(f"likers of post {item_id}", found, should)
-    return differences
 
 
 def find_wrong_orders(
     earliest: Mapping[int, Sequence[int]], latest: Mapping[int, Sequence[int]]
 ) -> list[str]:
-    """Posts whose likers, latest first, are not their likers, earliest first, from the end."""
+    """Return posts whose likers, latest first, are not the reverse of earliest first."""
     return [
-        f"likers of post {item_id}, latest first, are not those from the end of earliest first"
+        f"likers of post {item_id}, latest first, are not the reverse of earliest first"
         for item_id, likers in earliest.items()
         if list(latest[item_id]) != list(reversed(likers))
-    ]
-
-
-def find_wrong_viewer_states(after: Set[Reaction], viewer_states: ViewerStates) -> list[str]:
-    """Where users are answered about themselves otherwise than the file says."""
-    return [
-        f"user {user_id} is answered {kind} {state} of post {item_id}"
-        for (user_id, item_id), states in viewer_states.items()
-        for kind, state in states.items()
-        if state is not (Reaction(kind, item_id, user_id) in after)
     ]
 
 
 def find_wrong_own_lists(
     after: Set[Reaction], lists: Mapping[str, Mapping[int, Sequence[int]]], item_ids: Set[int]
 ) -> list[str]:
-    """Where a user's own list of likes or collects is not as the file says.
-
-    What is in it beside ``item_ids`` is not of the file, which says nothing about it.
-    """
+    """Return where a user's own list differs from the file, among the posts ``item_ids``."""
     differences = []
     for kind, of_users in lists.items():
-        for user_id, found in of_users.items():
-            ours = [item_id for item_id in found if item_id in item_ids]
-            should = {r.target_id for r in after if (r.kind, r.user_id) == (kind, user_id)}
-            differences += compare_list(f"{kind}s of user {user_id}", ours, should)
+        ours = {user: [id_ for id_ in ids if id_ in item_ids] for user, ids in of_users.items()}
+        targets = _group((r.user_id, r.target_id) for r in after if r.kind == kind)
+        differences += compare_lists(f"{kind}s of user {{}}", ours, targets.__getitem__)
     return differences
+
+
+def _count(reactions: Iterable[Reaction], kind: str) -> Callable[[int], int]:
+    """Return a function of a post: its reactions of a kind."""
+    return Counter(one.target_id for one in reactions if one.kind == kind).__getitem__
+
+
+def _group(pairs: Iterable[tuple[int, int]]) -> dict[int, list[int]]:
+    """Return key -> values; empty for a missing key."""
+    groups: dict[int, list[int]] = defaultdict(list)
+    for key, value in pairs:
+        groups[key].append(value)
+    return groups

@@ -1,4 +1,4 @@
-"""Players: many users at once against the HTTP API, each doing one thing after the other."""
+"""Players: many users send their requests to the HTTP API at once, each in order."""
 
 import asyncio
 import heapq
@@ -12,13 +12,13 @@ from local.load.client import DONE_STATUSES, Client, Tally
 from local.load.requests import Copies, Expectation, Request
 from local.paths import LocalError
 
-MAX_UNANSWERED = 10  # requests in a row that were given up without any answer: nobody is there
+MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay ends
 
 
 class Turns:
-    """Whose turn it is: each user's requests in order, one at a time, different users at once.
+    """Order of requests: those of one user in sequence, those of different users in parallel.
 
-    Among the users who wait, the one whose next request came first in the file is next.
+    Among the idle users, the one whose next request comes first in the file is next.
     """
 
     def __init__(self, requests: Sequence[Request]) -> None:
@@ -31,13 +31,12 @@ class Turns:
 
     @property
     def users(self) -> int:
-        """How many users there are."""
         return len(self._waiting)
 
     def next_index(self) -> int | None:
-        """The index of a request to send now; its user has no other turn until ``release``.
+        """Return the index of a request to send now; its user is busy until ``release``.
 
-        None when everybody who has something left is at it.
+        None when all users with requests left are busy.
         """
         if not self._ready:
             return None
@@ -45,21 +44,20 @@ class Turns:
         return self._waiting[user_id].popleft()
 
     def release(self, index: int) -> None:
-        """The request at ``index`` is done; its user may go on."""
+        """Record that the request at ``index`` has ended; its user may send the next one."""
         user_id = self._requests[index].user_id
         if rest := self._waiting[user_id]:
             heapq.heappush(self._ready, (rest[0], user_id))
 
 
 class Pace:
-    """At most ``rate`` starts a second, evenly; None: as many as there are."""
+    """Limits starts to ``rate`` a second, evenly spaced; None is no limit."""
 
     def __init__(self, rate: float | None) -> None:
         self._gap_s = 1 / rate if rate else 0.0
         self._next_s = 0.0
 
     async def wait(self) -> None:
-        """Wait for the next start."""
         if not self._gap_s:
             return
         now_s = time.monotonic()
@@ -68,7 +66,7 @@ class Pace:
 
 
 class Player(Client):
-    """Plays requests, and counts what comes of them. ``on_progress`` hears of each that is over."""
+    """Plays requests and counts the outcomes. ``on_progress`` is called after each request."""
 
     def __init__(
         self,
@@ -80,9 +78,7 @@ class Player(Client):
         super().__init__(session, base_url, tokens)
         self._on_progress = on_progress
         self._unanswered = 0
-        self._lost: set[int] = (
-            set()
-        )  # users a request of whom was given up: nothing is certain then
+        self._lost: set[int] = set()  # users with a failed request: their state is unknown
 
     async def play(
         self,
@@ -94,11 +90,11 @@ class Player(Client):
     ) -> None:
         """Send ``requests``, users in parallel, and compare the answers with ``expectations``.
 
-        Raises LocalError when nobody answers any more.
+        Raises LocalError when the API stops answering.
         """
         turns, pace, began_s = Turns(requests), Pace(rate), time.monotonic()
 
-        async def take_turns(begin: asyncio.Event, begun: asyncio.Event) -> None:
+        async def send_in_turn(begin: asyncio.Event, begun: asyncio.Event) -> None:
             await begin.wait()
             while (index := turns.next_index()) is not None:
                 await pace.wait()
@@ -107,15 +103,15 @@ class Player(Client):
                 begun.set()
             begun.set()
 
-        # Each begins when the one before had an answer: functions that start cold do so one
-        # after the other, not all at once on a machine of two cores.
+        # Each task begins when the one before had an answer, so that functions start cold one after
+        # the other, not all at once on a machine with two cores.
         try:
             async with asyncio.TaskGroup() as group:
                 begin = asyncio.Event()
                 begin.set()
                 for _ in range(min(concurrency, turns.users)):
                     begun = asyncio.Event()
-                    group.create_task(take_turns(begin, begun))
+                    group.create_task(send_in_turn(begin, begun))
                     begin = begun
         except* LocalError as errors:
             raise errors.exceptions[0] from None
@@ -147,4 +143,4 @@ class Player(Client):
             tally.wrong += expectation.find_wrong(request, [a.body for a in answers], certain)
         self._on_progress(tally)
         if self._unanswered >= MAX_UNANSWERED:
-            raise LocalError(f"nobody answers at {self._base_url} any more: {answers[-1]}")
+            raise LocalError(f"{self._base_url} stopped answering: {answers[-1]}")

@@ -1,7 +1,7 @@
-"""``replay``: play a file through the HTTP API, then hold everything against it.
+"""``replay``: play a file through the HTTP API, then compare all stores with the file.
 
-What must be true after a replay follows from the file alone: it is compared with the rows, the
-counters, Redis and the answers of the API. What a file is about is known by its header.
+The expected state follows from the file alone. It is compared with rows, counters, Redis and the
+answers of the API. The header of a file determines its kind.
 """
 
 import argparse
@@ -40,6 +40,7 @@ from local.output import (
     new_table,
     print_report,
     progress_console,
+    read_options,
     require_positive,
     show_progress,
 )
@@ -55,9 +56,9 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to play; see the command's help. ``quiet_s`` is how long to wait for quiet.
+    """Options of a replay. ``quiet_s``: the longest wait for empty queues.
 
-    ``halfway`` is called once, in a thread, when half of the requests are over.
+    ``halfway`` is called once, in a thread, when half of the requests have ended.
     """
 
     concurrency: int = CONCURRENCY
@@ -70,7 +71,7 @@ class Options:
 
 
 class PlayedScenario(NamedTuple):
-    """A scenario that was played, not yet compared. ``tokens`` by user."""
+    """A scenario that was played and not yet compared. ``tokens`` by user."""
 
     name: str
     scenario: Scenario
@@ -82,11 +83,11 @@ class PlayedScenario(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a replay came to.
+    """Result of a replay.
 
-    ``expected`` changes are those the file makes; ``persisted`` ones were saved. These are fewer
-    when the batch of a killed consumer comes again after a newer event of the same reaction: on and
-    off again are no change then. ``compared``: with the rows, lists and totals that there are.
+    ``expected``: changes by the file. ``persisted``: changes in the vote log, which has fewer when
+    the batch of a killed consumer is delivered again after a newer event of the same reaction: on
+    and off again are no change then.
     """
 
     name: str
@@ -100,12 +101,11 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """Everything was taken, every answer can be true, and all agree with the file."""
+        """Return whether no request failed, no answer is false, and all stores match the file."""
         wrong = self.tally.failures or self.tally.wrong or self.compared.differences
         return self.audit_report.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine. Latencies in milliseconds."""
         p50_ms, p99_ms = latencies_ms(self.tally.latencies_s)
         return {
             "clean": self.clean,
@@ -136,29 +136,23 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Play a file; 1 unless all of it is clean. Raises LocalError."""
+    """Play a file. Returns 1 unless the report is clean. Raises LocalError."""
     if not 0 <= args.duplicates <= 1:
         raise LocalError(f"--duplicates is a share from 0 to 1, not {args.duplicates:g}")
     require_positive(args, "rate", "limit", "concurrency")
-    options = Options(
-        concurrency=args.concurrency,
-        rate=args.rate,
-        duplicates=args.duplicates,
-        seed=args.seed,
-        kill_consumers=args.kill_consumers,
-    )
+    options = read_options(args, Options)
     scenario = read_scenario(args.file, options, args.limit)
     try:
         report = replay(stack, args.file.name, scenario, options, out=progress_console(args))
     except (EndpointConnectionError, redis.ConnectionError) as error:
-        raise LocalError(f"the stack went away: {error}") from None
+        raise LocalError(f"the stack stopped answering: {error}") from None
     return print_report(args, report, show)
 
 
 def replay(
     stack: Stack, name: str, scenario: Scenario, options: Options, *, out: Console = console
 ) -> Report:
-    """Play a scenario, wait for quiet, and compare. Raises LocalError."""
+    """Play a scenario, wait until the queues are empty, and compare. Raises LocalError."""
     (report,) = replay_all(stack, {name: scenario}, options, out=out)
     return report
 
@@ -166,13 +160,13 @@ def replay(
 def replay_all(
     stack: Stack, scenarios: Mapping[str, Scenario], options: Options, *, out: Console = console
 ) -> list[Report]:
-    """Play scenarios by name, one after the other, wait for quiet, and compare all of them.
+    """Play scenarios by name, one after the other, wait for empty queues, and compare all.
 
-    No two may make the same kinds of events. Raises LocalError.
+    No two may change the same kinds of reactions. Raises LocalError.
     """
     with out.status("waiting for quiet"):
         if not wait_until_quiet(stack, options.quiet_s):
-            raise LocalError("the stack does not come to rest; `audit` says what is on its way")
+            raise LocalError("the queues of the stack do not become empty; see `audit`")
     since = datetime.now(UTC).date()
     logged = count_log(stack.mysql_url, since)
     with contextlib.ExitStack() as meanwhile:
@@ -187,11 +181,8 @@ def replay_all(
             )
     with out.status("comparing") as status:
         logged = count_log(stack.mysql_url, since) - logged
-        compared = [
-            asyncio.run(compare(stack, one, options, lambda said: status.update(said)))
-            for one in played
-        ]
-        audit_report = audit.run_audit(stack)  # last: it sees what asking brought into Redis
+        compared = [asyncio.run(compare(stack, one, options, status.update)) for one in played]
+        audit_report = audit.run_audit(stack)  # last: the comparisons hydrate targets
     return [
         Report(
             name=one.name,
@@ -229,22 +220,22 @@ def play(
 
         async with open_session(options.concurrency) as session:
             player = Player(session, stack.base_url, tokens, note)
-            trouble = asyncio.create_task(call_halfway(options, half))
+            halfway = asyncio.create_task(call_halfway(options, half))
             try:
                 await player.play(
                     requests, expectations, concurrency=options.concurrency, rate=options.rate
                 )
-                await trouble
+                await halfway
             finally:
-                trouble.cancel()
+                halfway.cancel()
             return player.tally
 
     with contextlib.ExitStack() as meanwhile:
         on_progress = meanwhile.enter_context(show_progress(name, "requests", len(requests), out))
         killed = list[int]()
         if options.kill_consumers:
-            trouble = kill_workers(stack, "SaveReactions", KILL_EVERY_S, options.seed)
-            killed = meanwhile.enter_context(trouble)
+            killer = kill_workers(stack, "SaveReactions", KILL_EVERY_S, options.seed)
+            killed = meanwhile.enter_context(killer)
         tally = asyncio.run(send(on_progress))
     return PlayedScenario(name, scenario, tokens, expectations, tally, len(killed))
 
@@ -252,7 +243,7 @@ def play(
 async def compare(
     stack: Stack, played: PlayedScenario, options: Options, on_progress: Callable[[str], None]
 ) -> Comparison:
-    """What is there, beside what must be after a scenario was played. Raises LocalError."""
+    """Compare the stores with the scenario after it was played. Raises LocalError."""
     async with ApiReader(
         stack.base_url,
         played.tokens,
@@ -263,50 +254,50 @@ async def compare(
 
 
 def read_scenario(path: Path, options: Options, limit: int | None = None) -> Scenario:
-    """What is to be played of a file, by its header. Raises LocalError."""
+    """Return the scenario of a file, chosen by its header. Raises LocalError."""
     header = files.read_header(path)
-    if header == interactions.COLUMNS:
-        rows = interactions.read_file(path, limit)
+    if header == interactions.FILES.columns:
+        rows = interactions.FILES.read(path, limit)
         return Interactions(rows, options.duplicates, options.seed)
-    if header == follows.COLUMNS:
-        return Follows(follows.read_file(path, limit), options.duplicates, options.seed)
-    wanted = " or ".join(",".join(module.COLUMNS) for module in (interactions, follows))
-    raise LocalError(files.describe_bad_header(path.name, header, wanted))
+    if header == follows.FILES.columns:
+        return Follows(follows.FILES.read(path, limit), options.duplicates, options.seed)
+    expected = " or ".join(",".join(one.FILES.columns) for one in (interactions, follows))
+    raise LocalError(files.describe_bad_header(path.name, header, expected))
 
 
 def show(report: Report, out: Console) -> None:
-    """Print what a replay came to, and the audit after it."""
     show_replay(report, out)
     out.print("\n[bold]audit of everything[/bold]")
     out.print(audit.render(report.audit_report))
 
 
 def show_replay(report: Report, out: Console) -> None:
-    """Print what a replay came to, by itself."""
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
     p50_ms, p99_ms = latencies_ms(tally.latencies_s)
     parts = ", ".join(f"{count:,} {act}s" for act, count in acts.most_common())
-    retried = ", ".join(f"{count:,} after {why}" for why, count in tally.retries.most_common())
+    retried = ", ".join(
+        f"{count:,} after {reason}" for reason, count in tally.retries.most_common()
+    )
     again = f"{tally.duplicates:,} duplicates, {sum(tally.retries.values()):,} retries"
-    failed = f", {len(tally.failures):,} given up" if tally.failures else ""
-    uncertain = f", {tally.uncertain:,} answers lost" if tally.uncertain else ""
-    told = tally.changed == report.expected or tally.uncertain > 0
+    failed = f", {len(tally.failures):,} failed" if tally.failures else ""
+    uncertain = f", {tally.uncertain:,} uncertain" if tally.uncertain else ""
+    plausible = tally.changed == report.expected or tally.uncertain > 0
     saved = report.persisted >= report.expected or report.killed > 0
     speed = tally.sent / max(tally.took_s, 1e-9)
-    facts = new_summary(
+    summary = new_summary(
         ("requests", f"{len(report.requests):,}: {parts}", ""),
         ("sent", f"{tally.sent:,}: {again}" + (f" ({retried})" if retried else ""), ""),
         ("accepted", f"{tally.accepted:,}{failed}", not tally.failures),
-        ("changed", f"{tally.changed:,} of {report.expected:,}{uncertain}", told),
+        ("changed", f"{tally.changed:,} of {report.expected:,}{uncertain}", plausible),
         ("persisted", f"{report.persisted:,}", saved),
-        ("answers that can't be true", f"{len(tally.wrong):,}", not tally.wrong),
+        ("impossible answers", f"{len(tally.wrong):,}", not tally.wrong),
         *([("consumers killed", f"{report.killed:,}", "")] if report.killed else []),
         ("speed", f"{tally.took_s:,.1f} s, {speed:,.0f} requests/s", ""),
         ("latency", f"p50 {p50_ms:.1f} ms, p99 {p99_ms:.1f} ms", ""),
     )
     out.print(f"[bold]{report.name}[/bold]")
-    out.print(facts)
+    out.print(summary)
     problems = [*tally.failures[:SHOWN], *tally.wrong[:SHOWN], *report.compared.differences[:SHOWN]]
     for problem in problems:
         out.print(Text(f"  {problem}"))
@@ -323,7 +314,7 @@ def show_replay(report: Report, out: Console) -> None:
 
 
 def count_log(mysql_url: str, since: date) -> Counter[str]:
-    """How many changes of each kind were saved, of days that no archive has taken by then."""
+    """Count the logged changes of each kind since a day that is not archived yet."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT kind, COUNT(*) FROM reaction_log WHERE create_date >= %s AND change_by <> 0"
@@ -334,7 +325,7 @@ def count_log(mysql_url: str, since: date) -> Counter[str]:
 
 
 async def call_halfway(options: Options, half: asyncio.Event) -> None:
-    """Call ``options.halfway``, if there is one, in a thread, once it is time."""
+    """Call ``options.halfway``, if it is set, in a thread, once ``half`` is set."""
     if options.halfway is not None:
         await half.wait()
         await asyncio.to_thread(options.halfway)

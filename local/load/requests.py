@@ -1,4 +1,4 @@
-"""What a scenario plays: requests, how often each is sent, and what must come of it. No I/O."""
+"""Requests of a scenario, how often each is sent, and the expected outcome. No I/O."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Copies(Enum):
-    """How often a request is sent: what an impatient finger or a retrying network makes of it."""
+    """How often a request is sent: a user clicks twice, or a network retries."""
 
     ONE = "once"
     AT_ONCE = "twice at the same moment"
@@ -16,7 +16,7 @@ class Copies(Enum):
 
 
 class Call(NamedTuple):
-    """What goes over the wire; ``key`` makes several of the same creation one."""
+    """Method, path and body. Creations with the same idempotency ``key`` are one."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Call(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of reaction: the type of its targets, the list in its route, its name in answers."""
+    """A kind of reaction: type of its targets, list in its route, field in answers."""
 
     of: str
     members: str
@@ -52,10 +52,10 @@ class Reaction(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a user does through the API: ``act`` in one word, ``text`` in words.
+    """A request of a user: ``act`` in one word, ``text`` as a phrase.
 
-    ``sets``: the reaction that it turns on or off. ``reads``: the reactions whose state it
-    asks for. ``writes``: what it writes, by the names that answers have for it.
+    ``sets``: the reaction that it turns on or off. ``reads``: the reactions whose state it reads.
+    ``writes``: the written values by the names that they have in answers.
     """
 
     user_id: int
@@ -72,9 +72,9 @@ class Request:
 
 
 class Expectation(NamedTuple):
-    """What must be seen when a request is done alone and in order.
+    """The outcome of a request that is executed alone and in order.
 
-    Whether it ``changes`` a reaction, and what each answer ``shows``.
+    Whether it ``changes`` a reaction, and the values that each answer ``shows``.
     """
 
     changes: bool
@@ -83,17 +83,17 @@ class Expectation(NamedTuple):
     def find_wrong(
         self, request: Request, answers: Sequence[Mapping[str, Any]], certain: bool
     ) -> list[str]:
-        """What can't be true in the ``answers`` to the copies of ``request``.
+        """Return a description of each impossible value in the ``answers`` to ``request``.
 
-        Unless it is ``certain`` how often it was done, only the state after it is known.
+        Unless it is ``certain`` how often the request was executed, only the state is compared.
         """
-        seen = answers
-        if request.reads:  # what says that it is not exact may be old
+        shown = answers
+        if request.reads:  # an inexact answer may be outdated
             exact = [answer for answer in answers if answer.get("exact") is not False]
-            seen = [(answer.get("items") or [{}])[0] for answer in exact]
+            shown = [(answer.get("items") or [{}])[0] for answer in exact]
         wrong = [
             f"{request}: {name} is {one.get(name)!r}"
-            for one in seen
+            for one in shown
             for name, expected in self.shows.items()
             if one.get(name) != expected
         ]
@@ -107,7 +107,6 @@ class Expectation(NamedTuple):
 
 
 def set_reaction(reaction: Reaction, on: bool = True) -> Request:
-    """Turn a reaction on or off."""
     kind, prefix = KINDS[reaction.kind], "" if on else "un"
     path = f"/{kind.of}s/{reaction.target_id}/{kind.members}/me"
     return Request(
@@ -120,7 +119,6 @@ def set_reaction(reaction: Reaction, on: bool = True) -> Request:
 
 
 def view(user_id: int, post_id: int) -> Request:
-    """Ask what a user likes and collects of a post."""
     targets = [{"type": "post", "id": str(post_id)}]
     return Request(
         user_id=user_id,
@@ -132,9 +130,9 @@ def view(user_id: int, post_id: int) -> Request:
 
 
 def duplicate(requests: Iterable[Request], share: float, seed: int) -> list[Request]:
-    """Send a ``share`` of what is more than a look, 0 to 1, twice.
+    """Send a ``share``, 0 to 1, of the requests that write twice.
 
-    Half of those at the same moment, half in a row.
+    Half of those at the same moment, half one after the other.
     """
     chance = random.Random(seed)
 
@@ -149,9 +147,9 @@ def duplicate(requests: Iterable[Request], share: float, seed: int) -> list[Requ
 def predict(
     requests: Iterable[Request], before: Set[Reaction]
 ) -> tuple[list[Expectation], set[Reaction]]:
-    """What each request must come to, and which reactions are on after all of them.
+    """Return the expectation of each request, and the reactions that are on after all.
 
-    ``before`` holds what was on. Users act in any order among each other: it changes nothing.
+    ``before``: the reactions that were on. The order among users does not matter.
     """
     on = set(before)
     expectations = []

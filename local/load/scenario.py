@@ -1,9 +1,10 @@
-"""What every scenario has: requests, what is there before them, and a comparison after them."""
+"""Base of all scenarios: requests, the rows before them, and comparisons after them."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pymysql.cursors import SSCursor
 
@@ -12,12 +13,14 @@ from local.load.requests import KINDS, Expectation, Reaction, Request, predict
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
+Key = TypeVar("Key")
+
 
 class Comparison(NamedTuple):
-    """What is there after a replay, beside what the file says.
+    """Differences between the stores and the file after a replay.
 
-    ``totals``: name -> (what the file says, rows, API), of all ``of`` what; ``notes`` say what
-    else was compared. ``differences`` are empty when all agree.
+    ``totals``: name -> (file, rows, API), summed over all ``of``. ``notes``: what else was
+    compared. ``differences`` is empty when all agree.
     """
 
     of: str
@@ -27,10 +30,10 @@ class Comparison(NamedTuple):
 
 
 class Scenario(ABC):
-    """What is played. Everybody in ``user_ids`` has a session before it begins.
+    """Requests to play. All users in ``user_ids`` have a session before it begins.
 
-    ``kinds``: of which kinds of reactions it makes events. ``after``: the reactions that must be on
-    in the end, known once it is prepared.
+    ``kinds``: the kinds of reactions that it changes. ``after``: the reactions that must be on
+    at the end, set by ``prepare``.
     """
 
     kinds: Set[str] = frozenset()
@@ -41,54 +44,90 @@ class Scenario(ABC):
         user_ids: Iterable[int] = (),
         keep: Callable[[Reaction], bool] | None = None,
     ) -> None:
-        """``user_ids``: who takes part beside those who send; ``keep``: which rows concern it,
-        None where nobody reacts."""
+        """``user_ids``: users besides the senders. ``keep``: selects rows; None selects none."""
         self.requests = requests
         self.user_ids = sorted({request.user_id for request in requests} | set(user_ids))
         self.after: Set[Reaction] = frozenset()
         self._keep = keep
 
     def prepare(self, stack: Stack) -> list[Expectation]:
-        """What each request must come to, by what is there already."""
+        """Return the expectation of each request, given the present rows."""
         expectations, self.after = predict(self.requests, self.read(stack))
         return expectations
 
     def read(self, stack: Stack) -> set[Reaction]:
-        """The rows of reactions that are on, of those that concern it."""
+        """Return the selected reactions that are on, from MySQL. One statement."""
         if self._keep is None:
             return set()
-        return read_reactions(stack.mysql_url, self.kinds, self._keep)
+        types = {KINDS[kind].of for kind in self.kinds}
+        connection = connect_mysql(stack.mysql_url)
+        with closing(connection), connection.cursor(SSCursor) as cursor:
+            cursor.execute(
+                "SELECT kind, target_id, actor_id FROM reaction"
+                " WHERE target_type IN %s AND kind IN %s AND state = 1",
+                (sorted(types), sorted(self.kinds)),
+            )
+            return {one for row in cursor if self._keep(one := Reaction(*row))}
 
     @abstractmethod
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """What is there now, beside what the file says. Raises LocalError."""
-
-
-def read_reactions(
-    mysql_url: str, kinds: Collection[str], keep: Callable[[Reaction], bool]
-) -> set[Reaction]:
-    """The rows of reactions of these kinds that are on, of those to ``keep``."""
-    types = {KINDS[kind].of for kind in kinds}
-    with closing(connect_mysql(mysql_url)) as connection, connection.cursor(SSCursor) as cursor:
-        cursor.execute(
-            "SELECT kind, target_id, actor_id FROM reaction"
-            " WHERE target_type IN %s AND kind IN %s AND state = 1",
-            (sorted(types), sorted(kinds)),
-        )
-        return {one for row in cursor if keep(one := Reaction(*row))}
+        """Compare rows and answers of the API with the file. Raises LocalError."""
 
 
 def compare_rows(after: Set[Any], rows: Set[Any]) -> list[str]:
-    """As sets, one by one: a wrong one and a missing one are two differences."""
+    """Return one difference for each wrong row and for each missing row."""
     return [
         *(f"{one} is in the rows, not in the file" for one in sorted(rows - after)),
         *(f"{one} is in the file, not in the rows" for one in sorted(after - rows)),
     ]
 
 
-def compare_list(name: str, found: Sequence[int], expected: Collection[int]) -> list[str]:
-    """At most one difference: a list by the API has not what it should have, each once."""
-    if sorted(found) == sorted(expected):
-        return []
-    wrong = sorted(set(found) ^ set(expected)) or "some twice"
-    return [f"{name} by the API are wrong: {wrong}"[:200]]
+def compare_totals(
+    of: str,
+    name: str,
+    totals: Mapping[int, int],
+    expected: Callable[[int], int],
+    source: str = "by the API",
+) -> list[str]:
+    """Return a difference for each id whose total is not the expected one."""
+    return [
+        f"{of} {id_} has {total} {name} {source}, {expected(id_)} by the file"
+        for id_, total in totals.items()
+        if total != expected(id_)
+    ]
+
+
+def compare_states(after: Set[Key], states: Mapping[Key, bool]) -> list[str]:
+    """Return a difference for each reaction whose state by the API is wrong."""
+    return [
+        f"{reaction} is {'on' if state else 'off'} by the API"
+        for reaction, state in states.items()
+        if state is not (reaction in after)
+    ]
+
+
+def compare_lists(
+    name: str, lists: Mapping[Key, Sequence[int]], expected: Callable[[Key], Collection[int]]
+) -> list[str]:
+    """Return at most one difference a list: ids missing, unexpected or repeated.
+
+    ``name`` is a format for the key of a list.
+    """
+    differences = []
+    for key, ids in lists.items():
+        if sorted(ids) != sorted(expected(key)):
+            wrong = sorted(set(ids) ^ set(expected(key))) or "some twice"
+            differences.append(f"{name.format(key)} by the API are wrong: {wrong}"[:200])
+    return differences
+
+
+def add_up(reported: Mapping[Key, int], *stored: Callable[[Key], int]) -> tuple[int, int, int]:
+    """Return the sums over the keys of ``reported``: of the file, of the rows, of the API."""
+    expected, counted = (sum(map(count, reported)) for count in stored)
+    return expected, counted, sum(reported.values())
+
+
+def rank_ids(ids: Iterable[int], count: int) -> list[int]:
+    """Return the ``count`` most frequent ids, the most frequent first, then by id."""
+    counts = Counter(ids)
+    return sorted(counts, key=lambda id_: (-counts[id_], id_))[:count]

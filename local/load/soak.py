@@ -1,9 +1,9 @@
-"""``soak``: hours of use in minutes, and whether memory stays flat and the audit clean.
+"""``soak``: hours of use in minutes; checks that memory stays flat and the audit clean.
 
-A steady crowd does everything there is on a rotating set of posts, which are forgotten after
-seconds instead of days; every schedule runs over and over; one more consumer, in a process of its
-own, is fed with batches all the while. Now and then the crowd pauses: when it is quiet, the audit
-is read and memory is measured. So what is compared is the same state at different times.
+A steady crowd uses every route on a rotating set of posts, which are evicted after seconds instead
+of days; every schedule runs again and again; one more consumer, in a process of its own, gets
+batches all the time. In regular pauses, once the queues are empty, the audit runs and memory is
+measured, so the samples show the same state at different times.
 """
 
 import argparse
@@ -26,34 +26,35 @@ from typing import Any
 import psutil
 import redis
 from rich.console import Console
-from rich.table import Table
 
 from local.audit.audit import run_audit
 from local.audit.backlog import wait_until_quiet
 from local.load.background import run_threads
 from local.load.buyers import HttpApiClient
 from local.load.flash_sale import SHOP, create_voucher
-from local.output import console, print_report, require_positive
+from local.load.interactions import create_posts
+from local.output import console, new_table, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import become_function, load_function, make_record
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 from local.stack.up import show_step
+from plaza.reactions.model import ReactionEvent, ReactionKey
 
 FIRST_ID = 9_600_001
 PEOPLE = 40
 POSTS = 240
 FED_POSTS = 200
 ROUNDS = 8
-WARM_UP = 3  # rounds that are not compared: caches fill, processes load what they need
-MAX_REDIS_PERCENT = 5.0  # growth of what keys do not explain, from the middle to the end
+WARM_UP = 3  # rounds that are not compared: caches fill, processes import modules
+MAX_REDIS_PERCENT = 5.0  # growth outside of keys, from the middle to the end
 MAX_PROCESS_PERCENT = 5.0
-MAX_BAD_PERCENT = 1.0  # of requests: a busy machine lets some wait for too long
+MAX_BAD_PERCENT = 1.0  # of requests: on a busy machine some time out
 IDLE_TTL_S = 10
-_CROWD = 4  # at once
+_CROWD = 4  # concurrent users
 _ROTATE_EVERY_S = 5.0
-_AT_ONCE = 24  # posts that the crowd knows of
+_AT_ONCE = 24  # posts in use at a time
 _BATCH = 200
 _FEED_EVERY_S = 0.4
 _SALE_S = 60
@@ -61,7 +62,7 @@ _SALE_S = 60
 
 @dataclass(frozen=True, slots=True)
 class KeyFamily:
-    """The keys of one kind: how many, their bytes, and how many of them never expire."""
+    """Keys of one kind: their number, their bytes, and how many never expire."""
 
     keys: int = 0
     size: int = 0
@@ -70,7 +71,7 @@ class KeyFamily:
 
 @dataclass(frozen=True, slots=True)
 class MemorySample:
-    """Memory at one quiet moment, in bytes. ``consumers``: pid -> resident."""
+    """Memory in bytes while the queues are empty. ``consumers``: pid -> resident."""
 
     at_s: float
     used: int
@@ -80,19 +81,15 @@ class MemorySample:
 
     @property
     def in_keys(self) -> int:
-        """What all keys take."""
         return sum(family.size for family in self.families.values())
 
     @property
     def outside_keys(self) -> int:
-        """What Redis uses for anything but keys."""
         return self.used - self.in_keys
 
 
 @dataclass(slots=True)
 class SoakReport:
-    """What a soak came to."""
-
     samples: list[MemorySample] = field(default_factory=list)
     answers: Counter[str] = field(default_factory=Counter)
     runs: Counter[str] = field(default_factory=Counter)
@@ -101,11 +98,9 @@ class SoakReport:
 
     @property
     def clean(self) -> bool:
-        """Memory was flat, and every audit clean."""
         return not self.problems
 
     def to_json(self) -> dict[str, Any]:
-        """For a machine."""
         return {
             "flat": self.clean,
             "problems": self.problems,
@@ -117,7 +112,6 @@ class SoakReport:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Soak a stack of its own; 1 unless memory is flat and every audit clean. Raises LocalError."""
     require_positive(args, "minutes")
     directory = ROOT / ".local-soak" if args.dir == DIRECTORY else args.dir
     stack = Stack(directory)
@@ -131,12 +125,14 @@ def main(args: argparse.Namespace) -> int:
 
 
 def soak(stack: Stack, length_s: float) -> SoakReport:
-    """Let everything happen for so long, with pauses to look. Raises LocalError."""
+    """Run the crowd, schedules and consumer for ``length_s``, in rounds. Raises LocalError."""
     report = SoakReport()
     crowd = SimulatedUsers(stack, report)
     crowd.warm_up()
     schedules = sorted(
-        _camel(path.name) for path in (ROOT / "functions" / "schedule").iterdir() if path.is_dir()
+        path.name.title().replace("_", "")
+        for path in (ROOT / "functions" / "schedule").iterdir()
+        if path.is_dir()
     )
     with fed_consumer(stack, report) as (fed, feeding):
         for number in range(ROUNDS):
@@ -145,7 +141,7 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
                 time.sleep(length_s / ROUNDS)
             feeding.clear()
             if not wait_until_quiet(stack):
-                report.problems.append(f"round {number + 1} did not become quiet")
+                report.problems.append(f"round {number + 1} left messages in the queues")
             audit_report = run_audit(stack)
             if not audit_report.clean:
                 report.problems.append(f"round {number + 1}: {json.dumps(audit_report.to_json())}")
@@ -162,7 +158,7 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
 
 
 class SimulatedUsers:
-    """Some people who do everything there is, over and over."""
+    """Some users that call every route, over and over."""
 
     def __init__(self, stack: Stack, report: SoakReport) -> None:
         self._stack = stack
@@ -176,21 +172,20 @@ class SimulatedUsers:
         self._reviews: list[str] = []
         self._sale: tuple[float, int] = (0.0, 0)
         self._lock = threading.Lock()
-        add_posts(stack, self._posts, self._people[0])
+        create_posts(self._posts, self._people[:1])
         with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
             cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Soaked')", (SHOP,))
 
     def warm_up(self) -> None:
-        """Everything once, one after the other: functions that start cold do so alone."""
+        """Act once each, in sequence, so that functions start cold one at a time."""
         for act in self._acts():
             act(self._people[0])
 
     def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """Everybody is busy meanwhile."""
+        """Let all users act for the duration of the block."""
         return run_threads(self._work, _CROWD)
 
     def _acts(self) -> dict[Callable[[int], None], int]:
-        """What they do, and how often beside the others."""
         return {
             self._like: 40,
             self._unlike: 12,
@@ -219,9 +214,9 @@ class SimulatedUsers:
         return reply.body if 200 <= reply.status < 300 else None
 
     def _pick_post(self) -> int:
-        """One of those that are known at the moment: the others are forgotten meanwhile."""
-        turn = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
-        return self._posts[(turn * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
+        """Draw a post of those in use now; the others become idle and are evicted."""
+        rotation = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
+        return self._posts[(rotation * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
 
     def _like(self, user: int) -> None:
         kind = random.choice(("likes", "likes", "collects"))
@@ -240,7 +235,7 @@ class SimulatedUsers:
         self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
 
     def _write(self, user: int) -> None:
-        """A post, and who wrote the oldest of many takes it back: they don't become more."""
+        """Write a post; above ``PEOPLE`` posts, delete the oldest to keep their number stable."""
         text = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
         if made := self._send(user, "POST", "/posts", text):
             self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
@@ -257,7 +252,7 @@ class SimulatedUsers:
         with self._lock:
             opened_s, voucher = self._sale
             if time.monotonic() - opened_s > _SALE_S:
-                with contextlib.suppress(LocalError):  # then the sale before goes on
+                with contextlib.suppress(LocalError):  # the previous sale continues
                     voucher = create_voucher(self._stack, PEOPLE // 2, open_s=_SALE_S)
                 self._sale = time.monotonic(), voucher
         made = self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
@@ -269,8 +264,8 @@ class SimulatedUsers:
 
     def _review(self, user: int) -> None:
         if len(self._reviews) < PEOPLE:
-            question = {"score": 5, "body": "Come hungry."}
-            if made := self._send(user, "POST", f"/shops/{SHOP}/reviews", question):
+            review = {"score": 5, "body": "Come hungry."}
+            if made := self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
                 self._reviews.append(made["id"])
         if self._reviews:
             self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
@@ -285,7 +280,7 @@ class SimulatedUsers:
 def run_schedules(
     stack: Stack, schedules: Sequence[str], report: SoakReport
 ) -> contextlib.AbstractContextManager[None]:
-    """Every schedule runs, again and again, two at a time."""
+    """Invoke the schedules in turn, two at a time, for the duration of the block."""
     turns = itertools.cycle(schedules)
     lock = threading.Lock()
 
@@ -305,9 +300,9 @@ def run_schedules(
 
 @contextlib.contextmanager
 def fed_consumer(stack: Stack, report: SoakReport) -> Iterator[tuple[psutil.Process, Event]]:
-    """A consumer in a process of its own that saves batch after batch while the event is set."""
+    """Start a consumer process that saves batch after batch while the event is set."""
     posts = range(FIRST_ID + 5_000, FIRST_ID + 5_000 + FED_POSTS)
-    add_posts(stack, posts, FIRST_ID)
+    create_posts(posts, [FIRST_ID])
     context = multiprocessing.get_context("spawn")
     feeding, end, batches = context.Event(), context.Event(), context.Value("L", 0)
     process = context.Process(
@@ -328,7 +323,7 @@ def fed_consumer(stack: Stack, report: SoakReport) -> Iterator[tuple[psutil.Proc
 def save_batches(
     environment: Mapping[str, str], posts: Sequence[int], feeding: Event, end: Event, batches: Any
 ) -> None:
-    """The handler of SaveReactions with made-up facts: likes and unlikes of 500 people."""
+    """Call the handler of SaveReactions with made-up likes and unlikes of 500 actors."""
     become_function(environment)
     consumer = load_function("queue/save_reactions")
     while not end.is_set():
@@ -339,36 +334,14 @@ def save_batches(
 
 
 def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
-    event = {
-        "protocol": 2,
-        "target_type": "post",
-        "target_id": random.choice(posts),
-        "kind": "like",
-        "actor_id": FIRST_ID + 10_000 + random.randrange(500),
-        "state": random.randrange(2),
-        "version": time.time_ns() // 1000,
-    }
-    return make_record(number, json.dumps(event), time.time_ns() // 1_000_000)
-
-
-def add_posts(stack: Stack, posts: Sequence[int], author: int) -> None:
-    """Posts that are there, and counted as their author's."""
-    with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
-        cursor.executemany(
-            "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
-            " VALUES ('post', %s, %s, 'note', 'Noodles', 'Thick ones.')",
-            [(post, author) for post in posts],
-        )
-        cursor.execute(
-            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, %s, 1)"
-            " ON DUPLICATE KEY UPDATE posts_total = posts_total + VALUES(posts_total),"
-            " version = version + 1",
-            (author, len(posts)),
-        )
+    actor_id, version_us = FIRST_ID + 10_000 + random.randrange(500), time.time_ns() // 1000
+    key = ReactionKey("post", random.choice(posts), "like", actor_id)
+    event = ReactionEvent(key, random.random() < 0.5, version_us)
+    return make_record(number, event.to_json(), version_us // 1000)
 
 
 def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:
-    """Memory now: of Redis by kind of key, and of every process that runs the consumer."""
+    """Measure Redis by kind of key, and each process that runs the consumer."""
     families: dict[str, list[int]] = {}
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
         for batch in _batches(client.scan_iter(count=1000), 500):
@@ -376,8 +349,8 @@ def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:
             for key in batch:
                 pipe.memory_usage(key, samples=0)
                 pipe.ttl(key)
-            said = pipe.execute()
-            for key, size, ttl_s in zip(batch, said[::2], said[1::2], strict=True):
+            replies = pipe.execute()
+            for key, size, ttl_s in zip(batch, replies[::2], replies[1::2], strict=True):
                 if size is not None:
                     counts = families.setdefault(family_of(key), [0, 0, 0])
                     counts[0] += 1
@@ -398,26 +371,24 @@ def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:
 
 
 def family_of(key: str) -> str:
-    """The kind of a key: its name without shards, ids and digests."""
+    """Return the kind of a key: its name without shards, ids and digests."""
     name = re.sub(r"\{\d+\}:?", "", key)
     return re.sub(r"[0-9a-f]{16,}|\d+", "#", name)
 
 
 def find_growth(samples: Sequence[MemorySample]) -> list[str]:
-    """What is not flat, from the first round after the warm-up to the last."""
+    """Return what grew from the first round after the warm-up to the last."""
     if len(samples) <= WARM_UP:
-        return ["there was no time to compare anything"]
+        return ["too few rounds to compare"]
     first, last = samples[WARM_UP], samples[-1]
     problems = []
     grown = percent(first.outside_keys, last.outside_keys, of=first.used)
     if grown > MAX_REDIS_PERCENT:
-        problems.append(f"Redis uses {grown:.1f}% more, which no key explains")
+        problems.append(f"Redis uses {grown:.1f}% more memory outside of keys")
     for name, now in sorted(last.families.items()):
         then = first.families.get(name, KeyFamily())
         if now.persistent > max(then.persistent * 1.1, then.persistent + 20):
-            problems.append(
-                f"{name}: {then.persistent} keys that never expire became {now.persistent}"
-            )
+            problems.append(f"{name}: {then.persistent} persistent keys became {now.persistent}")
     if (grown := percent(first.fed, last.fed)) > MAX_PROCESS_PERCENT:
         problems.append(f"the fed consumer grew by {grown:.1f}%")
     if first.consumers and last.consumers:
@@ -428,26 +399,24 @@ def find_growth(samples: Sequence[MemorySample]) -> list[str]:
 
 
 def percent(first: int, last: int, of: int = 0) -> float:
-    """How much more ``last`` is, in percent of ``first`` or ``of``."""
     return 100 * (last - first) / (of or first)
 
 
 def describe_sample(sample: MemorySample) -> str:
-    """One sample in one line."""
     return (
-        f"Redis {sample.used / 1e6:.2f} MB in {sum(f.keys for f in sample.families.values()):,} keys,"
+        f"Redis {sample.used / 1e6:.2f} MB, {sum(f.keys for f in sample.families.values()):,} keys,"
         f" fed consumer {sample.fed / 1e6:.1f} MB,"
         f" workers {', '.join(f'{rss / 1e6:.1f}' for rss in sample.consumers.values())} MB"
     )
 
 
 def tabulate(report: SoakReport) -> dict[str, list[float]]:
-    """Name -> its value at each sample, in MB or as a count."""
+    """Return name -> value at each sample, in MB or as a count."""
     samples = report.samples
     found: dict[str, list[float]] = {
         "Redis, data (MB)": [s.used / 1e6 for s in samples],
         "  in keys (MB)": [s.in_keys / 1e6 for s in samples],
-        "  beside them (MB)": [s.outside_keys / 1e6 for s in samples],
+        "  outside of keys (MB)": [s.outside_keys / 1e6 for s in samples],
         "Redis, keys": [sum(f.keys for f in s.families.values()) for s in samples],
         "  that never expire": [sum(f.persistent for f in s.families.values()) for s in samples],
         "fed consumer (MB)": [s.fed / 1e6 for s in samples],
@@ -459,8 +428,7 @@ def tabulate(report: SoakReport) -> dict[str, list[float]]:
 
 
 def show(report: SoakReport, out: Console) -> None:
-    """The table of memory, and what was done meanwhile."""
-    table = Table("", "start", "middle", "end", "slope a minute", box=None, header_style="dim")
+    table = new_table("", "start", "middle", "end", "slope a minute")
     times = [sample.at_s / 60 for sample in report.samples]
     middle = min(WARM_UP, len(times) - 1)
     for name, values in tabulate(report).items():
@@ -471,8 +439,8 @@ def show(report: SoakReport, out: Console) -> None:
         table.add_row(name, *cells, f"{slope:+,.3f}")
     out.print(table)
     out.print(
-        f"{report.answers.total():,} requests ({_listed(report.answers)}), {report.batches:,} batches"
-        f" of {_BATCH}; schedules: {_listed(report.runs)}",
+        f"{report.answers.total():,} requests ({_listed(report.answers)}),"
+        f" {report.batches:,} batches of {_BATCH}; schedules: {_listed(report.runs)}",
         style="dim",
     )
     last, middle_sample = report.samples[-1].families, report.samples[middle].families
@@ -485,15 +453,11 @@ def show(report: SoakReport, out: Console) -> None:
     for problem in report.problems:
         out.print(f"[red]✗[/red] {problem}")
     if not report.problems:
-        out.print("[green]flat, and clean all the time[/green]")
+        out.print("[green]flat and clean[/green]")
 
 
 def _listed(counts: Counter[str]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in sorted(counts.items()))
-
-
-def _camel(name: str) -> str:
-    return "".join(word.capitalize() for word in name.split("_"))
 
 
 def _batches(keys: Iterator[str], count: int) -> Iterator[list[str]]:

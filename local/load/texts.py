@@ -1,26 +1,23 @@
-"""What people write: posts, comments and their own names; what is sent, what must come of it."""
+"""Scenario of written texts: posts, comments and nicknames."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
-from typing import Any
 
 from local.load.api_reader import ApiReader
 from local.load.requests import Call, Expectation, Request, duplicate
-from local.load.scenario import Comparison, Scenario
+from local.load.scenario import Comparison, Scenario, add_up, compare_totals
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
 
 def rename(user_id: int, nickname: str) -> Request:
-    """A user takes a nickname."""
     call = Call("PATCH", "/users/me", {"nickname": nickname})
     shown = {"id": str(user_id), "nickname": nickname}
     return Request(user_id, "rename", f"nickname of user {user_id}", call, writes=shown)
 
 
 def write_post(user_id: int, key: str, title: str, body: str) -> Request:
-    """A user writes a note; ``key`` is of this one alone."""
     payload = {"kind": "note", "title": title, "body": body, "images": []}
     text = f"post {title!r} by user {user_id}"
     call = Call("POST", "/posts", payload, key)
@@ -28,7 +25,6 @@ def write_post(user_id: int, key: str, title: str, body: str) -> Request:
 
 
 def write_comment(user_id: int, key: str, post_id: int, body: str) -> Request:
-    """A user comments on a post; ``key`` is of this one alone."""
     text = f"comment on post {post_id} by user {user_id}"
     call = Call("POST", f"/posts/{post_id}/comments", {"body": body}, key)
     shown = {"post_id": str(post_id), "body": body}
@@ -36,17 +32,15 @@ def write_comment(user_id: int, key: str, post_id: int, body: str) -> Request:
 
 
 def count_posts(requests: Iterable[Request]) -> Counter[int]:
-    """How many posts each user writes."""
     return Counter(request.user_id for request in requests if request.act == "post")
 
 
 def count_comments(requests: Iterable[Request]) -> Counter[int]:
-    """How many comments each post gets."""
     return Counter(int(r.writes["post_id"]) for r in requests if r.act == "comment")
 
 
 class Texts(Scenario):
-    """What is played of texts. The posts that are commented on are there already."""
+    """Scenario of texts. The posts that are commented on exist already."""
 
     def __init__(self, texts: Iterable[Request], duplicates: float = 0.0, seed: int = 0) -> None:
         super().__init__(duplicate(texts, duplicates, seed))
@@ -55,45 +49,42 @@ class Texts(Scenario):
         self._names = {r.user_id: r.writes["nickname"] for r in self.requests if r.act == "rename"}
 
     def prepare(self, stack: Stack) -> list[Expectation]:
-        """What each request must come to. What is there already is counted in."""
-        for expected, there in zip(
-            (self._posts, self._comments), read_texts(stack.mysql_url), strict=True
-        ):
+        """Return the expectation of each request; existing texts are added to the counts."""
+        stored = read_texts(stack.mysql_url)
+        for expected, counts in zip((self._posts, self._comments), stored, strict=True):
             for id_ in expected:
-                expected[id_] += there[id_]
+                expected[id_] += counts[id_]
         return super().prepare(stack)
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Rows, totals and names beside what was written. Raises LocalError."""
-
-        async def ask_user(user_id: int) -> Mapping[str, Any]:
-            return await api.fetch(f"/users/{user_id}")
-
-        async def ask_post(post_id: int) -> int:
-            return int((await api.fetch(f"/posts/{post_id}"))["comments"])
-
-        posts, comments = read_texts(stack.mysql_url)
-        profiles = await api.fetch_each("profiles", {**self._posts, **self._names}, ask_user)
-        seen_posts = {user_id: int(profiles[user_id]["posts"]) for user_id in self._posts}
-        seen_comments = await api.fetch_each("posts", self._comments, ask_post)
-        differences = [
-            *find_differences("posts of user", self._posts, posts, seen_posts),
-            *find_differences("comments of post", self._comments, comments, seen_comments),
-            *(
-                f"user {user_id} is named {profiles[user_id]['nickname']} by the API, not {name}"
-                for user_id, name in self._names.items()
-                if profiles[user_id]["nickname"] != name
-            ),
+        """Compare rows, totals and nicknames with the written texts. Raises LocalError."""
+        users, posts = {**self._posts, **self._names}, self._comments
+        profiles = await api.fetch_each("profiles", users, lambda id_: api.fetch(f"/users/{id_}"))
+        pages = await api.fetch_each("posts", posts, lambda id_: api.fetch(f"/posts/{id_}"))
+        totals, differences = {}, []
+        for of, name, expected, counts, shown in zip(
+            ("user", "post"),
+            ("posts", "comments"),
+            (self._posts, self._comments),
+            read_texts(stack.mysql_url),
+            (profiles, pages),
+            strict=True,
+        ):
+            reported = {id_: int(shown[id_][name]) for id_ in expected}
+            rows = {id_: counts[id_] for id_ in expected}
+            differences += compare_totals(of, name, rows, expected.__getitem__, "in the rows")
+            differences += compare_totals(of, name, reported, expected.__getitem__)
+            totals[name] = add_up(reported, expected.__getitem__, counts.__getitem__)
+        differences += [
+            f"user {user_id} is named {profiles[user_id]['nickname']} by the API, not {name}"
+            for user_id, name in self._names.items()
+            if profiles[user_id]["nickname"] != name
         ]
-        totals = {
-            "posts": add_up(self._posts, posts, seen_posts),
-            "comments": add_up(self._comments, comments, seen_comments),
-        }
-        return Comparison("of who wrote", totals, differences)
+        return Comparison("of the authors", totals, differences)
 
 
 def read_texts(mysql_url: str) -> tuple[Counter[int], Counter[int]]:
-    """How many live posts each user has, and how many live comments each post."""
+    """Count the live posts of each user and the live comments on each post. Two statements."""
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
         cursor.execute(
             "SELECT author_id, COUNT(*) FROM content"
@@ -105,26 +96,3 @@ def read_texts(mysql_url: str) -> tuple[Counter[int], Counter[int]]:
             " WHERE content_type = 'comment' AND deleted_at IS NULL GROUP BY parent_id"
         )
         return posts, Counter(dict(cursor.fetchall()))
-
-
-def find_differences(
-    of: str, expected: Mapping[int, int], rows: Mapping[int, int], reported: Mapping[int, int]
-) -> list[str]:
-    """Where the rows or the API have not as many as were written."""
-    return [
-        f"{of} {id_}: {counts.get(id_, 0)} {where}, {count} written"
-        for id_, count in expected.items()
-        for where, counts in (("in the rows", rows), ("by the API", reported))
-        if counts.get(id_, 0) != count
-    ]
-
-
-def add_up(
-    expected: Mapping[int, int], rows: Mapping[int, int], reported: Mapping[int, int]
-) -> tuple[int, int, int]:
-    """(written, rows, API), of those that were written to."""
-    return (
-        sum(expected.values()),
-        sum(rows.get(id_, 0) for id_ in expected),
-        sum(reported.get(id_, 0) for id_ in expected),
-    )

@@ -1,6 +1,6 @@
-"""The town of the demo crowd: shops with types and places, reviews, a running flash sale.
+"""The town of the demo crowd: shop types, shops, reviews, and a running flash sale.
 
-All of it is made through the API, by an admin and by some of the crowd.
+An admin and some of the crowd create all of it through the API.
 """
 
 import random
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from local.load.buyers import HttpApiClient, Reply
+from local.load.buyers import HttpApiClient
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
@@ -28,8 +28,6 @@ _OPINIONS = ("I come back every week.", "Good, but crowded.", "A find!", "Friend
 
 
 class Town(NamedTuple):
-    """What was made. ``orders`` were accepted at the flash sale of ``voucher``."""
-
     types: int
     shops: int
     reviews: int
@@ -40,7 +38,7 @@ class Town(NamedTuple):
 def build(
     stack: Stack, user_ids: Sequence[int], seed: int, on_progress: Callable[[str], None]
 ) -> Town:
-    """Make the town. ``on_progress`` hears how far it is. Raises LocalError when something is refused."""
+    """Create the town. ``on_progress`` gets each step. Raises LocalError when a request fails."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
@@ -62,12 +60,10 @@ def build(
 
 
 def make_types() -> list[dict[str, Any]]:
-    """The types of shops, in their order."""
     return [{"name": name, "sort": place} for place, name in enumerate(TYPES)]
 
 
 def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str, Any]]:
-    """Shops of all types, at most a few kilometres from the middle of the town."""
     return [
         {
             "name": f"{_NAMES[number // len(TYPES) % len(_NAMES)]} {TYPES[number % len(TYPES)]}",
@@ -87,7 +83,7 @@ def make_shops(type_ids: Sequence[str], chance: random.Random) -> list[dict[str,
 def make_reviews(
     shops: Sequence[str], user_ids: Sequence[int], chance: random.Random
 ) -> list[tuple[str, int, dict[str, Any]]]:
-    """(shop, author, review); the first shops have the most."""
+    """Return (shop, author, review); the first shops have the most reviews."""
     return [
         (
             shops[int(len(shops) * chance.random() ** 2)],
@@ -101,7 +97,7 @@ def make_reviews(
 def make_voucher(
     shop_id: str, now_s: float, stock: int = STOCK, open_s: float = OPEN_S
 ) -> dict[str, Any]:
-    """A flash sale that opened a minute ago, and is open for a day unless it is said."""
+    """Return a flash sale that opened a minute ago and closes in ``open_s``, by default a day."""
     return {
         "shop_id": shop_id,
         "title": "Dinner for two",
@@ -119,19 +115,15 @@ def _create(
     body: Mapping[str, Any] | None,
     status: int = 201,
 ) -> Mapping[str, Any]:
-    """What a POST answers; asked again while a part is busy. Raises LocalError."""
+    """Send a POST, again while it is answered with 429 or 503. Raises LocalError."""
     deadline_s = time.monotonic() + MAX_WAIT_S
     while (reply := client.send("POST", path, user_id, body)).status in (429, 503):
         if time.monotonic() > deadline_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))
-    return _require(reply, f"POST {path}", status)
-
-
-def _require(reply: Reply, asked: str, status: int) -> Mapping[str, Any]:
     if reply.status not in (status, 200):
-        raise LocalError(f"{asked} answers {reply.status}: {reply.body}")
-    return dict(reply.body)
+        raise LocalError(f"POST {path} answers {reply.status}: {reply.body}")
+    return reply.body
 
 
 def _format_time(at_s: float) -> str:

@@ -1,8 +1,8 @@
-"""alarms.json, the alarms as CloudFormation, made from what alarms.yaml declares.
+"""alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
-``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test says when
-it is out of date. ``python -m local.stack.alarms expand`` prints the template with its alarms in
-place.
+``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test fails when
+it is out of date. ``python -m local.stack.alarms expand`` prints the template with its alarms
+inserted.
 """
 
 import json
@@ -16,6 +16,11 @@ from local.paths import ALARMS, ROOT, TEMPLATE
 
 DECLARED = ROOT / "alarms.yaml"
 RUNBOOKS = "docs/runbooks"
+_SECTIONS = {  # section -> namespace, dimension, key of the resource
+    "errors": ("AWS/Lambda", "FunctionName", "function"),
+    "metrics": ("Plaza", "function", "function"),
+    "api": ("AWS/ApiGateway", "ApiId", "api"),
+}
 _INCLUDE = f"""\
   Fn::Transform:
     Name: AWS::Include
@@ -24,43 +29,42 @@ _INCLUDE = f"""\
 
 
 def make_alarms() -> str:
-    """The included file as JSON text, one line an alarm, the same for the same declarations."""
+    """Return the included file as JSON text, one alarm a line; deterministic."""
     return "{\n" + ",\n".join(_render_entries()) + "\n}\n"
 
 
 def expand_template(template: str) -> str:
-    """A template with its alarms in the place of the include. Raises ValueError without one."""
+    """Replace the include of a template with the alarms. Raises ValueError without an include."""
     if template.count(_INCLUDE) != 1:
-        raise ValueError(f"the template has to include {ALARMS.name} once")
+        raise ValueError(f"the template must include {ALARMS.name} once")
     return template.replace(_INCLUDE, "".join(f"{entry}\n" for entry in _render_entries()))
 
 
 def _render_entries() -> Iterator[str]:
-    """An entry of a mapping a line, which is JSON and YAML."""
-    for name, properties in _make_all(**yaml.safe_load(DECLARED.read_text())):
+    for name, properties in _make_all(yaml.safe_load(DECLARED.read_text())):
         resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
         yield f"  {json.dumps(name)}: {json.dumps(resource)}"
 
 
-def _make_all(
-    *,
-    queues: dict[str, dict[str, Any]],
-    errors: dict[str, dict[str, Any]],
-    metrics: dict[str, dict[str, Any]],
-    api: dict[str, dict[str, Any]],
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    for queue, declared in queues.items():
-        yield from _make_of_queue(queue, **declared)
-    for name, declared in errors.items():
-        yield name, _make_of_errors(_describe(**declared), **declared["watch"])
-    for name, declared in metrics.items():
-        yield name, _make_of_metric(_describe(**declared), **declared["watch"])
-    for name, declared in api.items():
-        yield name, _make_of_api(_describe(**declared), **declared["watch"])
+def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for queue, options in declared["queues"].items():
+        yield from _make_of_queue(queue, **options)
+    for section, (namespace, dimension, key) in _SECTIONS.items():
+        for name, options in declared[section].items():
+            watch = {"metric": "Errors", "statistic": "Sum"} | options["watch"]
+            resource = {"Ref": watch.pop(key)}
+            yield (
+                name,
+                _make_alarm(
+                    _describe(options["text"], options["runbook"]),
+                    metric=(namespace, watch.pop("metric")),
+                    dimension=(dimension, resource),
+                    **watch,
+                ),
+            )
 
 
-def _describe(*, text: str, runbook: str, **_: Any) -> str:
-    """Return the description of an alarm: what it means, and the runbook to open."""
+def _describe(text: str, runbook: str) -> str:
     return f"{text} Runbook: {RUNBOOKS}/{runbook}.md"
 
 
@@ -80,7 +84,7 @@ def _make_of_queue(
     yield (
         f"{name}DlqAlarm",
         _make_alarm(
-            _describe(text=dead_lettered, runbook=runbook or "dead-letters"),
+            _describe(dead_lettered, runbook or "dead-letters"),
             metric=("AWS/SQS", "ApproximateNumberOfMessagesVisible"),
             dimension=("QueueName", {"Fn::GetAtt": [f"{name}Dlq", "QueueName"]}),
             statistic="Maximum",
@@ -91,7 +95,7 @@ def _make_of_queue(
     yield (
         f"{name}AgeAlarm",
         _make_alarm(
-            _describe(text=f"{queue} is behind. {age_text}", runbook=runbook or "queue-behind"),
+            _describe(f"{queue} is behind. {age_text}", runbook or "queue-behind"),
             metric=("AWS/SQS", "ApproximateAgeOfOldestMessage"),
             dimension=("QueueName", {"Fn::GetAtt": [queue, "QueueName"]}),
             statistic="Maximum",
@@ -99,38 +103,6 @@ def _make_of_queue(
             periods=minutes,
             period_s=60,
         ),
-    )
-
-
-def _make_of_errors(text: str, *, function: str, **limits: int) -> dict[str, Any]:
-    return _make_alarm(
-        text,
-        metric=("AWS/Lambda", "Errors"),
-        dimension=("FunctionName", {"Ref": function}),
-        statistic="Sum",
-        **limits,
-    )
-
-
-def _make_of_metric(
-    text: str, *, metric: str, function: str, statistic: str, **limits: int
-) -> dict[str, Any]:
-    return _make_alarm(
-        text,
-        metric=("Plaza", metric),
-        dimension=("function", {"Ref": function}),
-        statistic=statistic,
-        **limits,
-    )
-
-
-def _make_of_api(text: str, *, metric: str, api: str, **limits: int) -> dict[str, Any]:
-    return _make_alarm(
-        text,
-        metric=("AWS/ApiGateway", metric),
-        dimension=("ApiId", {"Ref": api}),
-        statistic="Sum",
-        **limits,
     )
 
 
@@ -144,7 +116,7 @@ def _make_alarm(
     periods: int = 1,
     period_s: int = 300,
 ) -> dict[str, Any]:
-    """Properties, in long form: an included file can't have tags like ``!Ref``."""
+    """Return the properties in long form: an included file cannot have tags such as ``!Ref``."""
     return {
         "AlarmDescription": text,
         "Namespace": metric[0],

@@ -10,37 +10,27 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-from local.paths import ROOT, TOOLS, LocalError
-from local.stack.processes import Process, start_process, stop_process, wait_until
+from local.paths import ROOT, TOOLS
+from local.stack.processes import Process, start_process, wait_until_ready
 
 REGION = "us-east-1"
 
 
 def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
-    """Start it: AWS at ``port``, on loopback, with nothing of it changed.
+    """Start MiniStack on a loopback ``port``.
 
-    Uvicorn serves it: a message sent costs half as much as with the server that it starts itself.
-
-    Its environment is made from nothing: what a developer's shell holds (AWS_PROFILE, PLAZA_...)
-    must not reach it.
+    Uvicorn serves it, which halves the cost of a sent message compared with its own server. Its
+    environment has nothing of the developer's shell (AWS_PROFILE, PLAZA_...).
     """
+    command: list[str | Path] = [
+        TOOLS / "python", "-P", "-m", "uvicorn", "ministack.app:app",
+        "--host=127.0.0.1", f"--port={port}", "--http=httptools", "--timeout-keep-alive=75",
+        "--timeout-graceful-shutdown=1", "--no-access-log", "--log-level=warning",
+    ]  # fmt: skip
     return _start(
         directory,
         "ministack",
-        [
-            TOOLS / "python",
-            "-P",
-            "-m",
-            "uvicorn",
-            "ministack.app:app",
-            "--host=127.0.0.1",
-            f"--port={port}",
-            "--http=httptools",
-            "--timeout-keep-alive=75",
-            "--timeout-graceful-shutdown=1",
-            "--no-access-log",
-            "--log-level=warning",
-        ],
+        command,
         port=port,
         attached=attached,
         env={
@@ -54,7 +44,7 @@ def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
 
 
 def start_lambda_service(directory: Path, port: int, *, attached: bool) -> Process:
-    """Start ``lambda_service`` with what is in ``directory``; it answers at ``port``."""
+    """Start ``lambda_service`` with the plan in ``directory``; it listens at ``port``."""
     return _start(
         directory,
         "lambda",
@@ -74,8 +64,8 @@ def _start(
     attached: bool,
     env: Mapping[str, str],
 ) -> Process:
-    """Start a program that serves HTTP at ``port``, and wait until it does. Raises LocalError."""
-    scratch = directory / "tmp"  # goes with the directory
+    """Start a program and wait until it serves HTTP at ``port``. Raises LocalError."""
+    scratch = directory / "tmp"  # removed with the directory
     scratch.mkdir(parents=True, exist_ok=True)
     log = directory / "logs" / f"{name}.log"
     process = start_process(
@@ -92,16 +82,12 @@ def _start(
             **env,
         },
     )
-    wait_until(lambda: answers_http(port) or not process.is_running(), 30)
-    if not (process.is_running() and answers_http(port)):
-        stop_process(process)
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-15:])
-        raise LocalError(f"{name} did not start ({log}):\n{tail}")
+    wait_until_ready(process, lambda: answers_http(port), log, 30)
     return process
 
 
 def credentials() -> dict[str, str]:
-    """The AWS settings that point any AWS tool at an emulator; it takes any credentials."""
+    """Return the AWS settings for the emulator, which accepts any credentials."""
     return {
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
@@ -111,7 +97,7 @@ def credentials() -> dict[str, str]:
 
 
 def connect(service: str, endpoint_url: str) -> Any:
-    """A boto3 client of the emulator, whatever the shell's AWS settings are."""
+    """Return a boto3 client of the emulator, independent of the shell's AWS settings."""
     return boto3.session.Session().client(  # type: ignore[call-overload]
         service,
         endpoint_url=endpoint_url,
@@ -123,7 +109,7 @@ def connect(service: str, endpoint_url: str) -> Any:
 
 
 def answers_http(port: int) -> bool:
-    """Whether anything speaks HTTP on this loopback port."""
+    """Return whether a server speaks HTTP on this loopback port."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request("GET", "/_ministack/health")

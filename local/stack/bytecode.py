@@ -1,8 +1,8 @@
-"""``python -m local.stack.bytecode [layer]``: put bytecode into the layer that ``sam build`` made.
+"""``python -m local.stack.bytecode [layer]``: add bytecode to the layer that ``sam build`` made.
 
-Lambda keeps none, and compiling costs more than half of a cold start. What the functions on the way
-of a like import gets its own: that is most of what any function does, and with everything compiled
-the layer would be over its 25 MB. Run by the interpreter that the functions get (``make build``).
+Lambda keeps no bytecode, and compiling takes more than half of a cold start. Only the modules that
+a like imports are compiled: other functions import most of them too, and with all of them the layer
+would exceed its 25 MB. ``make build`` runs this with the interpreter of the functions.
 """
 
 import py_compile
@@ -14,14 +14,14 @@ from local.paths import ROOT
 from local.stack.functions import load_function
 
 BUILT = ROOT / ".aws-sam" / "build" / "CommonLayer" / "python"
-ON_THE_WAY = ("api/authorizer", "api/reactions", "queue/save_reactions")
+LIKE_PATH = ("api/authorizer", "api/reactions", "queue/save_reactions")
 
 
-def compile_imported(layer: Path, functions: tuple[str, ...] = ON_THE_WAY) -> int:
-    """Compile those modules of ``layer`` that ``functions`` import; how many bytes that makes.
+def compile_imported(layer: Path, functions: tuple[str, ...] = LIKE_PATH) -> int:
+    """Compile the modules of ``layer`` that ``functions`` import. Returns the bytes of bytecode.
 
-    Nobody will compare it with its source, whose time the upload changes. Raises ImportError,
-    PyCompileError.
+    Python never compares it with the source, because the upload changes the source's time. Raises
+    ImportError, PyCompileError.
     """
     sys.path.insert(0, str(layer))
     for function in functions:

@@ -1,13 +1,11 @@
-"""A private Redis Cluster: three masters, a replica of each, on loopback; formed in some seconds.
+"""A private Redis Cluster on loopback: three masters with a replica each; starts in seconds.
 
-It persists nothing, so a cluster that was stopped comes back empty. A slot whose master is away
-takes nothing else with it (``cluster-require-full-coverage no``).
+It persists nothing: a cluster that was stopped comes back empty. Without the master of one slot the
+other slots stay available (``cluster-require-full-coverage no``).
 """
 
 import contextlib
-import random
 import re
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,25 +17,25 @@ from redis.crc import key_slot
 from redis.retry import Retry
 
 from local.paths import LocalError
+from local.stack.ports import free_ports
 from local.stack.processes import Process, wait_until
-from local.stack.servers import Server, require_binary
+from local.stack.servers import Server, load_redis, prepare_redis, read_redis_port
 
 MASTERS = 3
 NODES = 2 * MASTERS
 SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
-_PORTS = range(16_000, 32_000)  # below those that a kernel gives to clients
+_PORTS = range(16_000, 32_000)  # below the kernel's ephemeral ports
 _POLL_INTERVAL_S = 0.02
-_rng = random.SystemRandom()  # who sets a seed would have the ports of all who set the same
 _UNREACHABLE = (redis.ConnectionError, redis.TimeoutError)
 
 
 @dataclass(slots=True)
 class Cluster:
-    """The nodes of one cluster; like a ``Server`` it is started, stopped, paused and resumed.
+    """The nodes of one cluster; started, stopped, paused and resumed like a ``Server``.
 
     The first three nodes begin as masters of a third of the slots each, the others as their
-    replicas. Who is what after a failover, ``masters`` asks.
+    replicas. After a failover ``masters`` returns the current masters.
     """
 
     directory: Path
@@ -46,22 +44,19 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """``redis://`` with every node, separated by commas: any one of them will do."""
         return f"redis://{','.join(f'127.0.0.1:{node.port}' for node in self.nodes)}/0"
 
     @property
     def processes(self) -> list[Process]:
-        """Those that were started, as recorded; they may have ended."""
         return [process for node in self.nodes for process in node.processes]
 
     def is_running(self) -> bool:
-        """Whether every node runs."""
         return all(node.is_running() for node in self.nodes)
 
     def start(self, *, attached: bool = True, timeout_s: float = 60) -> None:
-        """Start what does not run and wait until all agree that all is well.
+        """Start the nodes that do not run and wait until the cluster is healthy.
 
-        When nothing ran, the cluster is formed anew. Raises LocalError.
+        When no node ran, the cluster is formed anew. Raises LocalError.
         """
         new = not any(node.is_running() for node in self.nodes)
         if new:
@@ -81,47 +76,41 @@ class Cluster:
             raise
 
     def stop(self) -> None:
-        """End every node."""
         for node in self.nodes:
             node.resume()
         for node in self.nodes:
             node.stop()
 
     def kill(self) -> None:
-        """End every node without a goodbye (SIGKILL)."""
         for node in self.nodes:
             node.kill()
 
     def pause(self) -> None:
-        """Every node stops answering but keeps its connections (SIGSTOP)."""
         for node in self.nodes:
             node.pause()
 
     def resume(self) -> None:
-        """All go on after ``pause``."""
         for node in self.nodes:
             node.resume()
 
     def masters(self) -> list[Server]:
-        """The nodes that have slots at this moment, in the order of those."""
         by_port = {node.port: node for node in self.nodes}
         ranges = sorted(self._query_any_node("CLUSTER", "SLOTS"))
         return [by_port[port] for port in dict.fromkeys(int(found[2][1]) for found in ranges)]
 
     def master_of(self, key: str) -> Server:
-        """The node that has ``key`` at this moment."""
+        """Return the node that has the slot of ``key`` now."""
         slot = key_slot(key.encode())
-        by_port = {node.port: node for node in self.nodes}
-        for first, last, master, *_ in self._query_any_node("CLUSTER", "SLOTS"):
-            if first <= slot <= last:
-                return by_port[int(master[1])]
-        raise LocalError(f"slot {slot} has no master")
+        port = _find_master(self._query_any_node("CLUSTER", "SLOTS"), slot)
+        if port is None:
+            raise LocalError(f"slot {slot} has no master")
+        return next(node for node in self.nodes if node.port == port)
 
     def replica_of(self, master: Server, timeout_s: float = 20) -> Server:
-        """A replica of ``master``, once it has all that the master has now.
+        """Return a replica of ``master`` once it has all data that the master has now.
 
-        A link that is up is not enough: after a full synchronisation the stream of what came
-        meanwhile may begin a second later. Raises LocalError when there is none.
+        A link that is up is not enough: after a full synchronisation the stream of newer writes may
+        begin a second later. Raises LocalError without a replica.
         """
         offset = _offset(master)
         replica = next((n for n in self.nodes if _link(n) == (master.port, "up")), None)
@@ -132,7 +121,7 @@ class Cluster:
         return replica
 
     def fail_over(self, key: str, timeout_s: float = 20) -> Server:
-        """A replica takes over from the master of ``key`` in good order; the new master."""
+        """Fail over the master of ``key`` without loss. Returns the new master."""
         replica = self.replica_of(self.master_of(key))
         with connect_node(replica) as client:
             client.execute_command("CLUSTER", "FAILOVER")
@@ -141,15 +130,16 @@ class Cluster:
 
     @contextlib.contextmanager
     def lose_unreplicated_writes(self, key: str) -> Iterator[None]:
-        """What the master of ``key`` takes meanwhile is lost: it dies before it replicates it.
+        """Lose the writes that the master of ``key`` accepts in the block: it is killed before
+        replication.
 
-        Afterwards the replica, which heard nothing of it, is the master.
+        Afterwards the replica, which has none of them, is the master.
         """
         master = self.master_of(key)
         replica = self.replica_of(master)
         replica.pause()
         try:
-            with connect_node(master) as client:  # else the kernel would keep it for the replica
+            with connect_node(master) as client:  # otherwise the kernel buffers for the replica
                 client.execute_command("CLIENT", "KILL", "TYPE", "replica")
             yield
             master.kill()
@@ -158,30 +148,30 @@ class Cluster:
         self.wait_for_master(key, replica)
 
     def wait_for_master(self, key: str, server: Server, timeout_s: float = 30) -> None:
-        """Until every node that answers says that ``server`` has ``key``. Raises LocalError."""
+        """Wait until every reachable node reports ``server`` as master of ``key``. Raises
+        LocalError."""
         slot = key_slot(key.encode())
 
         def all_nodes_agree() -> bool:
-            return all(_master_of(node, slot) in (server.port, None) for node in self.nodes)
+            slots = [_query_node(node, "CLUSTER", "SLOTS") or [] for node in self.nodes]
+            return all(_find_master(found, slot) in (server.port, None) for found in slots)
 
         if not wait_until(all_nodes_agree, timeout_s, step_s=_POLL_INTERVAL_S):
             raise LocalError(f"{server.name} did not become master in {timeout_s:g} s")
 
     def wait_until_healthy(self, timeout_s: float = 60) -> None:
-        """Until every node says ok, knows all, and each master has its replica. LocalError."""
+        """Wait until all nodes report a complete, healthy cluster. Raises LocalError."""
         if not wait_until(self._is_healthy, timeout_s, step_s=_POLL_INTERVAL_S):
             states = ", ".join(f"{node.name}: {_state(node)}" for node in self.nodes)
-            raise LocalError(f"the cluster is not well after {timeout_s:g} s ({states})")
+            raise LocalError(f"the cluster is not healthy after {timeout_s:g} s ({states})")
 
     def configure(self, name: str, value: str | int) -> None:
-        """CONFIG SET at every node that answers."""
         for node in self.nodes:
             if node.is_running():
                 with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                     client.execute_command("CONFIG", "SET", name, value)
 
     def _form(self, timeout_s: float) -> None:
-        """Slots, epochs, acquaintance, replicas."""
         with contextlib.ExitStack() as ends:
             clients = [ends.enter_context(connect_node(node)) for node in self.nodes]
             for number, client in enumerate(clients):
@@ -190,8 +180,9 @@ class Cluster:
                 first, last = SLOTS * number // MASTERS, SLOTS * (number + 1) // MASTERS - 1
                 client.execute_command("CLUSTER", "ADDSLOTSRANGE", first, last)
             for number, client in enumerate(clients):
-                for other in self.nodes[number + 1 :]:  # each pair, so that nobody waits for gossip
-                    client.execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, _bus(other))
+                for other in self.nodes[number + 1 :]:  # each pair, so that none waits for gossip
+                    bus = read_redis_port(other.directory, "cluster-port")
+                    client.execute_command("CLUSTER", "MEET", "127.0.0.1", other.port, bus)
             ids = [str(client.execute_command("CLUSTER", "MYID")) for client in clients]
 
             def all_know_all() -> bool:
@@ -226,59 +217,43 @@ class Cluster:
 
 def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) -> Cluster:
     """Write the configuration of a cluster. ``node_timeout_ms``: silence until a node is down."""
-    directory.mkdir(parents=True, exist_ok=True)
-    ports = _free_ports(2 * NODES)
+    ports = free_ports(2 * NODES, _PORTS)
     for number in range(NODES):
-        home = directory / str(number)
-        home.mkdir(exist_ok=True)
-        (home / "redis.conf").write_text(
-            "bind 127.0.0.1\n"
-            f"port {ports[number]}\n"
-            f"cluster-port {ports[NODES + number]}\n"
-            f'dir "{home}"\n'
-            'save ""\n'
-            "appendonly no\n"
-            "maxmemory-policy noeviction\n"
-            "daemonize no\n"
-            "shutdown-timeout 0\n"
-            "cluster-enabled yes\n"
-            "cluster-config-file nodes.conf\n"
-            f"cluster-node-timeout {node_timeout_ms}\n"
-            "cluster-require-full-coverage no\n"
-            "cluster-replica-validity-factor 0\n"  # a replica that is behind is better than none
-            "cluster-allow-replica-migration no\n"
-            "repl-diskless-sync yes\n"
-            "repl-diskless-sync-delay 0\n"
-            "repl-ping-replica-period 1\n"
+        settings = (
+            "shutdown-timeout 0",
+            "cluster-enabled yes",
+            "cluster-config-file nodes.conf",
+            f"cluster-port {ports[NODES + number]}",
+            f"cluster-node-timeout {node_timeout_ms}",
+            "cluster-require-full-coverage no",
+            "cluster-replica-validity-factor 0",  # even a replica that is behind may take over
+            "cluster-allow-replica-migration no",
+            "repl-diskless-sync yes",
+            "repl-diskless-sync-delay 0",
+            "repl-ping-replica-period 1",
         )
+        prepare_redis(directory / str(number), port=ports[number], settings=settings)
     return load_cluster(directory)
 
 
 def load_cluster(directory: Path) -> Cluster:
-    """The cluster that ``prepare_cluster`` made here. Raises FileNotFoundError, LocalError."""
-    nodes = []
-    for number in range(NODES):
-        home = directory / str(number)
-        found = re.search(r"^port (\d+)$", (home / "redis.conf").read_text(), re.MULTILINE)
-        if found is None:
-            raise LocalError(f"{home / 'redis.conf'} names no port")
-        argv = (str(require_binary("redis-server")), str(home / "redis.conf"))
-        port = int(found[1])
-        url = f"redis://127.0.0.1:{port}"
-        log = directory.parent / "logs" / "redis.log"
-        nodes.append(Server(f"redis-{number}", home, port, url, argv, log))
+    """Load the cluster that ``prepare_cluster`` configured. Raises OSError, LocalError."""
+    nodes = [load_redis(directory / str(number)) for number in range(NODES)]
+    log = directory.parent / "logs" / "redis.log"
+    for number, node in enumerate(nodes):
+        node.name, node.log_file = f"redis-{number}", log
     return Cluster(directory, tuple(nodes))
 
 
 @contextlib.contextmanager
 def connect_node(node: Server) -> Iterator[Any]:
-    """A client of one node alone; closed afterwards."""
+    """Yield a client of one node; close it afterwards."""
     client = redis.Redis(
         port=node.port,
         decode_responses=True,
         socket_timeout=1,
         socket_connect_timeout=1,
-        retry=Retry(NoBackoff(), 0),  # of its own accord it would take half a minute
+        retry=Retry(NoBackoff(), 0),  # the default retries for half a minute
     )
     try:
         yield client
@@ -287,7 +262,7 @@ def connect_node(node: Server) -> Iterator[Any]:
 
 
 def _query_node(node: Server, *command: str) -> Any:
-    """The answer of one node; None when there is none."""
+    """Return the reply of one node; None without a reply."""
     if not node.is_running():
         return None
     try:
@@ -303,7 +278,7 @@ def _state(node: Server) -> str:
 
 
 def _link(node: Server) -> tuple[int, str] | None:
-    """The port of a replica's master and the state of the link; None of a master."""
+    """Return the port of a replica's master and the state of the link; None for a master."""
     role = _query_node(node, "ROLE")
     if role is None:
         return (0, "down")
@@ -313,7 +288,7 @@ def _link(node: Server) -> tuple[int, str] | None:
 
 
 def _offset(node: Server) -> int:
-    """How far a node is in the stream of its master, or has written its own; -1: no answer."""
+    """Return a node's replication offset; -1 without a reply."""
     role = _query_node(node, "ROLE")
     if role is None:
         return -1
@@ -321,38 +296,18 @@ def _offset(node: Server) -> int:
 
 
 def _masters_according_to(node: Server) -> set[tuple[int, int]]:
-    """(port, how many replicas) of each master, as ``node`` sees them."""
+    """Return (port, number of replicas) of each master as ``node`` reports them."""
     slots = _query_node(node, "CLUSTER", "SLOTS") or []
     return {(int(master[1]), len(replicas)) for _, _, master, *replicas in slots}
 
 
-def _master_of(node: Server, slot: int) -> int | None:
-    for first, last, master, *_ in _query_node(node, "CLUSTER", "SLOTS") or []:
-        if first <= slot <= last:
-            return int(master[1])
-    return None
+def _find_master(slots: Any, slot: int) -> int | None:
+    """Return the port of a slot's master in a reply to CLUSTER SLOTS."""
+    ports = (int(master[1]) for first, last, master, *_ in slots if first <= slot <= last)
+    return next(ports, None)
 
 
 def _has_met(client: Any, ids: list[str]) -> bool:
     lines = [line.split() for line in str(client.execute_command("CLUSTER", "NODES")).splitlines()]
     flags = {line[0]: line[2] for line in lines}
     return all("handshake" not in flags.get(id_, "handshake") for id_ in ids)
-
-
-def _bus(node: Server) -> int:
-    text = (node.directory / "redis.conf").read_text()
-    found = re.search(r"^cluster-port (\d+)$", text, re.MULTILINE)
-    assert found is not None  # noqa: S101  prepare_cluster wrote it
-    return int(found[1])
-
-
-def _free_ports(count: int) -> list[int]:
-    """So many loopback ports nobody listens on."""
-    with contextlib.ExitStack() as ends:
-        found: list[int] = []
-        while len(found) < count:
-            probe = ends.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", _rng.choice(_PORTS)))
-                found.append(int(probe.getsockname()[1]))
-        return found

@@ -1,4 +1,4 @@
-"""The real template, built and deployed to the emulator by SAM, as it would be to AWS."""
+"""The template, built and deployed to the emulator by SAM as it would be to AWS."""
 
 import fcntl
 import hashlib
@@ -26,8 +26,8 @@ BUCKET = "plaza-artifacts"
 SECRET_NAME = "plaza/mysql"
 ACCOUNT = "000000000000"
 MAX_INVOCATION_S = 900  # as of Lambda
-# A replay sends as fast as it goes, and a test of the contract is one user: no limit stands in
-# their way. What the limits do is seen by emptying a bucket (tests/e2e/test_checkins.py).
+# A replay sends as fast as it can, and a contract test is one user: neither may meet a limit.
+# tests/e2e/test_checkins.py tests the limits with an empty bucket.
 _NO_LIMITS = {
     name: "100000"
     for group in ("Reads", "Writes", "Anonymous")
@@ -37,11 +37,11 @@ _NO_LIMITS = {
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """What CloudFormation made: ``functions`` logical id -> name, ``queues`` name -> URL.
+    """Deployed resources: ``functions`` logical id -> name, ``queues`` name -> URL.
 
     A queue's name is its logical id in snake case without ``_queue``: ``ReactionsQueue`` is
-    ``reactions``, ``ReactionsDlq`` is ``reactions_dlq``. ``environment`` holds the PLAZA_...
-    settings of the functions (``read_environment``).
+    ``reactions``, ``ReactionsDlq`` is ``reactions_dlq``. ``environment``: the PLAZA_... settings of
+    the functions (``read_environment``).
     """
 
     api_id: str
@@ -51,12 +51,12 @@ class Deployed:
 
 
 def build_template(template: Path, directory: Path) -> Path:
-    """``sam build``, unless nothing changed since the last one; the template in ``directory``."""
+    """Run ``sam build`` unless the sources are unchanged. Returns the template in ``directory``."""
     shared = ROOT / ".aws-sam" / "local"
     shared.mkdir(parents=True, exist_ok=True)
     build, stamp = directory / "build", shared / "built"
     with (shared / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two stacks may start at once, SAM's cache is for one
+        fcntl.flock(lock, fcntl.LOCK_EX)  # SAM's cache is not safe for concurrent builds
         sources = hash_sources(template)
         if not (stamp.exists() and stamp.read_text() == sources):
             stamp.unlink(missing_ok=True)
@@ -68,7 +68,7 @@ def build_template(template: Path, directory: Path) -> Path:
 
 
 def hash_sources(template: Path) -> str:
-    """A digest of everything that ``sam build`` reads: code, requirements, tools, the template."""
+    """Return a digest of all inputs of ``sam build``: code, requirements, tools, template."""
     digest = hashlib.sha256(bytes(template))
     folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
     files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
@@ -80,10 +80,7 @@ def hash_sources(template: Path) -> str:
 
 
 def _copy_alarms(template: Path, directory: Path, copy: Path) -> None:
-    """Put the alarms that a template includes beside its copy.
-
-    ``sam build`` refers to them by their way from ``directory``, which is not the copy's.
-    """
+    """Copy the included alarms beside the copied template, and correct its reference to them."""
     alarms = template.with_name(ALARMS.name)
     shutil.copy(alarms, copy.parent)
     text = copy.read_text()
@@ -91,25 +88,18 @@ def _copy_alarms(template: Path, directory: Path, copy: Path) -> None:
 
 
 def _build(template: Path, shared: Path, directory: Path) -> None:
-    """Build into ``shared``, with compiled modules beside those of the layers.
+    """Build into ``shared``, and compile the modules of the layers.
 
-    The parent of the workers imports them each time it starts. What goes to AWS has some of them
+    The parent of the workers imports them on each start. On AWS some of them are compiled
     (``local.stack.bytecode``).
     """
+    command: list[str | Path] = [
+        TOOLS / "sam", "build", "--template-file", template, "--cached", "--parallel",
+        "--build-dir", shared / "build", "--cache-dir", shared / "cache",
+    ]  # fmt: skip
     run_command(
         "sam build",
-        [
-            TOOLS / "sam",
-            "build",
-            "--template-file",
-            template,
-            "--build-dir",
-            shared / "build",
-            "--cache-dir",
-            shared / "cache",
-            "--cached",
-            "--parallel",
-        ],
+        command,
         log=directory / "logs" / "sam-build.log",
         env=_sam_environment(directory, endpoint_url=None),
         cwd=template.parent,
@@ -117,14 +107,8 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
     run_command(
         "compiling the layer",
-        [
-            LAMBDA_PYTHON,
-            "-m",
-            "compileall",
-            "-q",
-            "--invalidation-mode=unchecked-hash",  # copying and unpacking change times of files
-            *layers,
-        ],
+        # copying changes file times, so bytecode may not be checked against them
+        [LAMBDA_PYTHON, "-m", "compileall", "-q", "--invalidation-mode=unchecked-hash", *layers],
         log=directory / "logs" / "compile.log",
     )
 
@@ -139,9 +123,9 @@ def deploy_template(
     mysql_url: str,
     parameters: Mapping[str, str],
 ) -> None:
-    """``sam deploy`` of a built template. The database's password goes into a secret.
+    """Run ``sam deploy`` of a built template. The database's password goes into a secret.
 
-    ``parameters`` of the template go before the usual ones.
+    ``parameters`` override the usual ones.
     """
     parts = urlsplit(mysql_url)
     secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
@@ -160,24 +144,14 @@ def deploy_template(
         **_NO_LIMITS,
         **parameters,
     }
-    config = ROOT / "samconfig.toml"
+    command: list[str | Path] = [
+        TOOLS / "sam", "deploy", "--template-file", built, "--stack-name", STACK_NAME,
+        "--config-file", ROOT / "samconfig.toml", "--s3-bucket", BUCKET, "--no-progressbar",
+        "--parameter-overrides", *(f"{name}={value}" for name, value in values.items()),
+    ]  # fmt: skip
     run_command(
         "sam deploy",
-        [
-            TOOLS / "sam",
-            "deploy",
-            "--template-file",
-            built,
-            "--config-file",
-            config,
-            "--stack-name",
-            STACK_NAME,
-            "--s3-bucket",
-            BUCKET,
-            "--no-progressbar",
-            "--parameter-overrides",
-            *(f"{name}={value}" for name, value in values.items()),
-        ],
+        command,
         log=directory / "logs" / "sam-deploy.log",
         env=_sam_environment(directory, endpoint_url=endpoint_url),
         cwd=ROOT,
@@ -185,14 +159,13 @@ def deploy_template(
 
 
 def read_deployed(endpoint_url: str) -> Deployed:
-    """What the stack consists of, asked from the emulator."""
     resources = _read_resources(endpoint_url)
     functions = resources.get("AWS::Lambda::Function", {})
     lambdas = connect("lambda", endpoint_url)
     environment = read_environment([_read_variables(lambdas, n) for n in functions.values()])
     apis = resources.get("AWS::ApiGatewayV2::Api", {})
     if len(apis) != 1:
-        raise LocalError(f"the stack has {len(apis)} HTTP APIs, not one")
+        raise LocalError(f"the stack has {len(apis)} HTTP APIs instead of one")
     queues = {
         name_queue(logical_id): url
         for logical_id, url in resources.get("AWS::SQS::Queue", {}).items()
@@ -201,7 +174,7 @@ def read_deployed(endpoint_url: str) -> Deployed:
 
 
 def read_environment(functions: Sequence[Mapping[str, str]]) -> dict[str, str]:
-    """The settings all functions share, every queue and the archive that one of them knows."""
+    """Return the settings that all functions share, plus all queues and the archive bucket."""
     settings = {
         name: value
         for function in functions
@@ -226,17 +199,17 @@ def describe_service(
     port: int,
     sqs_url: str,
 ) -> dict[str, Any]:
-    """What ``lambda_service`` is to serve: the deployed API, functions and event sources.
+    """Return the plan of ``lambda_service``: the deployed API, functions and event sources.
 
-    Code and layers stay where ``sam build`` put them. MiniStack is told to leave functions and
-    queues to the service: it forwards invocations (its proxy mode), and polls no queue.
+    Code and layers stay where ``sam build`` put them. MiniStack is configured to forward
+    invocations to the service (its proxy mode) and to poll no queue.
     """
     lambdas = connect("lambda", endpoint_url)
     logical_ids = {name: logical_id for logical_id, name in deployed.functions.items()}
     sources = _take_over_event_sources(lambdas, deployed)
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
-    waited_for = {
+    synchronous = {
         name_function(uri)
         for uri in [
             *(route.uri for route in read_routes(body)),
@@ -255,8 +228,10 @@ def describe_service(
                 "variables": {key: str(value) for key, value in variables.items()},
                 "timeout_s": found["Timeout"],
                 "memory_mb": found["MemorySize"],
-                "reserved": _read_reserved(lambdas, name),
-                "background": name not in waited_for,
+                "reserved": lambdas.get_function_concurrency(FunctionName=name).get(
+                    "ReservedConcurrentExecutions"
+                ),
+                "background": name not in synchronous,
             }
             _forward(lambdas, name, functions[name]["variables"], port)
     return {
@@ -275,7 +250,8 @@ def describe_service(
 
 
 def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
-    """The OpenAPI body that SAM made, which MiniStack ignores, with what it refers to filled in."""
+    """Return the OpenAPI body that SAM generated, with its references resolved; MiniStack ignores
+    it."""
     formation = connect("cloudformation", endpoint_url)
     template = formation.get_template(StackName=STACK_NAME, TemplateStage="Processed")
     (stack,) = formation.describe_stacks(StackName=STACK_NAME)["Stacks"]
@@ -295,7 +271,7 @@ def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
 
 
 def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSource]:
-    """The event source mappings; MiniStack's own poller leaves them alone from now on."""
+    """Return the event source mappings, and disable MiniStack's own poller for them."""
     urls = {url.rpartition("/")[2]: url for url in deployed.queues.values()}
     sources = []
     for page in lambdas.get_paginator("list_event_source_mappings").paginate():
@@ -306,15 +282,7 @@ def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSour
     return sources
 
 
-def _read_reserved(lambdas: Any, name: str) -> int | None:
-    """The reserved concurrency of a function, if it has one."""
-    found = lambdas.get_function_concurrency(FunctionName=name)
-    reserved: int | None = found.get("ReservedConcurrentExecutions")
-    return reserved
-
-
 def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -> None:
-    """Have MiniStack forward what invokes this function, a schedule or a person, to the service."""
     lambdas.update_function_configuration(
         FunctionName=name,
         Environment={
@@ -327,7 +295,7 @@ def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -
 
 
 def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[str, Any]) -> Any:
-    """Run a function once and wait for it; its answer. Raises LocalError with its error."""
+    """Run a function once. Returns its result; raises LocalError with its error."""
     if logical_id not in deployed.functions:
         raise LocalError(f"the template has no function with the logical id {logical_id}")
     status, payload = call_service(
@@ -342,7 +310,7 @@ def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[
 def call_service(
     lambda_url: str, method: str, path: str, body: str | None = None
 ) -> tuple[int, Any]:
-    """Status and answer of the Lambda service. Raises LocalError when it does not answer."""
+    """Return status and body of the Lambda service. Raises LocalError without a response."""
     parts = urlsplit(lambda_url)
     connection = HTTPConnection(str(parts.hostname), parts.port, timeout=MAX_INVOCATION_S)
     try:
@@ -356,20 +324,18 @@ def call_service(
 
 
 def name_queue(logical_id: str) -> str:
-    """``SaveReactionsDlq`` as ``save_reactions_dlq``; a ``Queue`` at the end is left out."""
+    """Return ``save_reactions_dlq`` for ``SaveReactionsDlq``; a final ``Queue`` is dropped."""
     words = "".join(f"_{char.lower()}" if char.isupper() else char for char in logical_id)
     return words.lstrip("_").removesuffix("_queue")
 
 
 def _read_variables(lambdas: Any, name: str) -> dict[str, str]:
-    """The environment of a function; its numbers as strings, which MiniStack leaves numbers."""
     found = lambdas.get_function_configuration(FunctionName=name)
     variables = found.get("Environment", {}).get("Variables", {})
     return {key: str(value) for key, value in variables.items()}
 
 
 def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
-    """Type -> logical id -> physical id, of every resource of the stack."""
     formation = connect("cloudformation", endpoint_url)
     resources: dict[str, dict[str, str]] = {}
     for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):
@@ -380,10 +346,10 @@ def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
 
 
 def _sam_environment(directory: Path, *, endpoint_url: str | None) -> dict[str, str]:
-    """A developer's environment without his AWS settings and with SAM's files in ``directory``.
+    """Return the shell's environment without AWS settings, with SAM's files in ``directory``.
 
-    The rest stays: pip, which ``sam build`` calls, may need it. SAM is told that it looked for a
-    newer version of itself a moment ago: a start asks nothing of the network.
+    The rest stays because pip, which ``sam build`` runs, may need it. The recorded time of the last
+    version check keeps SAM off the network.
     """
     (directory / "sam").mkdir(exist_ok=True)
     (directory / "sam" / "metadata.json").write_text(json.dumps({"lastVersionCheck": time.time()}))

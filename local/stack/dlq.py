@@ -1,74 +1,54 @@
-"""``dlq``: what queues gave up: how much of it, what it says, and its way back."""
+"""``dlq``: list, show and redrive dead letters."""
 
 import argparse
 import json
 from datetime import UTC, datetime
 
-from rich.table import Table
-
-from local.output import console
-from local.stack.queues import act_as_operator
+from local.output import console, new_table
+from local.stack.queues import act_as_operator, format_dead
 from local.stack.stack import Stack
+from plaza import operations
 
 OPERATOR = "local"
 
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
-    """How many messages each queue has given up; 1 when there are any."""
     with act_as_operator(stack):
-        from plaza import operations
-
         states = operations.read_queues()
-    table = Table("queue", "dead", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    table = new_table("queue", "dead")
     for state in states:
-        table.add_row(
-            state.name, f"[red]{state.dead_letters:,}[/red]" if state.dead_letters else "0"
-        )
+        table.add_row(state.name, format_dead(state.dead_letters))
     console.print(table)
     return 1 if any(state.dead_letters for state in states) else 0
 
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
-    """Some of the messages that a queue gave up, one JSON object a line."""
     with act_as_operator(stack):
-        from plaza import operations
-
         letters = operations.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
     for letter in letters:
+        names = ("id", "receives", "cause", "request_id", "body")
         sent_at = datetime.fromtimestamp(letter.sent_ms / 1000, UTC).isoformat()
-        said = {
-            "id": letter.id,
-            "sent_at": sent_at,
-            "receives": letter.receives,
-            "cause": letter.cause,
-            "request_id": letter.request_id,
-            "body": letter.body,
-        }
-        print(json.dumps(said, ensure_ascii=False))
+        values = {"sent_at": sent_at} | {name: getattr(letter, name) for name in names}
+        print(json.dumps(values, ensure_ascii=False))
     return 0
 
 
 def redrive(stack: Stack, args: argparse.Namespace) -> int:
-    """Send dead messages back, call by call; 1 when some that were asked for stay."""
+    """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
     with act_as_operator(stack):
-        from plaza import operations
-
         dead = {state.name: state.dead_letters for state in operations.read_queues()}
         ids, moved = args.id or None, 0
-        # Not more than there were: what can't be read comes back, and would go round for ever.
-        most = min(args.most or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
+        # At most as many as there were: a message that fails again would be moved for ever.
+        limit = min(args.limit or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
         while True:
-            done = operations.redrive(_queue(args), OPERATOR, ids, most - moved)
+            done = operations.redrive(_queue(args), OPERATOR, ids, limit - moved)
             moved += done.moved
             ids = list(done.missing) if ids else None
-            if not done.moved or done.backlog_too_long or moved >= most:
+            if not done.moved or done.backlog_too_long or moved >= limit:
                 break
+    print(f"{moved:,} sent back, {done.remaining:,} dead")
     if done.backlog_too_long:
-        print(
-            f"{moved:,} sent back; the queue is behind, so the rest waits: {done.remaining:,} dead"
-        )
-    else:
-        print(f"{moved:,} sent back, {done.remaining:,} dead")
+        print("stopped: the queue has a long backlog")
     for message_id in done.missing:
         print(f"not found: {message_id}")
     return 1 if done.backlog_too_long or done.missing else 0

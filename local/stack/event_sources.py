@@ -1,8 +1,7 @@
-"""Event source mappings: batches of messages from SQS to functions, as Lambda's pollers make them.
+"""Event source mappings: batches of messages from SQS to functions, as by Lambda's pollers.
 
-A batch is invoked when it is full (messages or bytes) or when its window is over. What a function
-reports as failed stays in the queue and comes back after the visibility timeout; the rest is
-deleted.
+A function is invoked when its batch is full (messages or bytes) or the window is over. Messages
+that it reports as failed stay in the queue until the visibility timeout; the others are deleted.
 """
 
 import asyncio
@@ -21,11 +20,11 @@ from local.stack.workers import Outcome
 
 MAX_RECEIVED = 10  # messages of one ReceiveMessage, entries of one DeleteMessageBatch
 LONG_POLL_S = 20
-REFILL_INTERVAL_S = 0.1  # between two looks at a queue that had less than a whole answer
+REFILL_INTERVAL_S = 0.1  # between two receives from a queue that had less than a full response
 BACKOFF_S = 1.0
 MAX_MESSAGE_BYTES = 256 * 1024
-MAX_BATCH_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one more answer
-_ENVELOPE_BYTES = 1024  # of a record, beside its body
+MAX_BATCH_BYTES = MAX_PAYLOAD_BYTES - MAX_RECEIVED * MAX_MESSAGE_BYTES  # room for one response
+_ENVELOPE_BYTES = 1024  # of a record without its body
 
 logger = logging.getLogger(__name__)
 Invoke = Callable[[str, bytes], Awaitable[Outcome]]
@@ -33,8 +32,6 @@ Invoke = Callable[[str, bytes], Awaitable[Outcome]]
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """An event source mapping of the template."""
-
     function: str
     queue_arn: str
     queue_url: str
@@ -45,7 +42,6 @@ class EventSource:
 
     @classmethod
     def from_description(cls, found: Mapping[str, Any], queue_url: str) -> "EventSource":
-        """The mapping that ``ListEventSourceMappings`` describes."""
         scaling = found.get("ScalingConfig") or {}
         return cls(
             function=str(found["FunctionArn"]).rpartition(":function:")[2],
@@ -59,7 +55,7 @@ class EventSource:
 
 
 class Sqs:
-    """The calls of SQS that a poller makes, over the JSON protocol."""
+    """The SQS calls of a poller, over the JSON protocol."""
 
     def __init__(self, session: aiohttp.ClientSession, endpoint_url: str, region: str) -> None:
         self._session = session
@@ -67,7 +63,7 @@ class Sqs:
         self._scope = f"Credential=test/20200101/{region}/sqs/aws4_request"
 
     async def receive(self, queue_url: str, count: int, wait_s: int) -> list[dict[str, Any]]:
-        """At most ``count`` messages, waiting for the first of them. Raises ClientError."""
+        """Receive up to ``count`` messages, waiting for the first. Raises ClientError."""
         answer = await self._call(
             "ReceiveMessage",
             {
@@ -82,7 +78,7 @@ class Sqs:
         return messages
 
     async def delete(self, queue_url: str, receipt_handles: Sequence[str]) -> None:
-        """Delete messages, ten with a call. Raises ClientError."""
+        """Delete messages, ten in a call. Raises ClientError."""
         for start in range(0, len(receipt_handles), MAX_RECEIVED):
             some = receipt_handles[start : start + MAX_RECEIVED]
             entries = [{"Id": str(n), "ReceiptHandle": handle} for n, handle in enumerate(some)]
@@ -122,7 +118,7 @@ class Poller:
         self._clock = clock
 
     async def run(self) -> None:
-        """Collect and hand over, for ever. A queue that does not answer is asked again."""
+        """Collect and deliver batches for ever; retries when the queue does not answer."""
         async with asyncio.TaskGroup() as group:
             while True:
                 await self._free.acquire()
@@ -139,7 +135,7 @@ class Poller:
                     self._free.release()
 
     async def collect(self) -> list[dict[str, Any]]:
-        """The next batch; empty when there was no message for a while. Raises ClientError."""
+        """Return the next batch; empty when no message came for a while. Raises ClientError."""
         mapping = self._mapping
         count = min(MAX_RECEIVED, mapping.batch_size)
         batch = await self._sqs.receive(mapping.queue_url, count, LONG_POLL_S)
@@ -172,7 +168,7 @@ class Poller:
             self._free.release()
 
     async def deliver(self, batch: Sequence[Mapping[str, Any]]) -> None:
-        """Invoke the function with a batch, and delete what it handled. Raises ClientError."""
+        """Invoke the function with a batch, and delete the handled messages. Raises ClientError."""
         mapping = self._mapping
         records = [make_record(message, mapping.queue_arn, self._region) for message in batch]
         event = json.dumps({"Records": records}).encode()
@@ -184,14 +180,13 @@ class Poller:
             return
         failed = read_failures(outcome.payload) if mapping.reports_failures else frozenset()
         if failed is None or not failed <= {message["MessageId"] for message in batch}:
-            logger.warning("%s reported failures that can't be read", mapping.function)
+            logger.warning("%s reported malformed failures", mapping.function)
             return
         done = [each["ReceiptHandle"] for each in batch if each["MessageId"] not in failed]
         await self._sqs.delete(mapping.queue_url, done)
 
 
 def make_record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict[str, Any]:
-    """A message as it is in the event of a function."""
     return {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -213,9 +208,9 @@ def make_record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict
 
 
 def read_failures(payload: bytes) -> frozenset[str] | None:
-    """Ids of the messages that a function could not handle; None: an answer of another form.
+    """Return ids of the messages that a function reports as failed; None for a malformed report.
 
-    Lambda takes all messages for failed then, and none when the function returns nothing.
+    For Lambda all messages failed then, and none when the function returns nothing.
     """
     answer = json.loads(payload)
     if answer is None:
@@ -227,5 +222,4 @@ def read_failures(payload: bytes) -> frozenset[str] | None:
 
 
 def _estimate_bytes(batch: Sequence[Mapping[str, Any]]) -> int:
-    """About how many bytes the records of a batch have in an event."""
     return sum(len(json.dumps(message["Body"])) + _ENVELOPE_BYTES for message in batch)

@@ -1,7 +1,7 @@
 """The HTTP API: from the socket to the worker, in payload format 2.0 of API Gateway.
 
-The shapes follow recorded events (tests/unit/local/test_gateway.py). What the template does not use
-is refused when the service starts: authorizers that cache, payload format 1.0.
+The events equal recorded ones (tests/unit/local/test_gateway.py). What the template does not use
+raises LocalError at start: caching authorizers, payload format 1.0.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _PERCENT = re.compile(r"%25", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request as it came from the socket. Names of headers are in lower case."""
+    """One HTTP request. Names of headers are in lower case."""
 
     method: str
     target: str
@@ -45,8 +45,6 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What goes back to the socket."""
-
     status: int
     headers: Sequence[tuple[str, str]]
     body: bytes
@@ -61,7 +59,7 @@ class Match:
 
 
 class Routes:
-    """The table of routes: the most specific one serves a request, ``$default`` the rest."""
+    """The routing table: the most specific route serves a request, ``$default`` the rest."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._default: Route | None = None
@@ -82,10 +80,11 @@ class Routes:
             segments = path.split("/")
             self._patterns.setdefault(len(segments), []).append((method, segments, route))
         for patterns in self._patterns.values():
-            patterns.sort(key=lambda each: (_count_parameters(each[1]), each[0] == "ANY"))
+            patterns.sort(
+                key=lambda each: (sum(part[:1] == "{" for part in each[1]), each[0] == "ANY")
+            )
 
     def find(self, method: str, path: str) -> Match | None:
-        """The route for ``path``, which is still percent-encoded; None when nothing serves it."""
         fixed = self._fixed.get((method, path)) or self._fixed.get(("ANY", path))
         if fixed is not None:
             return Match(fixed, {})
@@ -118,10 +117,9 @@ class Gateway:
         self._pool = pool
         for authorizer in self._authorizers.values():
             if not authorizer.simple or authorizer.identity_sources:
-                raise LocalError(f"authorizer {authorizer.name}: only simple, uncached ones")
+                raise LocalError(f"authorizer {authorizer.name}: not simple and uncached")
 
     async def serve(self, received: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request of aiohttp's server."""
         reply = await self._read_and_answer(received)
         response = web.Response(status=reply.status, body=reply.body)
         response.headers.clear()
@@ -130,7 +128,7 @@ class Gateway:
         return response
 
     async def answer(self, request: Request) -> Reply:
-        """The answer to a request: of the preflight, the authorizer or the function."""
+        """Return the response of the preflight, the authorizer or the function."""
         origin = request.headers.get("origin")
         if request.method == "OPTIONS" and self._cors is not None:
             return self._cors.answer_preflight(origin)
@@ -149,13 +147,13 @@ class Gateway:
         return self._decorate(reply, origin)
 
     async def _integrate(self, name: str, event: Mapping[str, Any]) -> Reply:
-        """The answer of a function; 503 when it takes longer than API Gateway waits."""
+        """Return the response of a function; 503 after API Gateway's timeout."""
         try:
             async with asyncio.timeout(MAX_INTEGRATION_S):
                 return read_outcome(await self._pool.invoke(name, json.dumps(event).encode()))
         except TimeoutError:
             return _message(503, "Service Unavailable")
-        except (ValueError, TypeError, AttributeError):  # no answer of the form of an answer
+        except (ValueError, TypeError, AttributeError):  # the result is not a response
             return _message(500, "Internal Server Error")
 
     async def _read_and_answer(self, received: web.BaseRequest) -> Reply:
@@ -167,14 +165,14 @@ class Gateway:
         if size > MAX_HEADER_BYTES:
             return _message(431, "Request Header Fields Too Large")
         target = received.raw_path
-        if not target.isascii():  # what is no UTF-8 came as lone surrogates
+        if not target.isascii():  # bytes that are not UTF-8 arrive as lone surrogates
             target = target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return await self.answer(
             Request(received.method, target, headers, cookies, body, received.remote or "")
         )
 
     async def _authorize(self, match: Match, event: dict[str, Any]) -> Reply | None:
-        """Ask the authorizer; its context goes into ``event``. The refusal, if it is one."""
+        """Invoke the authorizer and add its context to ``event``. Returns the refusal, or None."""
         authorizer = self._authorizers[match.route.authorizer or ""]
         arn = (
             f"arn:aws:execute-api:{self._region}:{self._account}:{self._api_id}/{STAGE}/"
@@ -195,7 +193,6 @@ class Gateway:
         return None
 
     def _decorate(self, reply: Reply, origin: str | None) -> Reply:
-        """The reply with the headers that API Gateway adds."""
         extra = [("apigw-requestid", secrets.token_urlsafe(11) + "=")]
         if self._cors is None or origin is None:
             return Reply(reply.status, [*reply.headers, *extra], reply.body)
@@ -217,7 +214,7 @@ class Cors:
         self._credentials = bool(configuration.get("AllowCredentials"))
 
     def headers(self, origin: str) -> list[tuple[str, str]]:
-        """The headers of an answer to ``origin``; none for an origin that is not allowed."""
+        """Return the headers for ``origin``; none for an origin that is not allowed."""
         if "*" in self._origins:
             found = [("access-control-allow-origin", "*")]
         elif origin.lower() in self._origins:
@@ -231,7 +228,7 @@ class Cors:
         return found
 
     def answer_preflight(self, origin: str | None) -> Reply:
-        """204; the headers that allow something only for an allowed origin."""
+        """Return 204, with the CORS headers only for an allowed origin."""
         headers = self.headers(origin) if origin is not None else []
         if headers:
             if self._methods:
@@ -246,7 +243,7 @@ class Cors:
 def make_event(
     request: Request, match: Match, *, api_id: str, account: str, now_s: float
 ) -> dict[str, Any]:
-    """The event of a function, payload format 2.0."""
+    """Return the event of a function, payload format 2.0."""
     path, _, query = request.target.partition("?")
     domain, _, port = request.headers.get("host", "localhost").partition(":")
     forwarded = (request.headers.get("x-forwarded-for"), request.source_ip)
@@ -298,7 +295,7 @@ def make_event(
 
 
 def make_authorizer_event(event: Mapping[str, Any], arn: str) -> dict[str, Any]:
-    """The event of a Lambda authorizer, payload format 2.0: the function's without its body."""
+    """Return the event of an authorizer, payload format 2.0: the function's without its body."""
     left_out = ("body", "isBase64Encoded", "version")
     return {
         "version": "2.0",
@@ -310,7 +307,7 @@ def make_authorizer_event(event: Mapping[str, Any], arn: str) -> dict[str, Any]:
 
 
 def read_outcome(outcome: Outcome) -> Reply:
-    """The answer that a function's result stands for; API Gateway tells clients of no error."""
+    """Return the response for a function's result; its errors are not shown to clients."""
     if outcome.failed:
         return _message(500, "Internal Server Error")
     answer = json.loads(outcome.payload)
@@ -331,7 +328,7 @@ def read_outcome(outcome: Outcome) -> Reply:
 
 
 def read_headers(items: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list[str], int]:
-    """Headers in lower case, repeated ones joined by commas; the cookies; the size in bytes."""
+    """Return headers in lower case, repeated ones joined by commas; cookies; size in bytes."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     size = 0
@@ -348,7 +345,7 @@ def read_headers(items: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list
 
 
 def read_query(query: str) -> dict[str, str]:
-    """The parameters of a query string, decoded; values of the same name joined by commas."""
+    """Return the decoded parameters of a query; values of the same name are joined by commas."""
     found: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         found[name] = f"{found[name]},{value}" if name in found else value
@@ -356,7 +353,7 @@ def read_query(query: str) -> dict[str, str]:
 
 
 def read_text(content_type: str, body: bytes) -> str | None:
-    """The body as text, for the types that API Gateway takes for text; None: it sends base64."""
+    """Return the body of a text type as text; None for a type that is sent as base64."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind.startswith("text/") or kind in _TEXTS:
         return body.decode("utf-8", "replace")
@@ -364,14 +361,14 @@ def read_text(content_type: str, body: bytes) -> str | None:
 
 
 def decode_path(path: str) -> str:
-    """A path as ``rawPath`` has it: every escape is decoded except ``%25``."""
+    """Decode a path as ``rawPath`` has it: every escape except ``%25``."""
     if "%" not in path:
         return path
     return "%25".join(unquote(part, errors="replace") for part in _PERCENT.split(path))
 
 
 def format_time(now_s: float) -> str:
-    """A moment in the format of an access log, whatever the locale: 12/Mar/2020:19:03:58 +0000."""
+    """Format a time as in an access log, in any locale: 12/Mar/2020:19:03:58 +0000."""
     at = time.gmtime(now_s)
     month = _MONTHS[at.tm_mon - 1]
     clock = f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02}"
@@ -379,7 +376,7 @@ def format_time(now_s: float) -> str:
 
 
 def name_function(uri: str) -> str:
-    """The function's name in the URI of an integration or authorizer. Raises LocalError."""
+    """Return the function's name in the URI of an integration or authorizer. Raises LocalError."""
     found = _FUNCTION.search(uri)
     if found is None:
         raise LocalError(f"{uri} names no function")
@@ -387,13 +384,12 @@ def name_function(uri: str) -> str:
 
 
 def _message(status: int, text: str) -> Reply:
-    """An answer of API Gateway itself."""
     body = json.dumps({"message": text}).encode()
     return Reply(status, [("content-type", "application/json")], body)
 
 
 def _match(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
-    """The parameters of a path that fits ``pattern``, decoded; None when it does not fit."""
+    """Return the decoded parameters of a path that fits ``pattern``; None if it does not fit."""
     found = {}
     for wanted, segment in zip(pattern, segments, strict=True):
         if wanted.startswith("{"):
@@ -405,10 +401,5 @@ def _match(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | 
     return found
 
 
-def _count_parameters(segments: Sequence[str]) -> int:
-    return sum(segment.startswith("{") for segment in segments)
-
-
 def _as_text(value: Any) -> str:
-    """A header's value; numbers and booleans as JSON writes them."""
     return value if isinstance(value, str) else json.dumps(value)

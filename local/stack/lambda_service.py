@@ -1,11 +1,11 @@
-"""Lambda and API Gateway of one machine: a program, started once the template is deployed.
+"""Lambda and API Gateway on one machine: a program that runs while the stack runs.
 
   python -m local.stack.lambda_service DIRECTORY
 
-DIRECTORY/lambda.json says what is served (``deployment.describe_service``): the HTTP API on
-one port, and on another ``POST /functions/NAME``, which runs a function and answers with its
-result, or with its error and status 500; MiniStack's schedules come in there. ``GET /workers``
-answers with the pids of each function's workers.
+DIRECTORY/lambda.json is its plan (``deployment.describe_service``). It serves the HTTP API on one
+port and invocations on another: ``POST /functions/NAME`` runs a function and responds with its
+result, or with its error and status 500; MiniStack's schedules use it. ``GET /workers`` returns the
+pids of each function's workers.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 async def run(directory: Path) -> int:
-    """Serve until SIGTERM or SIGINT (0), or until the parent of the workers dies (1)."""
+    """Serve until SIGTERM or SIGINT (returns 0), or until the parent of the workers dies (1)."""
     plan: dict[str, Any] = json.loads((directory / "lambda.json").read_text())
     logs = directory / "logs" / "functions"
     logs.mkdir(parents=True, exist_ok=True)
@@ -54,14 +54,17 @@ async def run(directory: Path) -> int:
             pollers = start_pollers(
                 plan, pool, Sqs(session, plan["aws_endpoint_url"], plan["region"])
             )
-            gateway = make_gateway(plan, pool)
+            body, identity = plan["api_body"], (plan["api_id"], plan["region"], plan["account"])
+            gateway = Gateway(
+                *identity, read_routes(body), read_authorizers(body), read_cors(body), pool
+            )
             await listen(gateway.serve, plan["api_port"])
             await listen(Invocations(pool).serve, plan["port"])
             while not ended.is_set() and parent.is_running():
                 pool.close_idle()
                 for poller in pollers:
                     if poller.done():
-                        poller.result()  # raises what ended it
+                        poller.result()  # raises the poller's error
                 try:
                     async with asyncio.timeout(CLOSE_IDLE_EVERY_S):
                         await ended.wait()
@@ -76,37 +79,13 @@ async def run(directory: Path) -> int:
 
 
 def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
-    """One function of the plan."""
-    return Function(
-        logical_id=found["logical_id"],
-        name=name,
-        arn=found["arn"],
-        task_root=found["task_root"],
-        handler=found["handler"],
-        environment=make_environment(found, name, region=plan["region"], aws=plan["aws"]),
-        timeout_s=float(found["timeout_s"]),
-        memory_mb=int(found["memory_mb"]),
-        reserved=found["reserved"],
-        background=found["background"],
-    )
-
-
-def make_gateway(plan: Mapping[str, Any], pool: Pool) -> Gateway:
-    """The HTTP API of the plan."""
-    body = plan["api_body"]
-    return Gateway(
-        plan["api_id"],
-        plan["region"],
-        plan["account"],
-        read_routes(body),
-        read_authorizers(body),
-        read_cors(body),
-        pool,
-    )
+    """Return one function of the plan."""
+    environment = make_environment(found, name, region=plan["region"], aws=plan["aws"])
+    settings = {key: value for key, value in found.items() if key != "variables"}
+    return Function(name=name, environment=environment, **settings)
 
 
 def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio.Task[None]]:
-    """A running poller for each event source of the plan."""
     tasks = []
     for found in plan["event_sources"]:
         source = EventSource(**found)
@@ -121,13 +100,12 @@ def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio
 
 
 class Invocations:
-    """The port for invocations that do not come from the HTTP API or a queue."""
+    """Server of invocations that do not come from the HTTP API or a queue."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer one request."""
         if request.method == "GET" and request.path == "/workers":
             return web.json_response(self._pool.pids())
         name = request.path.removeprefix("/functions/")
@@ -142,7 +120,6 @@ class Invocations:
 
 
 async def listen(handler: Any, port: int) -> None:
-    """Serve HTTP on a loopback port with ``handler``."""
     server = web.Server(
         handler,
         request_factory=make_request,
@@ -159,7 +136,7 @@ async def listen(handler: Any, port: int) -> None:
 def make_request(
     message: Any, payload: Any, protocol: Any, writer: Any, task: asyncio.Task[None]
 ) -> web.BaseRequest:
-    """A request of aiohttp's server, with a body as large as API Gateway takes."""
+    """Return a request of aiohttp's server that accepts a body as large as API Gateway does."""
     loop = asyncio.get_running_loop()
     return web.BaseRequest(
         message, payload, protocol, writer, task, loop, client_max_size=MAX_BODY_BYTES

@@ -1,8 +1,7 @@
-"""Locks what pyproject.toml asks for: the version of each package, and the hashes of its files.
+"""Locks the dependencies of pyproject.toml: a version for each package, and file hashes.
 
-``make lock`` adds and removes packages as pyproject.toml says and keeps the versions of all others;
-``make lock ARGS=--upgrade`` takes the newest of all. The files name no index: pip's own
-configuration says where packages come from.
+``make lock`` adds and removes packages and keeps the versions of all others; ``make lock
+ARGS=--upgrade`` takes the newest versions. The files name no index: pip's own configuration does.
 """
 
 import re
@@ -19,7 +18,7 @@ from local.paths import LAYER, ROOT
 PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 _OPTIONS = (
     "--generate-hashes",
-    "--allow-unsafe",  # setuptools and pip are packages like any other
+    "--allow-unsafe",  # setuptools and pip are locked too
     "--strip-extras",
     "--no-annotate",
     "--no-header",
@@ -32,7 +31,8 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A file of locked packages. A package that a file of ``agrees_with`` has, too, is the same."""
+    """A file of locked packages. A package that is also in ``agrees_with`` has the same version
+    there."""
 
     file: Path
     title: str
@@ -41,7 +41,7 @@ class Lock:
 
 
 def read_locks(declared: dict[str, Any]) -> list[Lock]:
-    """The files, in the order in which they are made, of what pyproject.toml declares."""
+    """Return the files in the order in which they are made."""
     groups = declared["dependency-groups"]
     dependencies = tuple(declared["project"]["dependencies"])
     layer, folder = LAYER / "requirements.txt", ROOT / "requirements"
@@ -65,7 +65,6 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
 
 
 def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
-    """The requirements of a dependency group, those of groups that it includes among them."""
     found: list[str] = []
     for member in groups[name]:
         if isinstance(member, str):
@@ -76,7 +75,7 @@ def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
 
 
 def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
-    """Write a file anew. Raises CalledProcessError when its packages do not go together."""
+    """Write a file anew. Raises CalledProcessError when its packages conflict."""
     with tempfile.TemporaryDirectory() as name:
         wanted, agreed, made = (Path(name) / file for file in ("wanted.in", "agreed", "made.txt"))
         wanted.write_text("\n".join(lock.wanted) + "\n")
@@ -90,7 +89,6 @@ def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
 
 
 def _read_pins(file: Path) -> str:
-    """The versions of a locked file, without its hashes."""
     return "".join(f"{name}=={version}\n" for name, version in PINNED.findall(file.read_text()))
 
 

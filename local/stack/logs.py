@@ -1,4 +1,4 @@
-"""``logs``: what the functions wrote, each into a file of its own, and the servers."""
+"""``logs``: print the logs of functions and servers."""
 
 import argparse
 import json
@@ -23,13 +23,13 @@ TRACED = {
     "checkin": "user_id, day, version",
     "content": "content_type, content_id, author_id, created_at, deleted_at",
 }
-"""Where rows know which request made them, and what is shown of them: no texts of people."""
+"""Tables whose rows have a request id, and the columns to print: no text that users wrote."""
 
 TIME = re.compile(r'"time_s": ?([0-9.]+)')
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print the log lines of one part, or of all functions; ``-f`` waits for more."""
+    """Print the log of one part, or of all functions; ``-f`` waits for more."""
     stack = Stack.load(args.dir, require_all=False)
     if args.part in SERVERS:
         follow_file(stack.directory / "logs" / f"{args.part}.log", follow=args.follow)
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minutes: float) -> int:
-    """Print what functions wrote about a request, in order, then the rows it made; 1 for nothing.
+    """Print the log lines and then the rows of a request. Returns 1 without any.
 
     ``minutes``: how far back.
     """
@@ -70,12 +70,12 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
     for table, row in rows:
         print(f"{table:{width}}  {json.dumps(row, default=str)}")
     if not places:
-        print(f"nothing of {request_id} in the last {minutes:g} minutes", file=sys.stderr)
+        print(f"nothing about {request_id} in the last {minutes:g} minutes", file=sys.stderr)
     return 0 if places else 1
 
 
 def read_line(text: str) -> dict[str, Any] | None:
-    """A line of ours; None for what somebody else wrote."""
+    """Return a line as an object; None for a line that is not from Plaza."""
     try:
         entry = json.loads(text)
     except (ValueError, RecursionError):
@@ -84,7 +84,6 @@ def read_line(text: str) -> dict[str, Any] | None:
 
 
 def concerns(entry: dict[str, Any], request_id: str) -> bool:
-    """Whether a line is about a request, alone or with others."""
     others = entry.get("request_ids")
     return entry.get("request_id") == request_id or (
         isinstance(others, list) and request_id in others
@@ -92,7 +91,7 @@ def concerns(entry: dict[str, Any], request_id: str) -> bool:
 
 
 def shorten(entry: dict[str, Any], request_id: str) -> dict[str, Any]:
-    """A line without what is for CloudWatch, and of the requests of a batch only the one."""
+    """Drop the fields for CloudWatch, and the other requests of a batch."""
     kept = {name: value for name, value in entry.items() if name not in ("_aws", "function")}
     if "request_ids" in kept:
         others = len(kept["request_ids"]) - 1
@@ -101,7 +100,7 @@ def shorten(entry: dict[str, Any], request_id: str) -> dict[str, Any]:
 
 
 def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]]]:
-    """(table, row) of what a request made. Reads whole tables: none has an index for this."""
+    """Return (table, row) of the rows that a request wrote. Scans whole tables."""
     found = []
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(DictCursor) as cursor:
         for table, columns in TRACED.items():
@@ -114,7 +113,8 @@ def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]
 
 
 def find_function(functions: dict[str, str], part: str) -> str:
-    """The logical id of ``SaveReactions``, ``save_reactions`` or a part of it, if only one fits."""
+    """Return the logical id of ``SaveReactions``, ``save_reactions`` or a unique part. Raises
+    LocalError."""
     plain = part.replace("_", "").replace("-", "").lower()
     fitting = [name for name in functions if plain in name.lower()]
     exact = [name for name in fitting if name.lower() == plain]
@@ -128,9 +128,10 @@ def find_function(functions: dict[str, str], part: str) -> str:
 def read_lines(
     directory: Path, functions: Collection[str], since_ms: int
 ) -> Iterator[tuple[int, str, str]]:
-    """(milliseconds since 1970, logical id, line) of what functions wrote, oldest first for each.
+    """Yield (milliseconds since 1970, logical id, line) of functions, oldest first for each.
 
-    ``directory``: of the stack. A line without a time, of a traceback, has that of the line before.
+    ``directory``: of the stack. A line without a time, as in a traceback, has that of the line
+    before.
     """
     for logical_id in functions:
         at_ms = 0
@@ -146,13 +147,12 @@ def read_lines(
 
 
 def read_time_ms(line: str) -> int | None:
-    """The time of a line of ours, in milliseconds since 1970; None for any other line."""
+    """Return the time of a line in milliseconds since 1970; None for a line without one."""
     found = TIME.search(line)
     return int(float(found[1]) * 1000) if found else None
 
 
 def follow_file(path: Path, *, follow: bool) -> None:
-    """Print a file, and what is added to it."""
     with path.open(errors="replace") as lines:
         while True:
             for line in lines:

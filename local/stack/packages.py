@@ -1,4 +1,4 @@
-"""The server programs a stack needs: found, installed when we may, else named exactly."""
+"""The server programs of a stack: found, installed with root rights, or named in an error."""
 
 import os
 import shutil
@@ -30,7 +30,6 @@ get "$@" || { apt-get update -qq && get "$@"; }
 
 
 def missing_packages() -> list[str]:
-    """The Debian packages of the servers that are not here. The user's own are not needed."""
     needed = dict(DEBIAN)
     if os.environ.get("PLAZA_REDIS_URL"):
         del needed["redis-server"]
@@ -40,13 +39,13 @@ def missing_packages() -> list[str]:
 
 
 def check_servers() -> None:
-    """Raises LocalError that says what to install, unless every server program is here."""
+    """Raise LocalError with install instructions unless every server program is found."""
     if missing := missing_packages():
         raise LocalError(explain(missing))
 
 
 def install_packages() -> list[str]:
-    """Install what is missing, where we may; what was installed. Raises LocalError otherwise."""
+    """Install missing packages where root is available. Returns them. Raises LocalError."""
     missing = missing_packages()
     if not missing:
         return []
@@ -57,12 +56,11 @@ def install_packages() -> list[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0 or missing_packages():
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-10:])
-        raise LocalError(f"{explain(missing)}\n\napt-get said:\n{tail}")
+        raise LocalError(f"{explain(missing)}\n\napt-get printed:\n{tail}")
     return missing
 
 
 def explain(missing: list[str]) -> str:
-    """What a person does about missing packages."""
     return (
         "these programs are missing; install them and try again:\n"
         f"  Debian, Ubuntu  sudo apt-get install --no-install-recommends {' '.join(missing)}\n"
@@ -73,7 +71,7 @@ def explain(missing: list[str]) -> str:
 
 
 def _as_root() -> list[str] | None:
-    """How to run something as root without a question; None when we may not."""
+    """Return the command prefix to run as root without a prompt; None without root."""
     if os.geteuid() == 0:
         return []
     sudo = shutil.which("sudo")

@@ -1,20 +1,32 @@
 """Free loopback ports."""
 
+import contextlib
+import random
 import socket
 
 from local.paths import LocalError
 
+_rng = random.SystemRandom()  # a seed of the caller would give equal ports to concurrent clusters
+
 
 def free_port() -> int:
-    """A loopback port nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    return free_ports(1, range(1))[0]
+
+
+def free_ports(count: int, among: range) -> list[int]:
+    """Return distinct free loopback ports; 0 in ``among`` lets the kernel choose."""
+    with contextlib.ExitStack() as probes:
+        ports: list[int] = []
+        while len(ports) < count:
+            probe = probes.enter_context(socket.socket())
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", _rng.choice(among)))
+                ports.append(int(probe.getsockname()[1]))
+        return ports
 
 
 def claim_port(port: int) -> int:
-    """``port`` itself, or a free one for 0. Raises LocalError when it is taken."""
+    """Return ``port`` itself, or a free one for 0. Raises LocalError when it is in use."""
     if port == 0:
         return free_port()
     with socket.socket() as probe:
@@ -23,7 +35,7 @@ def claim_port(port: int) -> int:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             raise LocalError(
-                f"port {port} is taken or not allowed ({error.strerror}); "
+                f"port {port} is in use or not allowed ({error.strerror}); "
                 "choose another with PORT=..., or leave it out for a free one"
             ) from None
     return port

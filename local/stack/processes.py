@@ -1,4 +1,5 @@
-"""Processes that are surely ended: each in a session of its own, known by pid *and* start time."""
+"""Processes that are ended reliably: each in a session of its own, identified by pid and start
+time."""
 
 import contextlib
 import ctypes
@@ -20,14 +21,14 @@ PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process we started. A recycled pid has another start time, so it is never mistaken."""
+    """A started process. A recycled pid has another start time, so it is never mistaken."""
 
     name: str
     pid: int
     started_s: float
 
     def find(self) -> psutil.Process | None:
-        """The living process, or None when it ended (or is a zombie)."""
+        """Return the living process; None when it ended or is a zombie."""
         try:
             found = psutil.Process(self.pid)
             same = abs(found.create_time() - self.started_s) < 0.05
@@ -50,7 +51,7 @@ def start_process(
 ) -> Process:
     """Start ``argv`` in a session of its own, its output appended to ``log``.
 
-    ``attached`` ends it (SIGTERM) when the process that called this dies in any way (Linux).
+    ``attached``: it gets SIGTERM when the calling process dies in any way (Linux only).
     """
     child = _spawn(argv, log=log, env=env, cwd=cwd, attached=attached)
     return _describe(name, child, log)
@@ -85,8 +86,22 @@ def _describe(name: str, child: subprocess.Popen[bytes], log: Path) -> Process:
         raise LocalError(f"{name} ended at once; its output is in {log}") from None
 
 
+def wait_until_ready(
+    process: Process, is_ready: Callable[[], bool], log: Path, timeout_s: float
+) -> None:
+    """Wait until a process answers. Otherwise stop it and raise LocalError with its last lines."""
+    wait_until(lambda: is_ready() or not process.is_running(), timeout_s)
+    if not (process.is_running() and is_ready()):
+        stop_process(process)
+        raise LocalError(f"{process.name} did not start ({log}):\n{read_tail(log, 15)}")
+
+
+def read_tail(log: Path, lines: int) -> str:
+    return "\n".join(log.read_text(errors="replace").strip().splitlines()[-lines:])
+
+
 def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
-    """End a process, and whatever is left of its session. Does nothing to a recycled pid."""
+    """End a process and the rest of its session. Does nothing to a recycled pid."""
     found = process.find()
     if found is None:
         _reap(process.pid)
@@ -100,13 +115,13 @@ def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
             found.kill()
     end_all(session, grace_s=1.0)
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # who was born in between
+        os.killpg(process.pid, signal.SIGKILL)  # processes started meanwhile
     wait_until(lambda: not process.is_running(), 2.0)
     _reap(process.pid)
 
 
 def end_all(members: Sequence[psutil.Process], *, grace_s: float) -> None:
-    """End these processes: SIGTERM, then SIGKILL for who is still there after ``grace_s``."""
+    """End processes: SIGTERM, then SIGKILL for those alive after ``grace_s``."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         for member in members:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -116,7 +131,7 @@ def end_all(members: Sequence[psutil.Process], *, grace_s: float) -> None:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Whether it still runs; a zombie does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -124,7 +139,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 
 def find_processes_in(directory: Path) -> list[psutil.Process]:
-    """Living processes of this user that work in ``directory``: what a crash could leave."""
+    """Return this user's processes that work in ``directory``, such as those left by a crash."""
     inside = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
@@ -143,10 +158,10 @@ def run_command(
 ) -> None:
     """Run a command that ends by itself. Raises LocalError with the end of its output.
 
-    An interrupt ends it, and its children, before it goes on.
+    An interrupt ends it and its children first.
     """
     log.unlink(missing_ok=True)
-    # A Popen that is dropped reaps a child that has ended, and its status is lost.
+    # A Popen that is dropped reaps an ended child, and its status is lost.
     child = _spawn(argv, log=log, env=env, cwd=cwd, attached=True)
     process = _describe(name, child, log)
     try:
@@ -155,12 +170,11 @@ def run_command(
         stop_process(process)
         raise
     if status != 0:
-        tail = "\n".join(log.read_text(errors="replace").strip().splitlines()[-25:])
-        raise LocalError(f"{name} failed ({log}):\n{tail}")
+        raise LocalError(f"{name} failed ({log}):\n{read_tail(log, 25)}")
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.02) -> bool:
-    """Whether ``condition`` became true within ``timeout_s``."""
+    """Wait until ``condition`` is true. Returns False after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline:
@@ -170,7 +184,7 @@ def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 
 
 
 def _session_of(leader: psutil.Process) -> list[psutil.Process]:
-    """The children of ``leader``, and theirs; asked before it ends and they lose their parent."""
+    """Return the descendants of ``leader``; read before it ends, when they lose their parent."""
     try:
         return leader.children(recursive=True)
     except psutil.NoSuchProcess:
@@ -183,14 +197,14 @@ def _reap(pid: int) -> None:
 
 
 def _end_with_parent(parent_pid: int) -> Callable[[], None] | None:
-    """What a child calls before exec so that it ends with its parent, however that one ends."""
+    """Return a function for a child to call before exec, so that it ends with its parent."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
 
-    def ask() -> None:
+    def request_signal() -> None:
         prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent_pid:  # it died between fork and prctl
+        if os.getppid() != parent_pid:  # the parent died between fork and prctl
             os._exit(1)
 
-    return ask
+    return request_signal

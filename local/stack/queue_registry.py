@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @cache
 def load_queues() -> "Mapping[str, Queue[Any]]":
-    """Name -> queue. Loads every module of plaza, so that each queue has its consumer."""
+    """Return name -> queue. Imports every module of plaza, so that each queue has its consumer."""
     import plaza
     from plaza.infra.queues import declared
 

@@ -1,52 +1,38 @@
-"""``queues``: what waits, what is in work, and what died, as ``GET /ops/queues`` says it."""
+"""``queues``: messages of each queue, as ``GET /ops/queues`` reports them."""
 
 import argparse
 import contextlib
 import json
-import os
 from collections.abc import Iterator
 
-from rich.table import Table
-
-from local.output import console
-from local.paths import LocalError
-from local.stack.stack import Stack
+from local.output import console, new_table
+from local.stack.stack import Stack, use_stack
+from plaza import operations
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print each queue; 1 when something died."""
+    """Print each queue. Returns 1 when there are dead letters."""
     with act_as_operator(stack):
-        from plaza import operations
-
         states = operations.read_queues()
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
     else:
-        columns = ("queue", "waiting", "in work", "delayed", "oldest", "dead")
-        table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-        for column in columns:
-            table.add_column(column, justify="left" if column == "queue" else "right")
+        table = new_table("queue", "backlog", "in flight", "delayed", "oldest", "dead")
         for state in states:
             oldest = "" if state.oldest_age_s is None else f"{state.oldest_age_s:,.0f} s"
             counts = (f"{count:,}" for count in (state.backlog, state.in_flight, state.delayed))
-            dead = f"[red]{state.dead_letters:,}[/red]" if state.dead_letters else "0"
-            table.add_row(state.name, *counts, oldest, dead)
+            table.add_row(state.name, *counts, oldest, format_dead(state.dead_letters))
         console.print(table)
     return 1 if any(state.dead_letters for state in states) else 0
 
 
+def format_dead(count: int) -> str:
+    return f"[red]{count:,}[/red]" if count else "0"
+
+
 @contextlib.contextmanager
 def act_as_operator(stack: Stack) -> Iterator[None]:
-    """What ``plaza.operations`` does in here it does to this stack, as an operator's own process.
-
-    Its log goes where those of servers are. Raises LocalError for what it refuses.
-    """
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.infra.errors import PlazaError
-
+    """Like ``use_stack``, with the log of ``plaza`` in a file beside the servers'."""
     log = stack.directory / "logs" / "operator.log"
-    try:
-        with log.open("a") as lines, contextlib.redirect_stdout(lines):
-            yield
-    except PlazaError as error:
-        raise LocalError(str(error)) from None
+    with use_stack(stack), log.open("a") as lines, contextlib.redirect_stdout(lines):
+        yield

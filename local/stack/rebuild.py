@@ -1,13 +1,8 @@
-"""``rebuild``: counters counted again, from rows or from the vote log alone, beside what they say.
-
-It changes nothing.
-"""
+"""``rebuild``: recount counters from rows or from the vote log, and compare. Changes nothing."""
 
 import argparse
 import json
-import os
 import re
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -15,27 +10,25 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.output import mark, new_summary, new_table
+from local.output import mark, new_summary, new_table, wide_console
 from local.paths import LocalError
-from local.stack.stack import Stack
-from plaza.infra.errors import Unavailable
+from local.stack.stack import Stack, use_stack
 from plaza.reactions import KINDS, Target
 from plaza.vote_log import Scope, recount, s3_archive
 from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
 
 SHOWN = 20
-UNKNOWN = (
-    "the log does not know comments and posts; whose content is, it takes from the content there is"
-)
+UNKNOWN = "the log has no comments and posts; their authors are read from the content table"
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Print the difference; 1 when there is one and it is asked for now."""
+    """Print the differences. Returns 1 when there are any and the recount is up to now."""
     until_us = None if args.as_of is None else parse_time(args.as_of)
     if until_us is not None and not args.from_log:
-        raise LocalError("rows say how it is now: --as-of needs --from-log")
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    found = recount_counters(parse_scope(args.target, args.user), args.from_log, until_us)
+        raise LocalError("rows have only the present state: --as-of needs --from-log")
+    scope = parse_scope(args.target, args.user)
+    with use_stack(stack):
+        found = recount_counters(scope, args.from_log, until_us)
     good = not (found.differing or found.contradicting)
     if args.json:
         print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
@@ -45,7 +38,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def parse_time(text: str) -> int:
-    """RFC 3339 as microseconds since 1970. Raises LocalError."""
+    """Return microseconds since 1970 for RFC 3339. Raises LocalError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -57,7 +50,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_scope(target: str | None, user: str | None) -> Scope:
-    """``post:7`` or a user's id, or neither. Raises LocalError."""
+    """Return the scope for ``post:7``, for a user's id, or for all. Raises LocalError."""
     if user is not None:
         if not re.fullmatch(r"\d{1,19}", user):
             raise LocalError(f"--user takes an id (7), not {user}")
@@ -71,20 +64,17 @@ def parse_scope(target: str | None, user: str | None) -> Scope:
 
 
 def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
-    """What the counters come to. Raises LocalError when a part of the stack does not answer."""
+    """Recount the counters. Raises LocalError when a part of the stack does not answer."""
     try:
         if from_log:
             return recount.recount_log(scope, recount.NO_LIMIT_US if until_us is None else until_us)
         return recount.recount_rows(scope)
-    except Unavailable as error:
-        raise LocalError(str(error)) from None
     except s3_archive.ArchiveCorrupt as error:
-        raise LocalError(f"the archive is damaged, so the log is not whole: {error}") from None
+        raise LocalError(f"the archive is damaged, so the log is incomplete: {error}") from None
 
 
 def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
-    """For a machine: the first hundred of each list."""
-    said: dict[str, Any] = {
+    values: dict[str, Any] = {
         "from": "log" if from_log else "rows",
         "as_of": as_of,
         "agrees": good,
@@ -96,32 +86,33 @@ def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> di
         ],
     }
     if from_log:
-        said |= {
+        values |= {
             "events_in_mysql": found.events_in_mysql,
             "events_archived": found.events_archived,
             "contradicting": found.contradicting,
             "contradictions": [_explain(one) for one in found.contradictions],
             "unknown": UNKNOWN,
         }
-    return said
+    return values
 
 
 def show(found: Recount, from_log: bool, as_of: str | None) -> None:
-    """For people: the first twenty of each list."""
-    out = Console(highlight=False, width=None if sys.stdout.isatty() else 132)
+    out = wide_console()
     source = "the log" if from_log else "the rows"
     moment = f" up to {as_of}" if as_of else ""
-    facts = new_summary()
-    facts.add_row("counted again from", source + moment, "")
+    summary = new_summary()
+    summary.add_row("recounted from", source + moment, "")
     if from_log:
-        facts.add_row("facts in MySQL", f"{found.events_in_mysql:,}", "")
-        facts.add_row("facts in archives", f"{found.events_archived:,}", "")
-    facts.add_row("counters compared", f"{found.compared:,}", "")
-    facts.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
+        summary.add_row("events in MySQL", f"{found.events_in_mysql:,}", "")
+        summary.add_row("events in archives", f"{found.events_archived:,}", "")
+    summary.add_row("counters compared", f"{found.compared:,}", "")
+    summary.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
     if from_log:
         contradicting = found.contradicting
-        facts.add_row("rows that contradict it", f"{contradicting:,}", mark(not contradicting))
-    out.print(facts)
+        summary.add_row(
+            "rows that contradict the log", f"{contradicting:,}", mark(not contradicting)
+        )
+    out.print(summary)
     if found.differing:
         out.print()
         out.print(_table(found.differing[:SHOWN], source))
@@ -136,7 +127,7 @@ def show(found: Recount, from_log: bool, as_of: str | None) -> None:
 
 
 def _table(differing: Sequence[CounterDifference], source: str) -> Any:
-    table = new_table("counter", "says", source, "difference", "")
+    table = new_table("counter", "stored", source, "difference", "")
     for one, counter, recounted in differing:
         name = one.column.removesuffix("_total").replace("_", " ")
         by = f"{recounted - counter:+,}"
@@ -150,7 +141,7 @@ def _and_more(out: Console, count: int) -> None:
 
 
 def _explain(one: Contradiction) -> str:
-    def state(said: tuple[int, int] | None) -> str:
-        return "nothing" if said is None else f"{'on' if said[1] else 'off'} since {said[0]}"
+    def state(entry: tuple[int, int] | None) -> str:
+        return "nothing" if entry is None else f"{'on' if entry[1] else 'off'} since {entry[0]}"
 
     return f"{one.kind} {one.target} by {one.actor_id}: log {state(one.log)}, row {state(one.row)}"

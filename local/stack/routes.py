@@ -1,7 +1,7 @@
-"""The routes of the HTTP API, made from the OpenAPI body of the processed template.
+"""The routes of the HTTP API, read from the OpenAPI body of the processed template.
 
-MiniStack deploys an ``AWS::ApiGatewayV2::Api`` but ignores its body, so the API it made has
-no routes. This reads the body that SAM wrote; ``local.stack.gateway`` serves what it says.
+MiniStack deploys an ``AWS::ApiGatewayV2::Api`` but ignores its body, so its API has no routes.
+``local.stack.gateway`` serves the body that SAM wrote.
 """
 
 import json
@@ -18,7 +18,7 @@ ANY = "x-amazon-apigateway-any-method"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One line of the API: ``key`` as API Gateway writes it (``GET /posts/{id}``, ``$default``).
+    """One route: ``key`` as API Gateway writes it (``GET /posts/{id}``, ``$default``).
 
     ``uri`` is the integration's function; ``authorizer`` the name of the authorizer, or None.
     """
@@ -31,7 +31,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Authorizer:
-    """A Lambda authorizer, payload 2.0. Without ``identity_sources`` every request asks it."""
+    """A Lambda authorizer, payload 2.0. Without ``identity_sources`` it runs for every request."""
 
     name: str
     uri: str
@@ -41,7 +41,7 @@ class Authorizer:
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:
-    """Every route of an OpenAPI ``body``. Raises LocalError at one that leads nowhere."""
+    """Return the routes of an OpenAPI ``body``. Raises LocalError without an integration."""
     routes = []
     for path, methods in body.get("paths", {}).items():
         for method, operation in methods.items():
@@ -65,7 +65,6 @@ def read_routes(body: Mapping[str, Any]) -> list[Route]:
 
 
 def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
-    """The Lambda authorizers of an OpenAPI ``body``."""
     authorizers = []
     schemes = body.get("components", {}).get("securitySchemes", {})
     for name, scheme in schemes.items():
@@ -85,7 +84,7 @@ def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
 
 
 def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:
-    """CORS of the API as apigatewayv2 takes it; None when ``body`` says nothing of it."""
+    """Return the CORS settings as apigatewayv2 has them; None without any."""
     cors = body.get("x-amazon-apigateway-cors")
     if cors is None:
         return None
@@ -101,9 +100,9 @@ def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """The OpenAPI body in a processed template, its functions of CloudFormation resolved.
+    """Return the OpenAPI body of a processed template with CloudFormation functions resolved.
 
-    ``values`` holds what ``${Name}`` and ``${Name.Arn}`` stand for.
+    ``values``: what ``${Name}`` and ``${Name.Arn}`` stand for.
     """
     parsed = json.loads(template) if isinstance(template, str) else template
     bodies = [
@@ -112,13 +111,13 @@ def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> d
         if resource["Type"] == "AWS::ApiGatewayV2::Api" and "Body" in resource["Properties"]
     ]
     if len(bodies) != 1:
-        raise LocalError(f"the template has {len(bodies)} HTTP APIs with a body, not one")
+        raise LocalError(f"the template has {len(bodies)} HTTP APIs with a body instead of one")
     resolved: dict[str, Any] = resolve(bodies[0], values)
     return resolved
 
 
 def resolve(node: Any, values: Mapping[str, str]) -> Any:
-    """``node`` with its Ref, Fn::GetAtt, Fn::Sub and Fn::Join replaced by ``values``."""
+    """Replace Ref, Fn::GetAtt, Fn::Sub and Fn::Join in ``node`` with ``values``."""
     if isinstance(node, list):
         return [resolve(item, values) for item in node]
     if not isinstance(node, dict):
@@ -137,7 +136,7 @@ def resolve(node: Any, values: Mapping[str, str]) -> Any:
         if function == "Fn::Join":
             separator, parts = argument
             return str(separator).join(str(part) for part in resolve(parts, values))
-        if function == "Fn::If":  # conditions of a local stack are not evaluated here
+        if function == "Fn::If":  # conditions of a local stack are not evaluated
             raise LocalError("an HTTP API that depends on a condition is not supported locally")
     return {key: resolve(value, values) for key, value in node.items()}
 
@@ -148,5 +147,5 @@ def _as_list(value: Any) -> list[str]:
 
 def _value(name: str, values: Mapping[str, str]) -> str:
     if name not in values:
-        raise LocalError(f"the API of the template refers to {name}, which the stack has not")
+        raise LocalError(f"the API of the template refers to {name}, which the stack lacks")
     return values[name]

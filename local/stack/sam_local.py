@@ -1,8 +1,8 @@
-"""``sam``: what ``sam local invoke`` and ``sam local start-api`` need to run against this stack.
+"""``sam``: files to run ``sam local invoke`` and ``sam local start-api`` against this stack.
 
 SAM resolves a Ref of a parameter without a value to its name, and a Ref of a queue to its logical
-id. So the parameters come from the deployed stack, the variables of each function too, and the
-template is a copy of the built one in which each function also knows where AWS is.
+id. So the parameters and the variables of each function come from the deployed stack, and a copy of
+the built template adds the endpoint of AWS to each function.
 """
 
 import argparse
@@ -23,7 +23,6 @@ _GLOBAL_VARIABLES = re.compile(r"^(Globals:\n(?:  .*\n)*?      Variables:\n)", r
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Write the files and print the lines that use them."""
     config = write_files(stack)
     for command in ("invoke SaveReactions -e events/save_reactions.batch.json", "start-api"):
         print(f"sam local {command} --config-file {config}")
@@ -31,13 +30,14 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def write_files(stack: Stack) -> Path:
-    """The SAM configuration for the stack that runs; its environment file and template beside it.
+    """Write the SAM configuration, environment and template. Returns the configuration's path.
 
-    They hold credentials of the stack's database: only their owner reads them. Raises LocalError.
+    They contain credentials of the stack's database: only their owner may read them. Raises
+    LocalError.
     """
     folder = stack.directory / "sam-local"
     folder.mkdir(exist_ok=True)
-    template = stack.directory / "build" / TEMPLATE  # its code is where it stands
+    template = stack.directory / "build" / TEMPLATE  # beside the code that it refers to
     built = (stack.directory / "build" / "template.yaml").read_text()
     template.write_text(add_endpoint(built))
     environment = folder / "env.json"
@@ -56,7 +56,7 @@ def write_files(stack: Stack) -> Path:
 
 
 def add_endpoint(template: str) -> str:
-    """A template whose functions have the variable of the endpoint. Raises LocalError."""
+    """Add the variable of the endpoint to all functions of a template. Raises LocalError."""
     added, count = _GLOBAL_VARIABLES.subn(rf"\1        {ENDPOINT}: ''\n", template, count=1)
     if count != 1:
         raise LocalError("the template has no variables in its Globals")
@@ -64,7 +64,7 @@ def add_endpoint(template: str) -> str:
 
 
 def make_environment(service: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Logical id -> variables, as ``sam local --env-vars`` reads them."""
+    """Return logical id -> variables, as ``sam local --env-vars`` reads them."""
     return {
         function["logical_id"]: {
             **function["variables"],
@@ -75,7 +75,7 @@ def make_environment(service: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def make_config(template: Path, environment: Path, parameters: Mapping[str, str]) -> str:
-    """The sections of ``sam local``; the container shares the network of this machine."""
+    """Return the sections of ``sam local``; the container shares the network of this machine."""
     overrides = " ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value)
     common = {
         "template_file": str(template),

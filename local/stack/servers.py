@@ -1,15 +1,16 @@
-"""A private redis-server and mariadbd: in a directory of their own, on a loopback port."""
+"""Private redis-server and mariadbd processes: each in a directory and on a loopback port."""
 
 import contextlib
 import json
 import os
+import pwd
 import re
 import secrets
 import shutil
 import signal
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
@@ -20,7 +21,14 @@ from redis.cluster import ClusterNode
 
 from local.paths import LocalError
 from local.stack.ports import free_port
-from local.stack.processes import Process, run_command, start_process, stop_process, wait_until
+from local.stack.processes import (
+    Process,
+    run_command,
+    start_process,
+    stop_process,
+    wait_until,
+    wait_until_ready,
+)
 
 AnyServer = TypeVar("AnyServer", bound="Startable")
 
@@ -28,14 +36,14 @@ SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin
 
 
 def find_binary(name: str) -> Path | None:
-    """Where a server program is, also where the PATH of an ordinary user does not look."""
+    """Return the path of a server program, searched beyond the PATH of an ordinary user."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
     found = shutil.which(name, path=path)
     return Path(found) if found else None
 
 
 def require_binary(name: str) -> Path:
-    """Like ``find_binary``; raises LocalError when it is missing."""
+    """Return the path of a server program; raises LocalError when it is missing."""
     found = find_binary(name)
     if found is None:
         raise LocalError(f"{name} is not installed; `make setup` installs it or says how")
@@ -44,9 +52,9 @@ def require_binary(name: str) -> Path:
 
 @dataclass(slots=True)
 class Server:
-    """One server process: what it needs to be started, and again after it was stopped.
+    """One server process, which can be started again after it was stopped.
 
-    ``directory`` holds its configuration, data and ``process.json``; ``url`` its address.
+    ``directory`` has its configuration, data and ``process.json``; ``url`` is its address.
     """
 
     name: str
@@ -54,7 +62,7 @@ class Server:
     port: int
     url: str
     argv: tuple[str, ...]
-    log_file: Path | None = None  # when it isn't logs/<name>.log beside its directory
+    log_file: Path | None = None  # default: logs/<name>.log beside its directory
 
     @property
     def log(self) -> Path:
@@ -62,7 +70,6 @@ class Server:
 
     @property
     def process(self) -> Process | None:
-        """The process as recorded; it may have ended."""
         try:
             return Process(**json.loads((self.directory / "process.json").read_text()))
         except (FileNotFoundError, ValueError, TypeError):
@@ -70,7 +77,6 @@ class Server:
 
     @property
     def processes(self) -> list[Process]:
-        """The process, if it was ever started."""
         return [process] if (process := self.process) is not None else []
 
     def is_running(self) -> bool:
@@ -82,30 +88,23 @@ class Server:
         if self.is_running():
             return
         process = start_process(self.name, self.argv, log=self.log, attached=attached)
-        record = {"name": process.name, "pid": process.pid, "started_s": process.started_s}
-        (self.directory / "process.json").write_text(json.dumps(record))
-        ready = wait_until(lambda: self._answers() or not process.is_running(), timeout_s)
-        if not (ready and process.is_running()):
-            self.stop()
-            tail = "\n".join(self.log.read_text(errors="replace").splitlines()[-15:])
-            raise LocalError(f"{self.name} did not start ({self.log}):\n{tail}")
+        (self.directory / "process.json").write_text(json.dumps(asdict(process)))
+        wait_until_ready(process, self._answers, self.log, timeout_s)
 
     def stop(self) -> None:
-        """End it in good order and wait until it has. MariaDB keeps its data, Redis has none."""
+        """Stop it and wait for its end. MariaDB keeps its data, Redis has none."""
         if (process := self.process) is not None:
             stop_process(process)
 
     def kill(self) -> None:
-        """End it without a goodbye, as a crash would (SIGKILL)."""
         self._signal(signal.SIGKILL)
         wait_until(lambda: not self.is_running(), 5)
 
     def pause(self) -> None:
-        """It stops answering but keeps its connections (SIGSTOP): a hang, not a crash."""
+        """Suspend it: no answers, open connections (SIGSTOP), like a hang."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """It goes on after ``pause``."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, signum: int) -> None:
@@ -118,36 +117,43 @@ class Server:
         return answers_redis(self.url)
 
 
-def prepare_redis(directory: Path, *, port: int = 0) -> Server:
-    """Write the configuration of a Redis that keeps everything in memory and evicts nothing."""
+def prepare_redis(directory: Path, *, port: int = 0, settings: Iterable[str] = ()) -> Server:
+    """Configure a Redis that persists nothing and evicts nothing; ``settings`` are added."""
     directory.mkdir(parents=True, exist_ok=True)
-    port = port or free_port()
-    (directory / "redis.conf").write_text(
-        "bind 127.0.0.1\n"
-        f"port {port}\n"
-        f'dir "{directory}"\n'
-        'save ""\n'
-        "appendonly no\n"
-        "maxmemory-policy noeviction\n"
-        "daemonize no\n"
+    lines = (
+        "bind 127.0.0.1",
+        f"port {port or free_port()}",
+        f'dir "{directory}"',
+        'save ""',
+        "appendonly no",
+        "maxmemory-policy noeviction",
+        "daemonize no",
+        *settings,
     )
+    (directory / "redis.conf").write_text("\n".join(lines) + "\n")
     return load_redis(directory)
 
 
 def load_redis(directory: Path) -> Server:
-    """The Redis that ``prepare_redis`` made here."""
-    found = re.search(r"^port (\d+)$", (directory / "redis.conf").read_text(), re.MULTILINE)
-    if found is None:
-        raise LocalError(f"{directory / 'redis.conf'} names no port")
-    port = int(found[1])
+    """Load the Redis that ``prepare_redis`` configured. Raises FileNotFoundError, LocalError."""
+    port = read_redis_port(directory)
     argv = (str(require_binary("redis-server")), str(directory / "redis.conf"))
     return Server("redis", directory, port, f"redis://127.0.0.1:{port}/0", argv)
 
 
-def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
-    """Make a data directory with an empty database ``plaza`` and a user with a random password.
+def read_redis_port(directory: Path, setting: str = "port") -> int:
+    """Return a port from a Redis configuration. Raises LocalError without one."""
+    text = (directory / "redis.conf").read_text()
+    found = re.search(rf"^{setting} (\d+)$", text, re.MULTILINE)
+    if found is None:
+        raise LocalError(f"{directory / 'redis.conf'} has no {setting}")
+    return int(found[1])
 
-    ``for_tests`` trades what survives a power cut for speed.
+
+def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
+    """Create a data directory with an empty database ``plaza`` and a user with a random password.
+
+    ``for_tests`` trades durability after a power cut for speed.
     """
     (directory / "tmp").mkdir(parents=True, exist_ok=True)
     port = port or free_port()
@@ -158,17 +164,17 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
         durability += ["innodb-doublewrite = 0", "innodb-log-file-size = 16M"]
     lines = [
         "[mariadbd]",
-        *([f"user = {_user_name()}"] if os.geteuid() == 0 else []),
+        *([f"user = {pwd.getpwuid(0).pw_name}"] if os.geteuid() == 0 else []),
         f"datadir = {directory / 'data'}",
-        # Its own: each MariaDB that starts removes what it takes for leftovers in the tmpdir.
+        # Not shared: a starting MariaDB removes files that it takes for leftovers in its tmpdir.
         f"tmpdir = {directory / 'tmp'}",
         "bind-address = 127.0.0.1",
         f"port = {port}",
-        "socket = mysqld.sock",  # relative to datadir: a long path would not fit a socket's name
+        "socket = mysqld.sock",  # relative to datadir: socket paths are short
         f"pid-file = {directory / 'mysqld.pid'}",
         f"init-file = {directory / 'init.sql'}",
         "skip-name-resolve",
-        # Changes made past the API are read from the binlog (functions/schedule/follow_binlog).
+        # functions/schedule/follow_binlog reads changes that bypass the API from the binlog.
         "log-bin = binlog",
         "server-id = 1",
         "binlog-format = ROW",
@@ -186,7 +192,7 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
     (directory / "my.cnf").write_text("\n".join(lines) + "\n")
     (directory / "init.sql").touch(mode=0o600)
     (directory / "init.sql").write_text(
-        "SET SESSION sql_log_bin = 0;\n"  # who may come in is not for those who follow the binlog
+        "SET SESSION sql_log_bin = 0;\n"  # keeps accounts out of the binlog
         "CREATE DATABASE IF NOT EXISTS plaza CHARACTER SET utf8mb4;\n"
         f"CREATE USER IF NOT EXISTS plaza@'127.0.0.1' IDENTIFIED BY '{password}';\n"
         "GRANT ALL ON *.* TO plaza@'127.0.0.1';\n"
@@ -210,28 +216,26 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
 
 
 def load_mysql(directory: Path) -> Server:
-    """The MariaDB that ``prepare_mysql`` made here."""
     url = (directory / "url").read_text()
     argv = (str(require_binary("mariadbd")), f"--defaults-file={directory / 'my.cnf'}")
     return Server("mysql", directory, urlsplit(url).port or 3306, url, argv)
 
 
 class Startable(Protocol):
-    """A server, or several that are one."""
+    """A server or a cluster."""
 
     def start(self) -> None:
         """Start it."""
 
     def stop(self) -> None:
-        """End it."""
+        """Stop it."""
 
-    def resume(self) -> None:
-        """It goes on, should it have been paused."""
+    def resume(self) -> None: ...
 
 
 @contextlib.contextmanager
 def run_server(server: AnyServer) -> Iterator[AnyServer]:
-    """``server`` started; surely ended afterwards."""
+    """Start ``server``; stop it after the block in any case."""
     try:
         server.start()
         yield server
@@ -241,8 +245,19 @@ def run_server(server: AnyServer) -> Iterator[AnyServer]:
 
 
 @contextlib.contextmanager
+def run_databases(directory: Path) -> Iterator[tuple[Server, Server]]:
+    """Run a new Redis and a new MariaDB in a directory for the block."""
+    with (
+        run_server(prepare_redis(directory / "redis")) as redis_server,
+        run_server(prepare_mysql(directory / "mysql")) as mysql_server,
+    ):
+        yield redis_server, mysql_server
+
+
+@contextlib.contextmanager
 def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
-    """A redis-py client for ``url``, which may name several nodes of a cluster; then closed."""
+    """Yield a redis-py client for ``url``, which may name several cluster nodes; close it
+    afterwards."""
     first, *others = spread_url(url)
     if cluster:
         nodes: list[Any] = [
@@ -259,14 +274,14 @@ def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
 
 
 def spread_url(url: str) -> list[str]:
-    """``redis://a:1,b:2/0``, as the layer understands it: a URL for each node."""
+    """Return a URL for each node of ``redis://a:1,b:2/0``, as the layer reads it."""
     from plaza.infra import cluster
 
     return cluster.spread_url(url)
 
 
 def answers_redis(url: str) -> bool:
-    """Whether a Redis answers PING at ``url``, one of several if so, or asks for a password."""
+    """Return whether a Redis at ``url``, or one of its nodes, answers a PING."""
     return any(_answers_ping(one) for one in spread_url(url))
 
 
@@ -282,7 +297,7 @@ def _answers_ping(url: str) -> bool:
 
 
 def answers_mysql(url: str) -> bool:
-    """Whether the database of ``url`` lets its user in."""
+    """Return whether the database of ``url`` accepts its user."""
     try:
         connect_mysql(url).close()
     except (pymysql.MySQLError, OSError):
@@ -291,7 +306,7 @@ def answers_mysql(url: str) -> bool:
 
 
 def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
-    """A connection, autocommit on, to a ``mysql://user:password@host:port/db``."""
+    """Return a connection with autocommit for ``mysql://user:password@host:port/db``."""
     from plaza.infra.mysql import SharedTlsConnection
 
     parts = urlsplit(url)
@@ -308,12 +323,6 @@ def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
 
 
 def strip_credentials(url: str) -> str:
-    """``mysql://user:password@host:port/db`` as ``mysql://host:port/db``."""
+    """Return ``mysql://host:port/db`` for ``mysql://user:password@host:port/db``."""
     parts = urlsplit(url)
     return f"mysql://{parts.hostname}:{parts.port or 3306}/{quote(parts.path.lstrip('/'))}"
-
-
-def _user_name() -> str:
-    import pwd
-
-    return pwd.getpwuid(os.geteuid()).pw_name

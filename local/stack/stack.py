@@ -1,4 +1,4 @@
-"""The stack: every part of it, started in order and surely ended."""
+"""The stack: all parts, started in order and ended reliably."""
 
 import contextlib
 import fcntl
@@ -33,37 +33,47 @@ STATE = (
     "region",
     "queues",
 )
-"""What ``load`` finds in stack.json."""
+"""Attributes that are saved in stack.json."""
 REQUIRED_PROCESSES = frozenset({"ministack", "lambda"})
-"""Processes without which there is no stack; a database may go away and come back."""
+"""Processes that the stack cannot run without; a database may stop and come back."""
 
 Step = Callable[[str], contextlib.AbstractContextManager[Any]]
 UrlMapper = Callable[[str, str], str]
 
 
 class StackNotRunning(LocalError):
-    """There is no stack, or only the remains of one."""
+    """No stack runs in the directory, or only parts of one."""
 
 
 @contextlib.contextmanager
 def ignore_step(step: str) -> Iterator[None]:
-    """The report of a start nobody watches."""
     yield
 
 
+@contextlib.contextmanager
+def use_stack(stack: "Stack") -> Iterator[None]:
+    """Let ``plaza`` in this process use a stack. Raises LocalError for errors of Plaza."""
+    os.environ.update(stack.environment())  # plaza reads its settings once
+    from plaza.infra.errors import PlazaError
+
+    try:
+        yield
+    except PlazaError as error:
+        raise LocalError(str(error)) from None
+
+
 def keep_url(part: str, url: str) -> str:
-    """Functions reach every part at its own address."""
     return url
 
 
 class Stack:
     """One stack in one directory. Several may run at once, each in its own.
 
-    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url``
-    (with credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see
-    ``Deployed``), and the servers ``redis`` and ``mysql``, which can be stopped, started,
-    paused and resumed (None when they are the user's own). When ``redis_cluster``, ``redis``
-    is a ``Cluster``, and ``redis_url`` names all of its nodes.
+    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url`` (with
+    credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see ``Deployed``), and
+    the servers ``redis`` and ``mysql``, which can be stopped, started, paused and resumed (None
+    when a URL in the environment replaces them). When ``redis_cluster``, ``redis`` is a
+    ``Cluster``, and ``redis_url`` names all of its nodes.
     """
 
     def __init__(self, directory: Path = DIRECTORY, *, template: Path = TEMPLATE) -> None:
@@ -83,7 +93,7 @@ class Stack:
 
     @classmethod
     def load(cls, directory: Path = DIRECTORY, *, require_all: bool = True) -> Self:
-        """The stack that runs in ``directory``. Raises StackNotRunning, saying what is wrong.
+        """Return the stack that runs in ``directory``. Raises StackNotRunning with the cause.
 
         Unless ``require_all``, its Redis and MySQL may be down.
         """
@@ -95,21 +105,21 @@ class Stack:
             raise StackNotRunning("no stack is running; start one with `make run`") from None
         except ValueError:
             raise StackNotRunning(
-                f"{stack.directory} is half-written; {stack.stop_command()} clears it away"
+                f"{stack.directory} is incomplete; {stack.stop_command()} removes it"
             ) from None
         for name in STATE:
             setattr(stack, name, state[name])
         stack.deployed = Deployed(**deployed)
         stack._load_servers()
-        gone = [process.name for process in stack.processes() if not process.is_running()]
+        ended = [process.name for process in stack.processes() if not process.is_running()]
         if (
-            not REQUIRED_PROCESSES.isdisjoint(gone)
+            not REQUIRED_PROCESSES.isdisjoint(ended)
             or len(stack._own_processes()) < len(REQUIRED_PROCESSES)
-            or (gone and require_all)
+            or (ended and require_all)
         ):
             raise StackNotRunning(
-                f"the stack is dead: {', '.join(gone) or 'all of it'} ended; "
-                f"{stack.stop_command()} clears it away"
+                f"the stack is broken: {', '.join(ended) or 'every process'} ended; "
+                f"{stack.stop_command()} removes it"
             )
         return stack
 
@@ -124,16 +134,16 @@ class Stack:
         map_url: UrlMapper = keep_url,
         parameters: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Start everything, empty, and deploy the template to it; the API listens on ``port``.
+        """Start all parts, empty, and deploy the template; the API listens on ``port``.
 
-        ``attached`` stacks end with this process, however it ends. ``for_tests`` makes the
-        database quicker and less durable. ``redis_cluster``: three masters with a replica each
-        instead of one Redis. ``step`` is entered around each part of the work.
-        ``map_url`` is told a part (``redis``, ``mysql``, ``sqs``) and its address, and says at which
-        address functions are to find it: what stands between can fail. The nodes of a cluster say
-        themselves where they are. ``parameters`` of the template are deployed instead of the usual
+        ``attached``: the stack ends with this process, however it ends. ``for_tests``: a faster,
+        less durable database. ``redis_cluster``: three masters with a replica each instead of one
+        Redis. ``step`` is entered around each part of the work. ``map_url`` maps a part (``redis``,
+        ``mysql``, ``sqs``) and its address to the address that functions use, such as a proxy's;
+        the nodes of a cluster are not mapped. ``parameters`` of the template override the usual
         ones.
-        Raises LocalError; whatever had been started is ended then, and on any interrupt.
+
+        Raises LocalError; on any error or interrupt all started parts are ended.
         """
         with self._lock_start():
             self._refuse_if_running()
@@ -152,7 +162,7 @@ class Stack:
                 raise
 
     def down(self) -> bool:
-        """End everything this directory's stack started. Whether there was anything to end."""
+        """End all processes of this directory's stack. Returns whether there were any."""
         with self._lock_stop():
             return self._end()
 
@@ -162,14 +172,14 @@ class Stack:
         self._load_servers()
         running = [process for process in self.processes() if process.is_running()]
         for process in reversed(own):
-            stop_process(process, grace_s=1)  # they keep nothing
+            stop_process(process, grace_s=1)  # they have no state to save
         for server in (self.redis, self.mysql):
             if server is not None:
                 server.resume()
                 server.stop()
         left = [
             process
-            for place in ("tmp", "build")  # of programs, and of functions
+            for place in ("tmp", "build")  # working directories of programs and of functions
             for process in find_processes_in(self.directory / place)
         ]
         end_all(left, grace_s=2)
@@ -178,18 +188,16 @@ class Stack:
         return bool(running or left)
 
     def stop_command(self) -> str:
-        """What a person types to end it."""
         if self.directory == DIRECTORY:
             return "`make down`"
         return f"`python -m local --dir {self.directory} down`"
 
     def processes(self) -> list[Process]:
-        """Every process that was started for this stack, running or not."""
         own = [server.processes for server in (self.redis, self.mysql) if server is not None]
         return [*self._own_processes(), *chain.from_iterable(own)]
 
     def environment(self) -> dict[str, str]:
-        """What ``plaza`` reads to work in this process against this stack, and boto3 too."""
+        """Return the settings for ``plaza`` and boto3 to use this stack from this process."""
         return {
             **self.deployed.environment,
             "PLAZA_ENVIRONMENT": "local",
@@ -201,15 +209,13 @@ class Stack:
         }
 
     def invoke(self, logical_id: str, event: dict[str, Any]) -> Any:
-        """Run one function (``SweepOutbox``) now and wait; its answer, or LocalError."""
+        """Run one function (``SweepOutbox``) now. Returns its result; raises LocalError."""
         return deployment.invoke(self.deployed, self.lambda_url, logical_id, event)
 
     def connect(self, service: str) -> Any:
-        """A boto3 client of this stack's AWS."""
         return aws.connect(service, self.aws_endpoint_url)
 
     def find_workers(self, logical_id: str) -> list[psutil.Process]:
-        """The processes that run one function at this moment."""
         found = []
         for pid in self.read_workers().get(logical_id, []):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -217,39 +223,42 @@ class Stack:
         return found
 
     def read_workers(self) -> dict[str, list[int]]:
-        """Logical id of each function that has workers -> their pids. Raises LocalError."""
+        """Return logical id -> pids of the functions that have workers. Raises LocalError."""
         pids: dict[str, list[int]] = deployment.call_service(self.lambda_url, "GET", "/workers")[1]
         return pids
 
     def _start_redis(self, step: Step, *, attached: bool) -> None:
         packages.check_servers()
-        if own := os.environ.get("PLAZA_REDIS_URL"):
-            with step("Redis, yours"):
-                if not servers.answers_redis(own):
-                    raise LocalError("no Redis answers at PLAZA_REDIS_URL")
-            self.redis_url = own
+        if self._use_external("Redis", "PLAZA_REDIS_URL", servers.answers_redis, step):
             return
         with step("Redis Cluster" if self.redis_cluster else "Redis"):
-            directory = self.directory / "redis"
             prepare = cluster.prepare_cluster if self.redis_cluster else servers.prepare_redis
-            self.redis = prepare(directory)
+            self.redis = prepare(self.directory / "redis")
             self.redis.start(attached=attached)
         self.redis_url = self.redis.url
 
     def _start_mysql(self, step: Step, *, attached: bool, for_tests: bool) -> None:
-        if own := os.environ.get("PLAZA_MYSQL_URL"):
-            with step("MySQL, yours"):
-                if not servers.answers_mysql(own):
-                    raise LocalError("no MySQL lets us in at PLAZA_MYSQL_URL")
-            self.mysql_url = own
+        if self._use_external("MySQL", "PLAZA_MYSQL_URL", servers.answers_mysql, step):
             return
         with step("MariaDB"):
             self.mysql = servers.prepare_mysql(self.directory / "mysql", for_tests=for_tests)
             self.mysql.start(attached=attached)
         self.mysql_url = self.mysql.url
 
+    def _use_external(
+        self, part: str, variable: str, answers: Callable[[str], bool], step: Step
+    ) -> bool:
+        """Use the server that an environment variable names. Returns False without one."""
+        url = os.environ.get(variable, "")
+        if url:
+            with step(f"{part} at {variable}"):
+                if not answers(url):
+                    raise LocalError(f"no {part} answers at {variable}, or it refuses the user")
+            setattr(self, f"{part.lower()}_url", url)
+        return bool(url)
+
     def _start_aws(self, step: Step, *, attached: bool) -> None:
-        with step("MiniStack, standing in for AWS"):
+        with step("MiniStack, the AWS emulator"):
             port = free_port()
             process = aws.start_ministack(self.directory, port=port, attached=attached)
             self._save_process(process)
@@ -304,22 +313,23 @@ class Stack:
 
     @contextlib.contextmanager
     def _lock_start(self) -> Iterator[None]:
-        """No other start in this directory at the same time."""
         self.directory.mkdir(parents=True, exist_ok=True)
         ours = (self.directory / "lock").exists()
         if not ours and any(self.directory.iterdir()):
-            raise LocalError(f"{self.directory} is not empty and not a stack's: not touched")
+            raise LocalError(
+                f"{self.directory} is not empty and has no stack; it is left unchanged"
+            )
         with (self.directory / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LocalError(f"another start in {self.directory} is under way") from None
+                raise LocalError(f"another start in {self.directory} is in progress") from None
             yield
 
     @contextlib.contextmanager
     def _lock_stop(self) -> Iterator[None]:
-        """No other end of this stack at the same time; the second one finds nothing to do."""
-        if not (self.directory / "lock").exists():  # not a stack's: not touched
+        """Serialize stops of this stack; the second one finds nothing to do."""
+        if not (self.directory / "lock").exists():  # not a stack's: left unchanged
             yield
             return
         with (self.directory / "end-lock").open("w") as lock:
@@ -336,12 +346,11 @@ class Stack:
         except StackNotRunning:
             names = ", ".join(f"{process.name} ({process.pid})" for process in running)
             raise LocalError(
-                f"half a stack is still running here: {names}; {self.stop_command()} ends it"
+                f"parts of a stack still run here: {names}; {self.stop_command()} stops them"
             ) from None
-        raise LocalError(f"a stack is already running: {base_url}; {self.stop_command()} ends it")
+        raise LocalError(f"a stack is already running: {base_url}; {self.stop_command()} stops it")
 
     def _clear(self, *, keep: tuple[str, ...]) -> None:
-        """Every stack is new and empty: nothing of the last one stays but what is to ``keep``."""
         self.redis = self.mysql = None
         for entry in self.directory.iterdir():
             if entry.name in keep:
@@ -352,7 +361,6 @@ class Stack:
                 entry.unlink(missing_ok=True)
 
     def _load_servers(self) -> None:
-        """The servers an earlier start prepared here, as far as it got."""
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
         with contextlib.suppress(LocalError, FileNotFoundError):
@@ -361,11 +369,9 @@ class Stack:
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
     def _save_process(self, process: Process) -> None:
-        """Write down a process of ours, so that another command can find and end it."""
         _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
 
     def _own_processes(self) -> list[Process]:
-        """MiniStack and the Lambda service, as far as they were started, running or not."""
         found = []
         for name in sorted(REQUIRED_PROCESSES, reverse=True):
             with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
@@ -375,7 +381,7 @@ class Stack:
 
 
 def _write_private(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON that only its owner reads, whole or not at all."""
+    """Write JSON atomically; only its owner may read it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)

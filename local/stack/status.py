@@ -1,11 +1,9 @@
-"""``status``: what runs, and what waits in the queues."""
+"""``status``: the parts of the stack, and the messages in its queues."""
 
 import argparse
 from collections.abc import Iterator
 
-from rich.console import Console
-from rich.table import Table
-
+from local.output import console, new_table
 from local.stack import servers
 from local.stack.aws import answers_http
 from local.stack.servers import strip_credentials
@@ -13,32 +11,30 @@ from local.stack.stack import Stack
 
 
 def main(args: argparse.Namespace) -> int:
-    """Print each part and each queue; 1 when a part does not answer."""
+    """Print each part and each queue. Returns 1 when a part does not answer."""
     stack = Stack.load(args.dir, require_all=False)
     pids = {process.name: str(process.pid) for process in stack.processes()}
+    mysql = strip_credentials(stack.mysql_url).removeprefix("mysql://")
     parts = [
         ("HTTP API", pids["lambda"], stack.base_url, _answers(stack.lambda_url)),
         ("AWS", pids["ministack"], stack.aws_endpoint_url, _answers(stack.aws_endpoint_url)),
         *_check_redis(stack),
-        ("MySQL", pids.get("mysql", "yours"), *_check_mysql(stack.mysql_url)),
+        ("MySQL", pids.get("mysql", "external"), mysql, servers.answers_mysql(stack.mysql_url)),
     ]
-    table = Table("part", "pid", "address", "", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name, pid, address, well in parts:
-        table.add_row(name, pid, address, "[green]up[/green]" if well else "[red]down[/red]")
-    console = Console(highlight=False)
+    table = new_table("part", "pid", "address", "", left=("address", ""))
+    for name, pid, address, is_up in parts:
+        table.add_row(name, pid, address, "[green]up[/green]" if is_up else "[red]down[/red]")
     console.print(table)
     console.print()
-    waiting = Table(
-        "queue", "waiting", "in work", box=None, header_style="dim", padding=(0, 2, 0, 0)
-    )
+    queues = new_table("queue", "backlog", "in flight or delayed")
     for name, (visible, hidden) in sorted(count_messages(stack).items()):
-        waiting.add_row(name, str(visible), str(hidden))
-    console.print(waiting)
+        queues.add_row(name, str(visible), str(hidden))
+    console.print(queues)
     return 0 if all(part[-1] for part in parts) else 1
 
 
 def count_messages(stack: Stack) -> dict[str, tuple[int, int]]:
-    """Queue name -> (messages that wait, messages received but not yet deleted or delayed)."""
+    """Return queue -> (backlog, messages in flight or delayed)."""
     sqs = stack.connect("sqs")
     counts = {}
     for name, url in stack.queues.items():
@@ -54,13 +50,8 @@ def _answers(url: str) -> bool:
 
 
 def _check_redis(stack: Stack) -> Iterator[tuple[str, str, str, bool]]:
-    """A row for each node."""
     pids = [str(process.pid) for process in stack.redis.processes] if stack.redis else []
     for number, url in enumerate(servers.spread_url(stack.redis_url)):
         address = url.rsplit("@", 1)[-1].removeprefix("redis://")
-        pid = pids[number] if pids else "yours"
+        pid = pids[number] if pids else "external"
         yield "Redis", pid, address, servers.answers_redis(url)
-
-
-def _check_mysql(url: str) -> tuple[str, bool]:
-    return strip_credentials(url).removeprefix("mysql://"), servers.answers_mysql(url)

@@ -1,13 +1,13 @@
-"""``token``: sessions for users, who are made when they are not there yet."""
+"""``token``: open sessions for users, who are created when missing."""
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
+from contextlib import closing
 
 from local.paths import LocalError
 from local.stack.servers import connect_mysql
-from local.stack.stack import Stack
+from local.stack.stack import Stack, use_stack
 
 BATCH = 1000
 
@@ -20,7 +20,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def parse_users(text: str) -> list[int]:
-    """``7`` or ``7-20`` as user ids. Raises LocalError."""
+    """Return the user ids of ``7`` or ``7-20``. Raises LocalError."""
     found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if not 0 < first <= last < first + 1_000_000:
@@ -29,31 +29,27 @@ def parse_users(text: str) -> list[int]:
 
 
 def open_sessions(stack: Stack, user_ids: Sequence[int], role: str = "user") -> list[str]:
-    """A token per user, in order. Users that are not there are created.
+    """Return a token for each user, in order. Missing users are created.
 
-    With another role than ``user``, it becomes the role of those that are there, too.
+    A ``role`` other than ``user`` is also given to existing users.
     """
     create_users(stack.mysql_url, user_ids, role)
-    os.environ.update(stack.environment())  # before plaza reads its settings, once
-    from plaza.auth import new_session
+    with use_stack(stack):
+        from plaza.auth import new_session
 
-    return [
-        token
-        for start in range(0, len(user_ids), BATCH)
-        for token in new_session.open_sessions(user_ids[start : start + BATCH])
-    ]
+        return [
+            token
+            for start in range(0, len(user_ids), BATCH)
+            for token in new_session.open_sessions(user_ids[start : start + BATCH])
+        ]
 
 
 def create_users(mysql_url: str, user_ids: Sequence[int], role: str = "user") -> None:
-    """Rows of ``user`` for those who have none. Another role than ``user`` is given to all."""
-    connection = connect_mysql(mysql_url)
-    try:
-        with connection.cursor() as cursor:
-            for start in range(0, len(user_ids), BATCH):
-                cursor.executemany(
-                    "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
-                    " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
-                    [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
-                )
-    finally:
-        connection.close()
+    """Insert missing users. A ``role`` other than ``user`` is also given to existing users."""
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+        for start in range(0, len(user_ids), BATCH):
+            cursor.executemany(
+                "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)"
+                " ON DUPLICATE KEY UPDATE role = IF(VALUES(role) = 'user', role, VALUES(role))",
+                [(id_, f"user {id_}", role) for id_ in user_ids[start : start + BATCH]],
+            )

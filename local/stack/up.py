@@ -1,4 +1,4 @@
-"""``up``: start the stack, show how it goes, stay until Ctrl-C."""
+"""``up``: start the stack, show the progress, run until Ctrl-C."""
 
 import argparse
 import contextlib
@@ -16,13 +16,13 @@ from rich.console import Console
 from local.paths import DIRECTORY, LocalError
 from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
 
-PHONE = "+14155550123"  # nobody's: kept for films
+PHONE = "+14155550123"  # reserved for fiction
 
 console = Console(highlight=False)
 
 
 def main(args: argparse.Namespace) -> int:
-    """Start, play the demo crowd, and wait. 0 when it was ended by a person, 1 when a part died."""
+    """Start, play the demo crowd, and wait. Returns 1 when a required part died."""
     stack = Stack(args.dir)
     began = time.monotonic()
     stack.up(
@@ -50,30 +50,29 @@ def main(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
-    """Interrupts what runs inside when another command ends the stack."""
-    over = threading.Event()
+    """Interrupt the block when another command stops the stack."""
+    done = threading.Event()
 
     def watch() -> None:
-        while not over.wait(0.2):
+        while not done.wait(0.2):
             if not (stack.directory / "stack.json").exists():
                 os.kill(os.getpid(), signal.SIGINT)
                 return
 
-    # A shell that starts this in the background lets it ignore the signal.
+    # A background job of a shell starts with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
     finally:
-        over.set()
+        done.set()
         watcher.join()
         signal.signal(signal.SIGINT, before)
 
 
 @contextlib.contextmanager
 def show_step(name: str) -> Iterator[None]:
-    """One line per step: a spinner while it runs, then how long it took."""
     began = time.monotonic()
     try:
         with console.status(name):
@@ -85,13 +84,13 @@ def show_step(name: str) -> Iterator[None]:
 
 
 def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
-    """Where it is, and lines to paste: sign in, and do something to the demo crowd if it played."""
+    """Print the URL and commands to paste: sign in, and use the demo crowd if it played."""
     python = os.path.relpath(sys.executable)
     command = f"{python} -m local" + (
         "" if stack.directory == DIRECTORY else f" --dir {stack.directory}"
     )
     url, json_ = stack.base_url, "-H 'Content-Type: application/json'"
-    somebody = _load_demo().FIRST_ID
+    demo_id = _load_demo().FIRST_ID
     bearer = '-H "Authorization: Bearer $TOKEN"'
     lines = [
         f"[bold]{url}[/bold]",
@@ -106,14 +105,14 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
     ]
     if demo:
         lines += [
-            f"  curl -X PUT {url}/posts/{somebody}/likes/me {bearer}",
-            f"  curl {url}/posts/{somebody}/likers?order=latest",
-            f"  curl -X PUT {url}/users/{somebody}/followers/me {bearer}",
-            f"  curl {url}/users/{somebody}",
+            f"  curl -X PUT {url}/posts/{demo_id}/likes/me {bearer}",
+            f"  curl {url}/posts/{demo_id}/likers?order=latest",
+            f"  curl -X PUT {url}/users/{demo_id}/followers/me {bearer}",
+            f"  curl {url}/users/{demo_id}",
             f"  curl {url}/shop-types",
             f"  curl '{url}/shops?x=13.405&y=52.52'",
             f"  curl {url}/posts/ranking",
-            f'  curl {url}/feed -H "Authorization: Bearer $({command} token --user {somebody})"',
+            f'  curl {url}/feed -H "Authorization: Bearer $({command} token --user {demo_id})"',
         ]
     lines += [
         f"  {command} replay FILE.csv.gz --duplicates 0.2",
@@ -127,28 +126,27 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
 
 
 def wait_until_stopped(stack: Stack) -> int:
-    """Wait until ``down`` ends the stack (0) or a vital part of it dies by itself (1).
+    """Wait until ``down`` ends the stack (0) or a required part dies by itself (1).
 
-    A database that goes away is only told: Plaza is made to live through that.
+    A database that stops is only reported: Plaza survives that.
     """
     down: set[str] = set()
     while (stack.directory / "stack.json").exists():
-        gone = {process.name for process in stack.processes() if not process.is_running()}
+        ended = {process.name for process in stack.processes() if not process.is_running()}
         if not (stack.directory / "stack.json").exists():
             break
-        for name in sorted(gone - down):
+        for name in sorted(ended - down):
             console.print(f"[red]{name} is down[/red]; its log: {stack.directory}/logs/{name}.log")
-        for name in sorted(down - gone):
+        for name in sorted(down - ended):
             console.print(f"[green]{name} is back[/green]")
-        if not REQUIRED_PROCESSES.isdisjoint(gone):
+        if not REQUIRED_PROCESSES.isdisjoint(ended):
             return 1
-        down = gone
+        down = ended
         time.sleep(0.5)
     return 0
 
 
 def stop(stack: Stack) -> None:
-    """Stop it, undisturbed by a second Ctrl-C."""
     for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, signal.SIG_IGN)
     with console.status("stopping"):
@@ -157,7 +155,7 @@ def stop(stack: Stack) -> None:
 
 
 def _load_demo() -> ModuleType:
-    """The demo crowd, which needs the layer: other commands do without."""
+    """Import the demo crowd late: it needs the layer, other commands do not."""
     return importlib.import_module("local.load.demo")
 
 

@@ -1,16 +1,16 @@
-"""Parent of the Lambda workers. A program: the functions' interpreter runs it (.venv-lambda).
+"""Parent of the Lambda workers: a program of the functions' interpreter (.venv-lambda).
 
-It imports once what functions share, the packages of the runtime and of the layers, and forks a
-worker for each command. A worker therefore starts in the time of importing its own function, and
-all of them share one unpacked copy of code and layers, on disk and largely in memory. No module of
-Plaza is imported before the fork: each worker reads its own environment.
+It imports the shared packages of the runtime and the layers once, and forks a worker for each
+command. So a worker starts in the time of importing its own function, and all of them share one
+unpacked copy of code and layers, on disk and largely in memory. No module of Plaza is imported
+before the fork, because each worker reads its own environment.
 
   worker_parent.py DESCRIPTOR LAYER...   DESCRIPTOR: the control socket
 
-A command is one line of JSON with the worker's socket attached; the answer is the pid, as a line.
-On its socket a worker sends a frame when its handler is imported, then one for each request.
-A frame is ``>BI`` (0: good, 1: an error as Lambda reports it; length) and JSON. A request is
-``>II`` (lengths) and two JSON documents: its identity and the event.
+A command is one line of JSON with the worker's socket attached; the reply is the pid, as a line. On
+its socket a worker sends a frame when its handler is imported, then one for each request. A frame
+is ``>BI`` (0: success, 1: an error as Lambda reports it; length) and JSON. A request is ``>II``
+(lengths) and two JSON documents: its identity and the event.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ SHARED = (
     "pymysql.cursors",
     "redis.cluster",
 )
-"""Modules that most functions import. One that is missing only makes workers start later."""
+"""Modules that most functions import. A missing one only makes workers start later."""
 
 ANSWER = struct.Struct(">BI")
 REQUEST = struct.Struct(">II")
@@ -49,7 +49,7 @@ MAX_PAYLOAD_BYTES = 6 * 1024 * 1024
 
 
 class Context:
-    """The context object that Lambda's Python runtime hands to a handler."""
+    """The context object that Lambda's Python runtime passes to a handler."""
 
     identity = None
     client_context = None
@@ -65,19 +65,18 @@ class Context:
         self._deadline_ms: int = identity["deadline_ms"]
 
     def get_remaining_time_in_millis(self) -> int:
-        """Milliseconds until the function times out, 0 after that."""
+        """Return milliseconds until the function times out, at least 0."""
         return max(0, self._deadline_ms - int(time.time() * 1000))
 
 
 def main() -> None:
-    """Serve commands until the control socket is closed."""
     control = socket.socket(fileno=int(sys.argv[1]))
     sys.path[0:0] = sys.argv[2:]
     for name in SHARED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     gc.collect()
-    gc.freeze()  # what is shared stays shared: the collector does not write to it
+    gc.freeze()  # keeps shared pages shared: the collector does not write to them
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps workers
     while True:
         line, descriptors, _, _ = socket.recv_fds(control, MAX_COMMAND_BYTES, 1)
@@ -101,7 +100,7 @@ def main() -> None:
 
 
 def run_worker(connection: socket.socket, command: dict[str, Any]) -> None:
-    """Import the handler of ``command`` and answer requests until the connection is closed."""
+    """Import the handler of ``command`` and serve requests until the connection is closed."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     log = os.open(command["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(log, 1)
@@ -124,7 +123,7 @@ def run_worker(connection: socket.socket, command: dict[str, Any]) -> None:
 
 
 def load_handler(path: str) -> Callable[[Any, Context], Any]:
-    """The function that ``path`` (``app.handler``) names. Raises whatever its import raises."""
+    """Return the function that ``path`` (``app.handler``) names. Raises any error of its import."""
     module, _, name = path.rpartition(".")
     handler: Callable[[Any, Context], Any] = getattr(
         importlib.import_module(module.replace("/", ".")), name
@@ -135,7 +134,7 @@ def load_handler(path: str) -> Callable[[Any, Context], Any]:
 def answer(
     handler: Callable[[Any, Context], Any], identity: bytes, event: bytes
 ) -> tuple[int, bytes]:
-    """What ``handler`` returns for an event, or its error, and whether it is one."""
+    """Return 0 and the result of ``handler``, or 1 and its error."""
     context = Context(json.loads(identity))
     try:
         payload = json.dumps(handler(json.loads(event), context)).encode()
@@ -146,12 +145,11 @@ def answer(
     return 0, payload
 
 
-class ResponseSizeTooLarge(Exception):
-    """A function returned more than Lambda takes."""
+class ResponseSizeTooLarge(Exception): ...
 
 
 def describe(error: BaseException, request_id: str) -> bytes:
-    """The error document of Lambda; the traceback goes into the log, as there."""
+    """Return the error document of Lambda; the traceback is logged, as there."""
     frames = traceback.format_exception(error)
     print(f"[ERROR] {frames[-1].rstrip()}\n{''.join(frames[:-1])}".rstrip(), flush=True)
     return json.dumps(
@@ -165,7 +163,6 @@ def describe(error: BaseException, request_id: str) -> bytes:
 
 
 def receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
-    """The next request, or None when the service closed the connection."""
     head = read(connection, REQUEST.size)
     if not head:
         return None
@@ -175,7 +172,7 @@ def receive(connection: socket.socket) -> tuple[bytes, bytes] | None:
 
 
 def read(connection: socket.socket, size: int) -> bytes:
-    """Exactly ``size`` bytes; none when the connection ends before."""
+    """Read exactly ``size`` bytes; return none when the connection ends before."""
     parts = bytearray()
     while len(parts) < size:
         part = connection.recv(size - len(parts))
@@ -186,7 +183,6 @@ def read(connection: socket.socket, size: int) -> bytes:
 
 
 def send(connection: socket.socket, status: int, payload: bytes) -> None:
-    """Send one answer."""
     connection.sendall(ANSWER.pack(status, len(payload)) + payload)
 
 

@@ -1,8 +1,8 @@
-"""The workers that run functions: how many there are, who gets one, and when one leaves.
+"""The workers that run functions: how many run, and which request gets one.
 
-A worker serves one request at a time. Requests above the bounds wait in order. Bounds: per
-function, over all functions, and a share of that for work in the background, so that consumers that
-wait for a slow database leave workers to the API.
+A worker serves one request at a time. Requests above the bounds wait in order. There is a bound for
+each function, one over all, and a share of it for background work, so that consumers that wait for
+a slow database leave workers to the API.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ MAX_INIT_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function of the template. ``background``: no client waits for its answer."""
+    """One function of the template. ``background``: no client waits for its result."""
 
     logical_id: str
     name: str
@@ -48,20 +48,20 @@ class Function:
 
     @property
     def max_workers(self) -> int:
-        """How many workers it may have: its reserved concurrency, within this machine's bound."""
+        """Return its reserved concurrency, within the bound of this machine."""
         return min(self.reserved or MAX_WORKERS_PER_FUNCTION, MAX_WORKERS_PER_FUNCTION)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an invocation came to: JSON, and whether it is an error document."""
+    """Result of an invocation: JSON, and whether it is an error document."""
 
     payload: bytes
     failed: bool = False
 
 
 class WorkerExited(Exception):
-    """The process ended, or its connection did."""
+    """The process or its connection ended."""
 
 
 class Worker(Protocol):
@@ -72,13 +72,12 @@ class Worker(Protocol):
 
     @property
     def has_exited(self) -> bool:
-        """Whether it ended."""
+        """Return whether it ended."""
 
     async def invoke(self, identity: bytes, event: bytes) -> Outcome:
         """Run the handler. Raises WorkerExited."""
 
-    def close(self) -> None:
-        """Let it end when it is idle."""
+    def close(self) -> None: ...
 
     def kill(self) -> None:
         """End it now."""
@@ -88,7 +87,7 @@ Start = Callable[[Function], Awaitable[Worker]]
 
 
 class InitFailed(Exception):
-    """The handler can't be imported; ``document`` is Lambda's description of the error."""
+    """The handler cannot be imported; ``document`` is Lambda's description of the error."""
 
     def __init__(self, document: bytes) -> None:
         super().__init__(document.decode(errors="replace"))
@@ -97,7 +96,7 @@ class InitFailed(Exception):
 
 @dataclass(eq=False, slots=True)
 class _Lane:
-    """One function's workers and the requests that wait for one, oldest first."""
+    """One function's workers, and the requests that wait for one, oldest first."""
 
     function: Function
     waiting: deque[tuple[int, asyncio.Future[Worker]]] = field(default_factory=deque)
@@ -123,7 +122,7 @@ class Pool:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._lanes = {function.name: _Lane(function) for function in functions}
-        self._wanted: set[_Lane] = set()  # those that a request may wait for
+        self._wanted: set[_Lane] = set()  # lanes that may have waiting requests
         self._start = start
         self._max_workers = max_workers
         self._max_background = max(1, int(max_workers * BACKGROUND_SHARE))
@@ -133,12 +132,10 @@ class Pool:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def find(self, name: str) -> Function | None:
-        """The function called ``name``."""
         lane = self._lanes.get(name)
         return lane.function if lane else None
 
     def pids(self) -> dict[str, list[int]]:
-        """Logical id -> pids of workers, of the functions that have some."""
         return {
             lane.function.logical_id: pids
             for lane in self._lanes.values()
@@ -146,7 +143,7 @@ class Pool:
         }
 
     async def invoke(self, name: str, event: bytes) -> Outcome:
-        """Run a function once, after the requests that came earlier. Raises KeyError."""
+        """Run a function once, after earlier requests. Raises KeyError."""
         lane = self._lanes[name]
         request_id = str(uuid.uuid4())
         if len(event) > MAX_PAYLOAD_BYTES:
@@ -179,7 +176,7 @@ class Pool:
             self._release(lane, worker, reusable=reusable)
 
     def close_idle(self) -> None:
-        """Let workers go that had nothing to do for a while, and forget those that ended."""
+        """End workers that were idle for ``idle_s``, and drop those that ended."""
         before = self._clock() - self._idle_s
         for lane in self._lanes.values():
             for entry in list(lane.idle):
@@ -189,7 +186,6 @@ class Pool:
         self._start_wanted()
 
     def close(self) -> None:
-        """End all workers and refuse all that waits."""
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
@@ -228,7 +224,6 @@ class Pool:
         self._start_wanted()
 
     def _offer(self, lane: _Lane, worker: Worker) -> None:
-        """Hand a free worker to the oldest request of its function, or let it wait for one."""
         _drop_abandoned(lane)
         if lane.waiting:
             lane.waiting.popleft()[1].set_result(worker)
@@ -236,14 +231,13 @@ class Pool:
             lane.idle.append((self._clock(), worker))
 
     def _must_yield(self, lane: _Lane) -> bool:
-        """Whether a function without any worker waits longer than this one, at the bound."""
+        """Return whether, at the bound, a function without a worker waits longer than this one."""
         starved = [each for each in self._waiting() if each.size == 0]
         if not starved or sum(each.size for each in self._lanes.values()) < self._max_workers:
             return False
         return not lane.waiting or starved[0].waiting[0][0] < lane.waiting[0][0]
 
     def _waiting(self) -> list[_Lane]:
-        """The functions that requests wait for, that of the oldest request first."""
         for lane in list(self._wanted):
             _drop_abandoned(lane)
             if not lane.waiting:
@@ -251,7 +245,6 @@ class Pool:
         return sorted(self._wanted, key=lambda lane: lane.waiting[0][0])
 
     def _start_wanted(self) -> None:
-        """Start workers for requests that wait, as far as the bounds allow."""
         for lane in self._waiting():
             while lane.starting < len(lane.waiting) and lane.size < lane.function.max_workers:
                 if not self._make_room(lane):
@@ -262,7 +255,7 @@ class Pool:
                 task.add_done_callback(self._tasks.discard)
 
     def _make_room(self, lane: _Lane) -> bool:
-        """Whether one more worker may start; the one that is idle the longest leaves for it."""
+        """Return whether one more worker may start; may end the longest idle one for it."""
         lanes = self._lanes.values()
         in_background = [each for each in lanes if each.function.background]
         crowded = lane.function.background and (
@@ -307,12 +300,12 @@ class Parent:
         self._layers = layers
         self._logs = logs
         self._interpreter = interpreter
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start the process; its imports take about a second, and commands wait for them."""
+        """Start the process; commands wait about a second for its imports."""
         self._control, theirs = socket.socketpair()
         self._control.setblocking(False)
         script = Path(__file__).with_name("worker_parent.py")
@@ -326,11 +319,10 @@ class Parent:
         theirs.close()
 
     def is_running(self) -> bool:
-        """Whether the process lives."""
         return self._process is not None and self._process.poll() is None
 
     async def fork(self, function: Function) -> Worker:
-        """A worker that has imported its handler. Raises InitFailed, WorkerExited."""
+        """Start a worker and wait for its handler. Raises InitFailed, WorkerExited."""
         loop = asyncio.get_running_loop()
         ours, theirs = socket.socketpair()
         command = {
@@ -341,7 +333,7 @@ class Parent:
         }
         line = json.dumps(command).encode() + b"\n"
         try:
-            async with self._turn:
+            async with self._lock:
                 if self._control is None:
                     raise WorkerExited("the parent of the workers does not run")
                 socket.send_fds(self._control, [line], [theirs.fileno()])
@@ -370,7 +362,6 @@ class Parent:
         return worker
 
     def stop(self) -> None:
-        """End the process; workers end when their connections do."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:
@@ -379,8 +370,6 @@ class Parent:
 
 
 class Connection(asyncio.Protocol):
-    """The socket of one worker."""
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.has_exited = False
@@ -401,7 +390,6 @@ class Connection(asyncio.Protocol):
             self._answer.set_exception(WorkerExited(f"worker {self.pid} ended"))
 
     async def receive(self) -> Outcome:
-        """The next answer. Raises WorkerExited."""
         if self.has_exited:
             raise WorkerExited(f"worker {self.pid} ended")
         self._answer = asyncio.get_running_loop().create_future()
@@ -417,12 +405,11 @@ class Connection(asyncio.Protocol):
         return await self.receive()
 
     def close(self) -> None:
-        """Let it end when it is idle."""
         if self._transport is not None:
             self._transport.close()
 
     def kill(self) -> None:
-        """End it now, unless it ended already: then its pid may be another's."""
+        """End it now, unless it ended already: its pid may be another process's then."""
         if not self.has_exited:
             os.kill(self.pid, signal.SIGKILL)
         self.close()
@@ -441,7 +428,7 @@ class Connection(asyncio.Protocol):
 def make_environment(
     function: Mapping[str, Any], name: str, *, region: str, aws: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment of a worker: what Lambda sets, what reaches AWS here, and the template's."""
+    """Return a worker's environment: variables of Lambda, the emulator and the template."""
     task_root = str(function["task_root"])
     own = {key: str(value) for key, value in function["variables"].items()}
     return {
@@ -467,7 +454,6 @@ def make_environment(
 
 
 def _drop_abandoned(lane: _Lane) -> None:
-    """Forget requests whose clients went away."""
     while lane.waiting and lane.waiting[0][1].done():
         lane.waiting.popleft()
 

@@ -1,1 +1,1 @@
-"""The failure matrix: what the running stack does when a part of it fails, and what is lost."""
+"""The failure matrix: responses and losses of the running stack while a part fails."""

@@ -1,11 +1,11 @@
-"""``python -m tests.chaos``: the failure matrix on the running stack, printed and written down.
+"""``python -m tests.chaos``: run the failure matrix on the running stack, print and store it.
 
-  python -m tests.chaos                        every cell; docs/failures.md says what was seen
-  python -m tests.chaos redis-down sqs-slow    only these, and nothing is written
-  python -m tests.chaos pairs                  every two faults at the same time, into it, too
+  python -m tests.chaos                        every cell; writes docs/failures.md
+  python -m tests.chaos redis-down sqs-slow    only these cells; writes nothing
+  python -m tests.chaos pairs                  every pair of faults; writes docs/failures.md
   python -m tests.chaos pairs redis-down*sqs-refusing
 
-Exit status 1 when anything is not as tests/chaos/expectations.py says.
+Exit status 1 when any result differs from tests/chaos/expectations.py.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from tests.chaos.traffic import Operation, Orders, Workload
 from tests.chaos.verdict import Row, judge
 
 DIRECTORY = ROOT / ".local-chaos"
-NORMAL_IN_A_ROW = 4  # normal answers in a row
+NORMAL_IN_A_ROW = 4
 QUIET_S = 240.0
 _SCHEDULE_INTERVAL_S = 10.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Go through the cells that are asked for."""
+    """Run the chosen cells."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("cells", nargs="*", help="redis-down, sqs-failing-over, ...")
     cells = parser.parse_args(argv).cells
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def play_pairs(names: Sequence[str]) -> int:
-    """Go through the pairs that are asked for; 1 when anything was lost or not true."""
+    """Run the chosen pairs. Returns 1 when a promise was lost or an answer was false."""
     playable, skipped = pairs.choose_pairs()
     known = {pair.slug: pair for pair in playable}
     if unknown := set(names) - known.keys():
@@ -95,7 +95,7 @@ CLAIMS = "claims of user"
 
 
 def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[PairResult]:
-    """The pairs of one first fault, one after the other, and what the record says after them."""
+    """Run the pairs of one first fault in turn, then compare all promises with MySQL."""
     operations = harness.open_pairs()
     problems: list[str] = []
     results: list[PairResult] = []
@@ -132,7 +132,7 @@ def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[Pair
 
 
 def find_cell(name: str) -> str:
-    """``redis-failing-over`` as ``redis failing-over``."""
+    """Return ``redis failing-over`` for ``redis-failing-over``."""
     known = {cell.replace(" ", "-"): cell for cell in EXPECTED}
     if name not in known:
         sys.exit(f"there is no cell {name}; there are {', '.join(known)}")
@@ -140,7 +140,7 @@ def find_cell(name: str) -> str:
 
 
 def play_all(names: Sequence[str], on_cluster: bool) -> Iterator[Row]:
-    """One fault after the other, on one stack."""
+    """Run faults in turn, on one stack."""
     with set_up(DIRECTORY, say, redis_cluster=on_cluster) as harness:
         try:
             for name in names:
@@ -154,7 +154,7 @@ def play_all(names: Sequence[str], on_cluster: bool) -> Iterator[Row]:
 
 
 def play(harness: Harness, name: str) -> Row:
-    """One fault, with everybody at it: before, during, after, and what the record says then."""
+    """Run one fault under load, and judge the answers and MySQL afterwards."""
     operations = harness.open_cell()
     fault = harness.faults.find(name)
     problems: list[str] = []
@@ -207,11 +207,11 @@ def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[st
 def wait_until_normal(
     workload: Workload, operations: Sequence[Operation], since_s: float, problems: list[str]
 ) -> None:
-    """Everything asked after ``since_s`` is answered as ever, some times in a row."""
+    """Wait until the last answers to requests after ``since_s`` are normal."""
     deadline_s = time.monotonic() + 120
     while not all(workload.is_normal_since(one, since_s, NORMAL_IN_A_ROW) for one in operations):
         if time.monotonic() > deadline_s or workload.errors:
-            problems.append("it did not become well again")
+            problems.append("the answers did not become normal again")
             return
         time.sleep(0.05)
 
@@ -219,9 +219,9 @@ def wait_until_normal(
 def wait_until_quiet(
     harness: Harness, operations: Sequence[Operation], since_s: float, problems: list[str]
 ) -> float:
-    """Nothing is on its way and everything promised is decided; how long after ``since_s``.
+    """Wait until queues are empty and promises decided. Returns the seconds since ``since_s``.
 
-    What schedules do every minute is done every ten seconds.
+    Schedules of every minute run every ten seconds.
     """
     stack, help_at_s = harness.stack, time.monotonic() + _SCHEDULE_INTERVAL_S
     while True:
@@ -230,7 +230,9 @@ def wait_until_quiet(
         if not undecided and not any(backlog):
             return time.monotonic() - since_s
         if time.monotonic() - since_s > QUIET_S:
-            problems.append(f"it did not become quiet: {backlog}, {undecided} orders undecided")
+            problems.append(
+                f"the queues did not become empty: {backlog}, {undecided} orders undecided"
+            )
             return QUIET_S
         if time.monotonic() > help_at_s:
             for function in ("SweepOutbox", "RecoverOrders"):
@@ -241,12 +243,12 @@ def wait_until_quiet(
 
 
 def say(text: str) -> None:
-    """To whoever watches, at once."""
+    """Print a text at once."""
     print(text, flush=True)
 
 
 def interrupt(signum: int, frame: object) -> NoReturn:
-    """Ended from outside: what was started ends, too."""
+    """Interrupt the run, so that all started processes are ended."""
     raise KeyboardInterrupt
 
 

@@ -1,7 +1,7 @@
-"""What a client gets in each cell of the matrix (design 2, "When parts are down"), as one table.
+"""Expected answers of the failure matrix, as one table.
 
-During a fault an operation is answered by one of the labels of its cell, and by nothing else; by
-those behind ``!`` at least once, or the fault did not happen. Nothing promised is ever lost.
+During a fault an operation may be answered only by the labels of its cell; those after ``!`` must
+appear at least once, otherwise the fault did not take place. No promise may be lost.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 FAULTS = ("down", "hanging", "slow", "refusing", "emptied", "failing-over")
 OPERATIONS = ("like", "read", "feed", "order", "sign-in", "toggle")
 
-MAX_EXTRA_ANSWER_S = 5.0  # the slowest answer, above the slowest before the fault
-MAX_RECOVERY_S = 45.0  # until all is served as ever again
+MAX_EXTRA_ANSWER_S = 5.0  # above the slowest answer before the fault
+MAX_RECOVERY_S = 45.0  # until all answers are normal again
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The labels that may be seen during a fault, and those that must."""
+    """Labels that may appear during a fault, and labels that must."""
 
     allowed: frozenset[str]
     required: frozenset[str]
@@ -42,12 +42,12 @@ _WITHOUT_MYSQL = ("200", "200", "200", "202", "!503 unavailable")
 _WITHOUT_BOTH = ("!503 unavailable",) * 5
 
 _TABLE: dict[str, tuple[str, ...]] = {
-    # a wish; MySQL's counts; MySQL's posts; Redis decides orders; and codes
+    # provisional; MySQL's counts; MySQL's posts; orders and codes need Redis
     "redis down": _WITHOUT_REDIS,
     "redis hanging": _WITHOUT_REDIS,
     "redis slow": _NORMAL,
     "redis refusing": _WITHOUT_REDIS,
-    # read again from MySQL; a sale is held until the queue is empty, if it isn't; codes are gone
+    # reloaded from MySQL; a sale stays closed until its queue is empty; codes are lost
     "redis emptied": (
         "200",
         "200",
@@ -63,7 +63,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
         "!503 unavailable",
         "!503 unavailable",
     ),
-    # until a replica is elected, a third of all slots is away, and the voucher's among them
+    # until a replica is elected a third of all slots is unavailable, with the voucher's
     "cluster failing-over": (
         "200, 202 inexact",
         "200, 200 inexact",
@@ -76,7 +76,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
     "mysql slow": _NORMAL,
     "mysql refusing": _WITHOUT_MYSQL,
     "mysql failing-over": _WITHOUT_MYSQL,
-    # the outbox has it; the sweeper and the recovery send it later
+    # stored in the outbox; the sweeper and the recovery send it later
     "sqs down": _NORMAL,
     "sqs hanging": _NORMAL,
     "sqs slow": _NORMAL,
@@ -91,7 +91,7 @@ _TABLE: dict[str, tuple[str, ...]] = {
 
 
 def _read_row(row: tuple[str, ...]) -> dict[str, Expected]:
-    """One more than the row has: toggles are answered as likes and reads are, in any share."""
+    """Return the labels of a row; toggles may have those of likes and reads."""
     found = dict(zip(OPERATIONS[:-1], map(_read, row), strict=True))
     may = found["like"].allowed | found["read"].allowed
     return found | {"toggle": Expected(may, frozenset())}
@@ -102,7 +102,7 @@ EXPECTED: Mapping[str, Mapping[str, Expected]] = {
 }
 
 NOT_TESTED: Mapping[str, str] = {
-    "mysql emptied": "it is the record: without its data there is a backup to restore",
+    "mysql emptied": "it is the system of record; a backup is restored",
     "redis+mysql emptied": "as MySQL emptied",
     "redis+mysql failing-over": "two failovers at once are both of them down",
 }

@@ -1,4 +1,4 @@
-"""The faults: what is done to a part, for how long, and how it is undone."""
+"""The faults: their action on a part, their duration, and how they are undone."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _REPLICAS = itertools.count(2)
 _PAUSED_CONSUMERS = {
     "reactions": "SaveReactions",
     "orders": "SaveOrders",
-}  # queue -> who is to wait
+}  # queue -> consumer
 
 
 class Step(NamedTuple):
-    """Something that is done, and how long it is left so."""
+    """An action, and how long its effect lasts."""
 
     do: Callable[[], None]
     for_s: float = FAULT_S
 
 
 class Fault(NamedTuple):
-    """``steps``, then ``undo``; ``how`` says it in words."""
+    """``steps``, then ``undo``; ``how`` describes them."""
 
     how: str
     steps: Sequence[Step]
@@ -44,22 +44,24 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The faults of one stack whose functions find its parts through ``proxy``, unless Redis is a
-    cluster. Of one, it is the master of ``key`` that fails."""
+    """Faults of one stack whose functions reach its parts through ``proxy``.
+
+    A Redis Cluster has no proxy: the master of ``key`` fails.
+    """
 
     def __init__(self, stack: Stack, proxy: Proxy, key: str) -> None:
         self._stack = stack
         self._proxy = proxy
         self._key = key
         self._retired: list[Server] = []
-        self.losses: list[float] = []  # when Redis lost all it had (monotonic)
+        self.losses: list[float] = []  # monotonic times at which Redis lost its data
 
     def find(self, cell: str) -> Fault:
-        """The fault of ``redis down`` and the like."""
+        """Return the fault named ``redis down`` and so on."""
         part, kind = cell.split()
         match kind:
             case "hanging":
-                return self._on_routes(part, "hang", "connections are taken, nothing comes back")
+                return self._on_routes(part, "hang", "connections are accepted and get no answer")
             case "refusing":
                 return self._on_routes(part, "refuse", "every connection is reset")
             case "slow":
@@ -67,7 +69,7 @@ class Faults:
             case "down" if part != "sqs":
                 return self._down(part)
             case "down":
-                return self._on_routes(part, "close", "nobody listens")
+                return self._on_routes(part, "close", "the port is closed")
         special = {
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
@@ -80,7 +82,7 @@ class Faults:
         return special[cell]()
 
     def undo_all(self) -> None:
-        """All routes are open and all servers run, whatever happened."""
+        """Open all routes and start all servers, in any state."""
         for name in ("mysql", "sqs") if self._stack.redis_cluster else ("redis", "mysql", "sqs"):
             self._proxy.set(name, "pass")
         for server in self._servers("redis+mysql"):
@@ -95,8 +97,8 @@ class Faults:
     def _servers(self, part: str) -> list[Server | Cluster]:
         assert self._stack.redis
         assert self._stack.mysql
-        there = {"redis": self._stack.redis, "mysql": self._stack.mysql}
-        return [there[name] for name in part.split("+")]
+        servers_by_name = {"redis": self._stack.redis, "mysql": self._stack.mysql}
+        return [servers_by_name[name] for name in part.split("+")]
 
     def _on_routes(self, part: str, mode: str, how: str) -> Fault:
         return Fault(how, [Step(lambda: self._set(part, mode))], lambda: self._set(part, "pass"))
@@ -124,7 +126,7 @@ class Faults:
 
     @contextlib.contextmanager
     def _record_loss(self, loses: bool = True) -> Iterator[None]:
-        """Redis loses all it had within the block, at a moment that nobody knows."""
+        """Record that Redis loses its data at an unknown time in the block."""
         if loses:
             self.losses.append(math.inf)
         yield
@@ -141,8 +143,7 @@ class Faults:
         )
 
     def _redis_failing_over(self) -> Fault:
-        """A replica becomes the master, and the master a replica. For some seconds, and on
-        connections that stay open, functions still find the old one."""
+        """Swap master and replica. For some seconds functions still reach the old master."""
         old = self._stack.redis
         assert isinstance(old, Server)
         new = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
@@ -150,16 +151,16 @@ class Faults:
         def fail_over() -> None:
             new.start()
             with _connect(old) as at_old, _connect(new) as at_new:
-                # Else it keeps what it was sent as a file, and comes back with that when killed.
+                # Otherwise it stores the received data as a file, and loads that after a kill.
                 at_new.config_set("repl-diskless-load", "swapdb")
                 at_new.replicaof("127.0.0.1", str(old.port))
 
                 def follows() -> bool:
-                    said = at_new.info("replication")
-                    return bool(said["master_link_status"] == "up")
+                    replication = at_new.info("replication")
+                    return bool(replication["master_link_status"] == "up")
 
                 assert wait_until(follows, 30), "the replica does not follow"
-                with self._record_loss():  # what the old one takes in between
+                with self._record_loss():  # writes to the old master in between
                     at_new.replicaof("NO", "ONE")
                     at_old.replicaof("127.0.0.1", str(new.port))
             self._stack.redis, self._stack.redis_url = new, new.url
@@ -181,7 +182,7 @@ class Faults:
         ends = contextlib.ExitStack()
 
         def kill() -> None:
-            ends.enter_context(self._record_loss())  # what it did not replicate
+            ends.enter_context(self._record_loss())  # unreplicated writes
             cluster.master_of(self._key).kill()
 
         def end() -> None:
@@ -196,7 +197,7 @@ class Faults:
         )
 
     def _cluster_dying_unreplicated(self) -> Fault:
-        """What the master accepts meanwhile is on no replica when it dies."""
+        """Kill a master whose writes in the block are on no replica."""
         cluster = self._stack.redis
         assert isinstance(cluster, Cluster)
         ends = contextlib.ExitStack()
@@ -210,8 +211,8 @@ class Faults:
             cluster.start()
 
         return Fault(
-            "the replica of one of three masters hears nothing; then the master is killed (SIGKILL)"
-            " and that replica elected",
+            "the replica of one of three masters receives nothing; then the master is killed"
+            " (SIGKILL) and that replica elected",
             [Step(lose)],
             end,
         )
@@ -221,7 +222,7 @@ class Faults:
             with self._as_root() as connection, connection.cursor() as cursor:
                 cursor.execute("REVOKE READ_ONLY ADMIN ON *.* FROM plaza@'127.0.0.1'")
                 cursor.execute("SET GLOBAL read_only = 1")
-            self._set("mysql", "refuse")  # who is connected may still write
+            self._set("mysql", "refuse")  # open connections could still write
             self._set("mysql", "pass")
 
         def reopen() -> None:
@@ -280,7 +281,7 @@ class Faults:
 
 
 def inject(fault: Fault) -> tuple[float, float, float]:
-    """Do it and undo it; when it had begun, was to end, and had ended (monotonic)."""
+    """Inject a fault and undo it. Returns when it began, should end, and ended (monotonic)."""
     began_s = 0.0
     try:
         for step in fault.steps:
@@ -294,10 +295,10 @@ def inject(fault: Fault) -> tuple[float, float, float]:
 
 
 def inject_both(first: Fault, second: Fault, for_s: float) -> tuple[float, float]:
-    """Do two faults at the same time, each for about ``for_s``, the second a quarter of that later;
-    when the first had begun and both had ended (monotonic).
+    """Inject two faults, each for about ``for_s``; the second starts a quarter of that later.
 
-    All of it in this thread: a server ends with the thread that started it.
+    Returns when the first began and both had ended (monotonic). All steps run in this thread,
+    because a server ends with the thread that started it.
     """
     timeline: list[tuple[float, Callable[[], None]]] = []
     for fault, at_s in ((first, 0.0), (second, for_s / 4)):

@@ -1,4 +1,4 @@
-"""The harness of the matrix: a stack behind a proxy, and people in it whose counts are known."""
+"""Test bed of the matrix: a stack behind a proxy, and users with known counts."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from tests.chaos.traffic import (
 from tests.support.plaza import forget
 
 AUTHORS = (7_100_001, 7_100_002)
-POSTER = 7_100_101  # whom nobody follows
-FANS = range(7_100_031, 7_100_051)  # who like
+POSTER = 7_100_101  # an author without followers
+FANS = range(7_100_031, 7_100_051)  # users who like
 READER = 7_100_021
-# Of each kind so many reactions are toggled: each less often than the limit of changes allows.
+# Toggled reactions of each kind: enough that each stays below the limit of changes.
 TOGGLED = 12
 TOGGLERS = range(7_100_061, 7_100_061 + 3 * TOGGLED)
 FIRST_FOLLOWEE = 7_400_001
@@ -51,12 +51,12 @@ STOCK = 1_000_000
 _POSTS_PER_CELL = 60
 _BUYERS_PER_CELL = 800
 _NEWCOMERS_PER_CELL = 300
-_WORKERS = 7  # as many as there are operations, and one of them uses two devices
-_PARAMETERS = {"ResendOrdersAfter": "20"}  # in prod after five minutes
+_WORKERS = 7  # one for each operation; one of them uses two devices
+_PARAMETERS = {"ResendOrdersAfter": "20"}  # seconds; five minutes in production
 
 
 class Harness:
-    """People and what they did, once; ``open_cell`` gives the operations of one cell."""
+    """Users and their data, created once; ``open_cell`` returns the operations of one cell."""
 
     def __init__(self, stack: Stack, proxy: Proxy) -> None:
         self.stack = stack
@@ -80,7 +80,7 @@ class Harness:
         self._start_workers()
 
     def rows(self, sql: str, *args: object) -> Sequence[tuple[Any, ...]]:
-        """What the stack's MySQL says, asked directly and on a connection of its own."""
+        """Run a statement on the stack's MySQL, on a connection of its own."""
         with closing(connect_mysql(self.stack.mysql_url)) as connection:
             connection.autocommit(True)
             with connection.cursor() as cursor:
@@ -88,7 +88,7 @@ class Harness:
                 return tuple(cursor.fetchall())
 
     def open_cell(self) -> list[Operation]:
-        """Every operation, on posts, buyers and phones of its own."""
+        """Return every operation, on new posts, buyers and phones."""
         likes, orders, toggles = self.open_pairs()
         for post in self._known:
             self._do("GET", f"/posts/{post}", self.reader)
@@ -102,7 +102,7 @@ class Harness:
         ]
 
     def open_pairs(self) -> tuple[Likes, Orders, Toggles]:
-        """The operations that change something others count, on posts and buyers of their own."""
+        """Return the operations that change counted data, on new posts and buyers."""
         self._follow_redis()
         posts = self._add_posts(_POSTS_PER_CELL)
         old = list(itertools.islice(itertools.product(self.fans, posts), 24))
@@ -119,7 +119,7 @@ class Harness:
         )
 
     def read_code(self, phone: str) -> str | None:
-        """The code that a phone got; None when it is not there any more."""
+        """Return the code that was sent to a phone; None when it has expired."""
         for _ in range(5):
             with contextlib.suppress(LocalError):
                 return sms.read_code(self.stack, phone)
@@ -127,14 +127,14 @@ class Harness:
         return None
 
     def _follow_redis(self) -> None:
-        """This process, too, finds Redis where it is by now."""
+        """Make this process use the present Redis."""
         if self.stack.redis_url != self._redis_url:
             self._redis_url = self.stack.redis_url
             os.environ.update(self.stack.environment())
             forget()
 
     def _like_known_posts(self) -> dict[int, tuple[int, bool]]:
-        """Posts with as many likes as their place says; the reader likes every other one."""
+        """Create posts with as many likes as their index; the reader likes every other one."""
         posts = self._add_posts(10)
         known = {}
         for place, post in enumerate(posts):
@@ -147,7 +147,7 @@ class Harness:
         return known
 
     def _fill_a_feed(self) -> list[str]:
-        """The reader follows authors who posted; the ids of these posts, newest first."""
+        """Let the reader follow authors with posts. Returns the posts' ids, newest first."""
         text = {"kind": "note", "title": "Noodles", "body": "Thick ones.", "images": []}
         written = []
         for author, token in zip(AUTHORS, open_sessions(self.stack, AUTHORS), strict=True):
@@ -163,8 +163,7 @@ class Harness:
         return wanted
 
     def _start_workers(self) -> None:
-        """While a part is slow more requests are in work at once, which takes more workers: their
-        cold starts are not to be measured."""
+        """Start enough workers for a slow part, so that no cold starts are measured."""
         question = {"targets": [{"type": "post", "id": str(post)} for post in self._known]}
         part = "mysql" if self.stack.redis_cluster else "redis"
         self.proxy.set(part, "slow", delay_s=0.4)
@@ -192,7 +191,7 @@ class Harness:
         return posts
 
     def _warm(self, posts: Sequence[int]) -> None:
-        """Redis has these, and knows the sessions of who likes them."""
+        """Load posts and the sessions of their likers into Redis."""
         question = {"targets": [{"type": "post", "id": str(post)} for post in posts]}
         for token in self.fans.values():
             self._do("POST", "/reactions/query", token, question)
@@ -207,7 +206,7 @@ class Harness:
         return int(count)
 
     def _bring_buyers(self) -> Mapping[int, str]:
-        """People with sessions that Redis knows, as those of people have who use the app now."""
+        """Create users with sessions in Redis, like those of active users."""
         buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
         tokens = open_sessions(self.stack, buyers)
         for token in tokens:
@@ -215,7 +214,7 @@ class Harness:
         return dict(zip(buyers, tokens, strict=True))
 
     def _bring_toggles(self) -> Toggles:
-        """Reactions of each kind for one client, and for two devices; of users of their own."""
+        """Return reactions of each kind, of new users, for one client and for two devices."""
         posts = self._add_posts(TOGGLED)
         followees = list(itertools.islice(self._followees, TOGGLED))
         create_users(self.stack.mysql_url, followees)
@@ -233,7 +232,7 @@ class Harness:
         return [(f"+8613900{n:06}", f"127.90.{n // 250}.{n % 250 + 1}") for n in numbers]
 
     def _do(self, method: str, path: str, token: str, body: Any = None) -> Any:
-        """What must work while nothing is wrong, tried until it does."""
+        """Run each operation until it works."""
         found: list[Any] = []
 
         def works() -> bool:
@@ -258,11 +257,10 @@ def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -
 def set_up(
     directory: Path, on_progress: Callable[[str], None], *, redis_cluster: bool = False
 ) -> Iterator[Harness]:
-    """A stack behind a proxy, surely ended; the environment is what it was, too: the next stack
-    would take this one's Redis for one to use."""
+    """Yield a test bed; end it, and restore the environment, which would name its Redis."""
     environment = dict(os.environ)
     stack = Stack(directory)
-    stack.down()  # what a run that was killed may have left
+    stack.down()  # leftovers of a killed run
 
     with Proxy() as proxy:
 

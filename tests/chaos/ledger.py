@@ -1,12 +1,13 @@
-"""Requests of one reaction, and what they allow: which states it may have, which answers are true.
+"""Requests of one reaction, and the states and answers that they allow.
 
 Rules
-- 200 is final: the reaction has the wanted state, until somebody changes it again.
-- 202 is a promise: the wanted state comes, unless a request that began later is answered 200.
-- 503 may be done or not, and so may a request without an answer; the latter at any time.
-- Requests that overlap may be done in either order.
-- When Redis loses all it had, what was answered before may be on the queue still: until it is saved
-  answers may be about the state before it (docs/limits.md, reactions). In the end it stands.
+
+- 200 is final: the reaction has the wanted state until the next change.
+- 202 is a promise: the wanted state follows, unless a later request is answered 200.
+- 503 may be executed or not; a request without an answer may be executed at any time.
+- Overlapping requests may be executed in either order.
+- When Redis loses its data, earlier requests may still be on the queue: until they are saved,
+  answers may show the state before them (docs/limits.md, reactions). In the end they count.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NO_ANSWER = 0
 
 
 class Request(NamedTuple):
-    """One request that wants a reaction on or off, and its answer. Times are monotonic.
+    """One request for a state, and its answer. Times are monotonic.
 
     ``changed`` is None unless the answer is 200.
     """
@@ -33,9 +34,9 @@ class Request(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """The requests of one reaction, in the order of their answers; it was off before them.
+    """Requests of one reaction in the order of their answers; it was off before them.
 
-    ``losses``: when Redis lost all it had (monotonic); others add to it.
+    ``losses``: shared list of the times at which Redis lost its data (monotonic).
     """
 
     losses: Sequence[float] = ()
@@ -44,7 +45,7 @@ class Ledger:
 
     @property
     def known(self) -> bool | None:
-        """The state after the last answer, None when the answers do not say."""
+        """Return the state after the last answer; None when the answers leave it open."""
         if not self.requests:
             return False
         last = self.requests[-1]
@@ -54,7 +55,7 @@ class Ledger:
         return None if last.status != 200 or overlaps or unanswered or lost else last.on
 
     def add(self, request: Request) -> None:
-        """Note a request of the only client, which waited for its answers before."""
+        """Record a request of the only client, which waited for its earlier answers."""
         known = self.known
         if request.changed is not None and known is not None:
             changes = request.on != known
@@ -66,17 +67,17 @@ class Ledger:
         self.requests.append(request)
 
     def add_both(self, first: Request, second: Request) -> None:
-        """Note two requests of two devices that were sent at the same time."""
+        """Record two requests of two devices that were sent at the same time."""
         self.requests += sorted((first, second), key=lambda request: request.ended_s)
 
     def observe(self, on: Any) -> None:
-        """Note an exact answer to the only client about its own state."""
+        """Record an exact answer to the only client about its own state."""
         known = self.known
         if known is not None and on is not known:
             self.wrong.append(f"after {_name(known)} its state is {on}; {self.describe_last()}")
 
     def find_allowed(self) -> set[bool]:
-        """The states that the reaction may have when nothing is on its way."""
+        """Return the states that the reaction may have when all queues are empty."""
         decisive = [one for one in self.requests if one.status in (200, 202)]
         allowed = set() if decisive else {False}
         for one in self.requests:
@@ -87,13 +88,13 @@ class Ledger:
         return allowed
 
     def describe_last(self, count: int = 5) -> str:
-        """The last requests, in words."""
+        """Return the last requests as text."""
         last = ", ".join(f"{_name(one.on)} {one.status}" for one in self.requests[-count:])
         return f"last requests: {last}"
 
 
 def find_violations(ledger: Ledger, row: bool, api_state: bool) -> list[str]:
-    """What is wrong with a reaction at quiet: its ``row``, and what the API answers (``api_state``)."""
+    """Return errors of a reaction with empty queues: of its ``row`` and of the API's state."""
     allowed = ledger.find_allowed()
     broken = []
     if row not in allowed:
@@ -104,7 +105,7 @@ def find_violations(ledger: Ledger, row: bool, api_state: bool) -> list[str]:
 
 
 def _outweighs(later: Request, earlier: Request) -> bool:
-    """Whether the state that ``later`` wants stands, whatever became of ``earlier``."""
+    """Return whether the state of ``later`` counts, in any outcome of ``earlier``."""
     return later.status == 200 or earlier.status in (200, 202)
 
 

@@ -1,8 +1,8 @@
-"""Every two faults at the same time: which pairs there are, and what must hold after each.
+"""Every two faults at the same time: the pairs, and what must hold after each.
 
-A pair is short and its promises are few; what is on its way is not waited for until all pairs of
-the same first fault were played. No answer is expected of a pair but that it is one of a client's
-contract; nothing that was promised may be lost, and every answer must be true.
+A pair is short and makes few promises; the queues are emptied only after all pairs of the same
+first fault. Any answer of the contract is allowed, but every answer must be true, and no promise
+may be lost.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from tests.chaos.expectations import EXPECTED
 from tests.chaos.traffic import Operation, Rows, Sample
 from tests.chaos.verdict import DEGRADED
 
-UNREPLICATED = "cluster dying-unreplicated"  # beside the matrix: alone it is in tests/cluster
+UNREPLICATED = "cluster dying-unreplicated"  # not in the matrix: tests/cluster has it alone
 FAULTS = (*EXPECTED, UNREPLICATED)
-PAIR_S = 2.0  # of each of both, half a second apart
-# What the old master takes in between is lost with it.
+PAIR_S = 2.0  # of each fault; they start half a second apart
+# The old master loses what it accepts after its replica was promoted.
 _LOSES_NEWEST = {"redis failing-over", UNREPLICATED}
 _EMPTIES_REDIS = {"redis down", "redis emptied", "redis+mysql down"}
 
 
 class Pair(NamedTuple):
-    """Two faults. The names are those of the matrix."""
+    """Two faults, named as in the matrix."""
 
     first: str
     second: str
@@ -36,25 +36,23 @@ class Pair(NamedTuple):
 
     @property
     def in_start_order(self) -> list[str]:
-        """The names as the faults begin: SQS first, so that what is accepted before the other one
-        fails was refused by SQS."""
+        """Return the names in start order: SQS first, so that it refuses accepted reactions."""
         return sorted(self, key=lambda name: not name.startswith("sqs "))
 
     @property
     def destroys_only_copy(self) -> bool:
-        """Whether a 202 may be kept by nothing: SQS and MySQL refuse what the gate accepted, and
-        Redis loses it (docs/failures.md)."""
+        """Return whether a 202 may have no copy: Redis loses what SQS and MySQL refuse."""
         return self.first == "redis+mysql down" and self.second.startswith("sqs ")
 
     @property
     def slug(self) -> str:
-        """As it is typed: ``redis-down*sqs-slow``."""
+        """Return the name for the command line: ``redis-down*sqs-slow``."""
         return f"{self.first}*{self.second}".replace(" ", "-")
 
 
 @dataclass(slots=True)
 class PairResult:
-    """What was seen of one pair. ``labels``: answers by operation; ``promised`` and ``lost``."""
+    """Result of one pair. ``labels``: answers by operation; counts ``promised`` and ``lost``."""
 
     pair: Pair
     labels: dict[str, Counter[str]] = field(default_factory=dict)
@@ -64,7 +62,7 @@ class PairResult:
 
 
 def choose_pairs() -> tuple[list[Pair], dict[Pair, str]]:
-    """The pairs to play, those of one first fault in a row, and why the others are not."""
+    """Return the pairs to play, grouped by first fault, and the reasons to skip the others."""
     played, skipped = [], {}
     for pair in itertools.starmap(Pair, itertools.combinations(_in_order(), 2)):
         if reason := find_reason_to_skip(pair):
@@ -75,7 +73,7 @@ def choose_pairs() -> tuple[list[Pair], dict[Pair, str]]:
 
 
 def find_reason_to_skip(pair: Pair) -> str | None:
-    """Why two faults can't be at the same time, or prove nothing together; None when they can."""
+    """Return why two faults exclude each other or test nothing together; None otherwise."""
     (part, kind), (other_part, other_kind) = (name.split() for name in pair)
     parts, other_parts = set(part.split("+")), set(other_part.split("+"))
     if parts & other_parts:
@@ -93,7 +91,7 @@ def find_reason_to_skip(pair: Pair) -> str | None:
 
 
 def group(pairs: Sequence[Pair]) -> Iterator[tuple[str, list[Pair]]]:
-    """The pairs by their first fault."""
+    """Yield the pairs by their first fault."""
     for first, some in itertools.groupby(pairs, key=lambda pair: pair.first):
         yield first, list(some)
 
@@ -105,7 +103,7 @@ def judge_pair(
     began_s: float,
     ended_s: float,
 ) -> PairResult:
-    """What was answered between ``began_s`` and ``ended_s``."""
+    """Judge the answers between ``began_s`` and ``ended_s``."""
     result = PairResult(pair)
     for operation in operations:
         seen = [s for s in samples[operation.name] if began_s <= s.at_s + s.took_s <= ended_s]
@@ -122,7 +120,7 @@ def judge_pair(
 def count_lost_promises(
     results: Collection[PairResult], operations: Sequence[Operation], rows: Rows
 ) -> None:
-    """Add to each pair what was promised while it was played, and what of it is lost."""
+    """Add the number of promises and of lost promises to each pair."""
     by_name = {str(result.pair): result for result in results}
     for operation in operations:
         for name, result in by_name.items():
@@ -134,7 +132,7 @@ def count_lost_promises(
 
 
 def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: float) -> str:
-    """A table of all pairs: how many promises were broken of how many."""
+    """Return a table of all pairs with broken and total promises."""
     lost, promised = sum(r.lost for r in results), sum(r.promised for r in results)
     wrong = [result for result in results if result.problems]
     lines = [
@@ -156,7 +154,7 @@ def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: f
 
 
 def _in_order() -> list[str]:
-    """Faults of Redis and of the cluster first, those of SQS last."""
+    """Return the sort key: faults of Redis and the cluster first, those of SQS last."""
     order = ("redis", "redis+mysql", "cluster", "mysql", "sqs")
     return sorted(FAULTS, key=lambda name: order.index(name.split()[0]))
 

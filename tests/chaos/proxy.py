@@ -1,17 +1,17 @@
-"""A TCP proxy that fails on demand, in a process of its own. ``Proxy`` starts it and commands it.
+"""A TCP proxy that fails on demand, in a process of its own; ``Proxy`` controls it.
 
-It has routes: a loopback port each that leads to a server. What a route does at the moment:
+Each route is a loopback port that leads to a server. Its modes:
 
-  pass      what comes in goes out
-  slow      each piece of an answer comes ``delay_s`` later
-  hang      connections are taken and nothing goes through; what was held flows on afterwards
-  refuse    connections are reset, running ones and new ones
-  close     nobody listens; running connections are reset
-  throttle  each HTTP request is answered 400 ThrottlingException
-  fail      each HTTP request is answered 500
-  lose      the next answer is lost with its connection; after that the route passes
+  pass      forward data
+  slow      delay each piece of an answer by ``delay_s``
+  hang      accept connections and buffer all data until the mode changes
+  refuse    reset open and new connections
+  close     close the port and reset open connections
+  throttle  answer each HTTP request with 400 ThrottlingException
+  fail      answer each HTTP request with 500
+  lose      drop the next answer with its connection, then pass
 
-Commands come as lines of JSON from the standard input, and each is answered by one.
+Commands are lines of JSON on standard input; each is answered with one line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 MODES = ("pass", "slow", "hang", "refuse", "close", "throttle", "fail", "lose")
 _PIECE = 65_536
-_LINGER = struct.pack("ii", 1, 0)  # closing is a reset
+_LINGER = struct.pack("ii", 1, 0)  # close with a reset
 _ANSWERS = {
     "throttle": (400, {"__type": "com.amazonaws.sqs#ThrottlingException", "message": "Slow down"}),
     "fail": (500, {"__type": "com.amazonaws.sqs#InternalFailure", "message": "Our fault"}),
@@ -35,7 +35,7 @@ _ANSWERS = {
 
 
 class Route:
-    """A port that leads to ``target``, a loopback port. Changes work at once."""
+    """A port that leads to ``target``, a loopback port. Changes take effect at once."""
 
     def __init__(self, target: int) -> None:
         self.target = target
@@ -56,7 +56,7 @@ class Route:
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def change(self, mode: str, delay_s: float, target: int | None) -> None:
-        """Behave like this from now on; ``target`` is for new connections."""
+        """Set the mode; ``target`` applies to new connections."""
         before, self.mode, self.delay_s = self.mode, mode, delay_s
         self.target = target or self.target
         if mode == "hang":
@@ -72,7 +72,7 @@ class Route:
             self.cut()
 
     def cut(self) -> None:
-        """Reset every running connection."""
+        """Reset every open connection."""
         for writer in self._writers:
             _reset(writer)
         for task in self._tasks:
@@ -88,7 +88,7 @@ class Route:
         except (OSError, asyncio.IncompleteReadError):
             _reset(writer)
         except asyncio.CancelledError:
-            _reset(writer)  # a command says so; nobody waits for this task
+            _reset(writer)  # on command; no one awaits this task
         finally:
             self._tasks.discard(task)
             self._writers.discard(writer)
@@ -128,12 +128,12 @@ class Route:
             writer.write(piece)
             await writer.drain()
         await self._open.wait()
-        # Not half-closed: who says the last word is not listened to any more, on either side.
+        # Not half-closed: after the end of one side the other is not read either.
         writer.close()
 
 
 class Proxy:
-    """The process. Use it as a context manager; ``add_route`` adds a port, ``set`` makes it fail."""
+    """The proxy process. A context manager; ``add_route`` adds a port, ``set`` changes its mode."""
 
     def __enter__(self) -> Proxy:
         self._process = subprocess.Popen(
@@ -146,7 +146,7 @@ class Proxy:
 
     def __exit__(self, *error: object) -> None:
         assert self._process.stdin
-        self._process.stdin.close()  # it ends with us, however we end
+        self._process.stdin.close()  # it ends with this process
         try:
             self._process.wait(5)
         except subprocess.TimeoutExpired:
@@ -154,11 +154,11 @@ class Proxy:
             self._process.wait()
 
     def add_route(self, name: str, target: int) -> int:
-        """The port of a new route to a loopback port."""
+        """Add a route to a loopback port. Returns its port."""
         return int(self._command(name=name, target=target)["port"])
 
     def set(self, name: str, mode: str, *, delay_s: float = 0.0, target: int | None = None) -> None:
-        """A route behaves like this when this returns; ``target`` moves it to another server."""
+        """Set the mode of a route before returning; ``target`` moves it to another server."""
         self._command(name=name, mode=mode, delay_s=delay_s, target=target)
 
     def _command(self, **message: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ async def _answer(
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection as a host does that knows nothing of it (RST)."""
+    """Reset a connection (RST)."""
     with contextlib.suppress(OSError):
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER)
     writer.transport.abort()

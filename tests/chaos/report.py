@@ -1,4 +1,4 @@
-"""The report: the matrix as tables of Markdown, one a part, and its place in docs/failures.md."""
+"""The report: the matrix as Markdown tables, one for each part, and their place in the document."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _NAMES = {
 
 
 def line(row: Row) -> str:
-    """One fault in one line."""
+    """Return one fault as one line."""
     parts = [f"{row.name:22}"]
     parts += [f"{cell.operation} {_labels(cell)} {cell.slowest_s:.1f} s" for cell in row.cells]
     return " | ".join([*parts, f"quiet after {row.quiet_s:.0f} s"])
 
 
 def render(rows: Sequence[Row], took_s: float) -> str:
-    """The tables of what was seen."""
+    """Return the tables of the results."""
     found = {row.name: row for row in rows}
     promised = Counter(dict.fromkeys(OPERATIONS, 0))
     lost = 0
@@ -68,7 +68,7 @@ def render(rows: Sequence[Row], took_s: float) -> str:
 
 
 def write(path: Path, text: str, begin: str = BEGIN) -> None:
-    """Put the figures in their place, after ``begin``; the words around them stay."""
+    """Replace the figures after ``begin``, and keep the text around them."""
     before, _, rest = path.read_text().partition(begin)
     _, _, after = rest.partition(END)
     path.write_text(f"{before}{begin}\n\n{text}\n\n{END}{after}")

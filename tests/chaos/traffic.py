@@ -1,6 +1,6 @@
-"""What people do while a part fails: likes, reads, feeds, orders and sign-ins, a few at a time.
+"""Load during a fault: likes, reads, feeds, orders and sign-ins, a few at a time.
 
-Each operation remembers what it was promised, so that it can be held against the record after.
+Each operation records its promises, so that they can be compared with MySQL afterwards.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_violations
 TIMEOUT_S = 60.0
 PACE_S = 0.12
 _MAX_ATTEMPTS = 100
-_SAME_AGAIN = 0.2  # of the requests of one client
+_SAME_AGAIN = 0.2  # share of repeated requests of one client
 
 
 Rows = Callable[..., Sequence[tuple[Any, ...]]]
-Lost = tuple[str, str]  # the phase in which it was promised, and what it is
+Lost = tuple[str, str]  # the phase of the promise, and its description
 
 
 class Reply(NamedTuple):
-    """An answer, or none (``status`` 0 and why)."""
+    """A response; ``status`` 0 and a reason without one."""
 
     status: int
     headers: Mapping[str, str]
@@ -39,7 +39,7 @@ class Reply(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One answer as a client saw it: when asked (monotonic), for how long, and what it was."""
+    """One answer: start (monotonic), duration, and label."""
 
     at_s: float
     took_s: float
@@ -56,7 +56,7 @@ class Address:
     def ask(
         self, method: str, path: str, token: str | None = None, body: Any = None, source: str = ""
     ) -> Reply:
-        """One request on a connection of its own, from the loopback address ``source``."""
+        """Send one request on a new connection, from the loopback address ``source``."""
         origin = (source, 0) if source else None
         client = http.client.HTTPConnection(
             self.host, self.port, timeout=TIMEOUT_S, source_address=origin
@@ -69,8 +69,8 @@ class Address:
             client.request(method, path, raw, headers)
             answer = client.getresponse()
             data = answer.read()
-            said = json.loads(data) if data else None
-            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, said)
+            body = json.loads(data) if data else None
+            return Reply(answer.status, {k.lower(): v for k, v in answer.getheaders()}, body)
         except (OSError, http.client.HTTPException, ValueError) as error:
             return Reply(0, {}, {"title": type(error).__name__})
         finally:
@@ -78,16 +78,18 @@ class Address:
 
 
 def label_of(reply: Reply) -> str:
-    """An answer in two words: ``200``, ``200 inexact``, ``503 unavailable``; what breaks the
-    contract is told by a word that no cell expects."""
+    """Return the label of an answer: ``200``, ``200 inexact``, ``503 unavailable``.
+
+    A violation of the contract gets a label that no cell expects.
+    """
     if reply.status == 0:
         return f"no answer: {reply.body['title']}"
     if reply.status < 400:
         inexact = isinstance(reply.body, dict) and reply.body.get("exact") is False
         return f"{reply.status} inexact" if inexact else str(reply.status)
-    said = reply.body if isinstance(reply.body, dict) else {}
-    slug = str(said.get("type", "")).rpartition("/")[2]
-    whole = slug and said.get("title") and said.get("detail") and said.get("status") == reply.status
+    body = reply.body if isinstance(reply.body, dict) else {}
+    slug = str(body.get("type", "")).rpartition("/")[2]
+    whole = slug and body.get("title") and body.get("detail") and body.get("status") == reply.status
     if reply.headers.get("content-type") != "application/problem+json" or not whole:
         return f"{reply.status} and no problem+json"
     if reply.status in (429, 503) and int(reply.headers.get("retry-after", "0")) < 1:
@@ -96,10 +98,10 @@ def label_of(reply: Reply) -> str:
 
 
 class Operation:
-    """Something people do again and again. ``step`` does it once and says what came of it.
+    """A repeated action. ``step`` performs it once and returns a sample.
 
-    ``phase`` names what goes on meanwhile; ``promises`` counts by it, and so is ``find_lost``.
-    ``is_202_final``: whether a reaction that is answered 202 then has a copy that stays.
+    ``phase`` names the present phase, by which ``promises`` and ``find_lost`` count.
+    ``is_202_final``: whether a reaction answered with 202 keeps a copy in the present phase.
     """
 
     name = ""
@@ -110,28 +112,28 @@ class Operation:
     promises: Counter[str]
 
     def is_promise(self, status: int) -> bool:
-        """Whether a reaction that is answered so has to be kept."""
+        """Return whether a reaction with this label is a promise."""
         return status == 200 or (status == 202 and self.is_202_final)
 
     def step(self) -> tuple[float, str]:
-        """(How long the slowest answer took, its label.)"""
+        """Return (duration of the slowest answer, its label)."""
         raise NotImplementedError
 
     def find_lost(self, rows: Rows) -> list[Lost]:
-        """The promises that the record does not keep, by the phase in which they were made."""
+        """Return broken promises with the phase in which they were made."""
         raise NotImplementedError
 
     def check(self, rows: Rows) -> tuple[int, list[str]]:
-        """(How many promises were made, those that the record does not keep)."""
+        """Return (number of promises, broken promises)."""
         return self.promises.total(), [what for _, what in self.find_lost(rows)]
 
     def count_undecided(self, rows: Rows) -> int:
-        """How many promises the record says nothing of, so far."""
+        """Count the promises that are not decided yet."""
         return 0
 
 
 def timed(ask: Callable[[], Reply]) -> tuple[float, Reply]:
-    """How long an answer took, and the answer."""
+    """Return the duration and the reply."""
     began_s = time.monotonic()
     reply = ask()
     return time.monotonic() - began_s, reply
@@ -139,15 +141,15 @@ def timed(ask: Callable[[], Reply]) -> tuple[float, Reply]:
 
 @dataclass
 class Likes(Operation):
-    """Likes of posts that are in Redis, and every fourth time an unlike of an old like.
+    """Likes of loaded posts; every fourth request is an unlike of an old like.
 
-    ``tokens``: user -> token. A pair of user and post is touched once.
+    ``tokens``: user -> token. Each pair of user and post is used once.
     """
 
     address: Address
     tokens: Mapping[int, str]
     posts: Sequence[int]
-    liked: list[tuple[int, int]]  # (user, post), saved before: to be taken back
+    liked: list[tuple[int, int]]  # (user, post), saved before the fault; to be removed
     name = "like"
     promised: dict[tuple[int, int], tuple[bool, str]] = field(default_factory=dict)
     promises: Counter[str] = field(default_factory=Counter)
@@ -191,7 +193,7 @@ class Likes(Operation):
 
 
 class ClientReaction(NamedTuple):
-    """A reaction of a user, as a client asks for it. ``item_id``: of a post, or of a user."""
+    """A reaction as a client requests it. ``item_id``: of a post or of a user."""
 
     kind: str  # like, collect, follow
     user_id: int
@@ -203,24 +205,24 @@ class ClientReaction(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where it is put and deleted."""
+        """Return the path to put and delete it."""
         if self.kind == "follow":
             return f"/users/{self.item_id}/followers/me"
         return f"/posts/{self.item_id}/{self.kind}s/me"
 
     @property
     def field(self) -> str:
-        """What answers call its state."""
+        """Return the field of its state in answers."""
         return {"like": "liked", "collect": "collected", "follow": "following"}[self.kind]
 
 
 @dataclass
 class Toggles(Operation):
-    """Contrary wants for the same few reactions, over and over.
+    """Alternating requests for the same few reactions.
 
-    The ``single`` ones by one client that waits for each answer, and sometimes reads its own state;
-    the ``shared`` ones by two devices that send at the same time. ``tokens``: user -> token.
-    ``losses``: when Redis lost all it had.
+    One client sends the ``single`` ones, waits for each answer, and sometimes reads its own state;
+    two devices send the ``shared`` ones at the same time. ``tokens``: user -> token. ``losses``:
+    when Redis lost its data.
     """
 
     address: Address
@@ -245,8 +247,10 @@ class Toggles(Operation):
         self._devices = ThreadPoolExecutor(2)
 
     def begin(self) -> None:
-        """Turn each of them on, off and on, by both devices at once, until all are answered 200,
-        and read each: Redis has them then, and the functions have their workers."""
+        """Turn each on, off and on by two devices until all are answered 200, and read each.
+
+        So Redis has them, and the functions have workers.
+        """
         for wanted, on in itertools.product(self.ledgers, (True, False, True)):
             for _ in range(_MAX_ATTEMPTS):
                 (_, first), (_, second) = self._send_twice(wanted, on, on)
@@ -265,7 +269,7 @@ class Toggles(Operation):
             case 1:
                 return self._use_two_devices(next(self._next_shared))
         wanted = next(self._next_single)
-        if self._rng.random() >= _SAME_AGAIN:  # else it must be answered unchanged
+        if self._rng.random() >= _SAME_AGAIN:  # otherwise the answer must be unchanged
             self._last[wanted] = not self._last[wanted]
         label, request = self._send(wanted, self._last[wanted])
         self.ledgers[wanted].add(request)
@@ -305,7 +309,7 @@ class Toggles(Operation):
         return took_s, other if label in self.normal else label
 
     def _send_twice(self, wanted: ClientReaction, *both: bool) -> list[tuple[str, Request]]:
-        """Each device sends one want, at the same time."""
+        """Send one request from each device, at the same time."""
         sent = [self._devices.submit(self._send, wanted, on) for on in both]
         return [future.result() for future in sent]
 
@@ -330,7 +334,7 @@ class Toggles(Operation):
         return label, Request(began_s, time.monotonic(), on, status, changed)
 
     def _read(self, wanted: ClientReaction) -> tuple[str, bool | None]:
-        """How it is answered, and the caller's own state; None unless that is exact."""
+        """Return the label, and the caller's own state if it is exact, otherwise None."""
         token = self.tokens[wanted.user_id]
         if wanted.kind == "follow":
             reply = self.address.ask("GET", f"/users/{wanted.item_id}", token)
@@ -345,9 +349,9 @@ class Toggles(Operation):
 
 @dataclass
 class Reads(Operation):
-    """A page of posts with totals and mine, and every third time one post whole.
+    """A page of posts with viewer states, and every third time one post.
 
-    Nobody reacts to these: what they must say is known. ``wanted``: post -> (likes, mine).
+    No user reacts to these posts, so all values are known. ``wanted``: post -> (likes, mine).
     """
 
     address: Address
@@ -374,10 +378,10 @@ class Reads(Operation):
             items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
         if reply.status == 200:
             self.promises[self.phase] += 1
-            said = {int(i["id"]): (i["likes"], i["mine"]["liked"]) for i in items}
+            shown = {int(i["id"]): (i["likes"], i["mine"]["liked"]) for i in items}
             self.wrong += [
                 (self.phase, f"post {post}: {value}, not {self.wanted[post]}")
-                for post, value in said.items()
+                for post, value in shown.items()
                 if value != self.wanted[post]
             ]
         return took_s, label_of(reply)
@@ -388,7 +392,7 @@ class Reads(Operation):
 
 @dataclass
 class Feeds(Operation):
-    """A feed in which nothing new appears. ``wanted``: the ids of its posts, newest first."""
+    """A feed without new posts. ``wanted``: the ids of its posts, newest first."""
 
     address: Address
     token: str
@@ -401,9 +405,9 @@ class Feeds(Operation):
         took_s, reply = timed(lambda: self.address.ask("GET", "/feed?limit=20", self.token))
         if reply.status == 200:
             self.promises[self.phase] += 1
-            said = [item["id"] for item in reply.body["items"]]
-            if said != list(self.wanted):
-                self.wrong.append((self.phase, f"a feed of {said}, not {self.wanted}"))
+            shown = [item["id"] for item in reply.body["items"]]
+            if shown != list(self.wanted):
+                self.wrong.append((self.phase, f"a feed of {shown}, not {self.wanted}"))
             if any(item["exact"] is False for item in reply.body["items"]):
                 return took_s, "200 inexact"
         return took_s, label_of(reply)
@@ -414,7 +418,7 @@ class Feeds(Operation):
 
 @dataclass
 class Orders(Operation):
-    """Orders of one voucher, each by somebody else. ``tokens``: buyer -> token."""
+    """Orders of one voucher, each by another buyer. ``tokens``: buyer -> token."""
 
     address: Address
     tokens: Mapping[int, str]
@@ -437,7 +441,7 @@ class Orders(Operation):
         return took_s, label_of(reply)
 
     def click(self, buyer: int) -> tuple[float, Reply]:
-        """One click of a buyer; what it promised is remembered."""
+        """Click once for a buyer, and record the promise."""
         path = f"/vouchers/{self.voucher}/orders"
         took_s, reply = timed(lambda: self.address.ask("POST", path, self.tokens[buyer]))
         if reply.status in (200, 202):
@@ -447,12 +451,12 @@ class Orders(Operation):
         return took_s, reply
 
     def click_again(self) -> list[str]:
-        """Everybody who was refused clicks again, and gets one; who doesn't."""
+        """Let every refused buyer click again. Returns those without an order."""
         again = []
         for buyer in self.refused:
             _, reply = self.click(buyer)
             if reply.status not in (200, 202):
-                again.append(f"buyer {buyer} hears {label_of(reply)} after all was well again")
+                again.append(f"buyer {buyer} gets {label_of(reply)} after the fault")
         return again
 
     def count_undecided(self, rows: Rows) -> int:
@@ -486,10 +490,10 @@ class Orders(Operation):
 
 @dataclass
 class SignIns(Operation):
-    """Somebody new signs in: a code is sent, read, and changed for a session, tried again with the
-    same code while it is refused for now.
+    """Sign-in of a new user: request a code, read it, and exchange it for a session.
 
-    ``newcomers`` are (phone, address); ``read_code`` finds the code that a phone got.
+    A refusal for now is repeated with the same code. ``newcomers``: (phone, address). ``read_code``
+    returns the code that was sent to a phone.
     """
 
     address: Address
@@ -504,7 +508,7 @@ class SignIns(Operation):
     def __post_init__(self) -> None:
         self._newcomers = iter(self.newcomers)
         self._waiting: tuple[str, str, dict[str, str], int] | None = None
-        self.kept = 0  # codes that worked after they had been refused for now
+        self.kept = 0  # codes accepted after a temporary refusal
 
     def step(self) -> tuple[float, str]:
         slowest_s = 0.0
@@ -546,7 +550,7 @@ class SignIns(Operation):
 
 
 class Workload:
-    """Each operation in a thread of its own, until it is told to stop."""
+    """Runs each operation in a thread until it is stopped."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
@@ -572,13 +576,13 @@ class Workload:
             at_s = time.monotonic()
             try:
                 took_s, label = operation.step()
-            except Exception as error:  # of the test itself: it must not look like silence
+            except Exception as error:  # an error of the test must not look like a missing answer
                 self.errors.append(f"{operation.name}: {type(error).__name__} {error}")
                 return
             self.samples[operation.name].append(Sample(at_s, took_s, label))
             self._stop.wait(operation.pause_s)
 
     def is_normal_since(self, operation: Operation, since_s: float, in_a_row: int) -> bool:
-        """Whether the last ``in_a_row`` answers to what was asked after ``since_s`` are normal."""
+        """Return whether the last ``in_a_row`` answers to requests after ``since_s`` are normal."""
         late = [s for s in self.samples[operation.name] if s.at_s >= since_s][-in_a_row:]
         return len(late) == in_a_row and all(s.label in operation.normal for s in late)

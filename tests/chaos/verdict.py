@@ -1,4 +1,4 @@
-"""Judging: what clients saw and the record says, against what a cell expects. No I/O."""
+"""Judgement of the samples and MySQL against the expectations of a cell. No I/O."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from tests.chaos.expectations import EXPECTED, MAX_EXTRA_ANSWER_S, MAX_RECOVERY_S
 from tests.chaos.traffic import Operation, Sample
 
-# What may be seen between a fault and its end, whatever the fault: nothing here is wrong.
+# Labels that are correct between a fault and its end, for any fault.
 DEGRADED = {"503 unavailable", "200 inexact", "202 inexact", "401 code-refused"}
 DEGRADED |= {"202 without a code"}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One operation under one fault. ``recovery_s``: the first normal answer after it was over."""
+    """One operation under one fault. ``recovery_s``: first normal answer after the end."""
 
     operation: str
     labels: Counter[str]
@@ -30,7 +30,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """All operations under one fault, and how long it took until nothing was on its way."""
+    """All operations under one fault, and the time until the queues were empty."""
 
     name: str
     how: str
@@ -50,8 +50,8 @@ def judge(
     promised: int,
     lost: Sequence[str],
 ) -> Cell:
-    """What was seen of one operation. A fault lasted from ``began_s`` to ``ended_s``; answers
-    that came in between to what was asked in between are those under it."""
+    """Judge the samples of one operation. A fault lasted from ``began_s`` to ``ended_s``; it has
+    the answers in between to requests in between."""
     expected = EXPECTED[name][operation.name]
     normal = set(operation.normal)
     before = [s for s in samples if s.at_s + s.took_s < began_s]
@@ -67,7 +67,7 @@ def judge(
     ]
     problems += [f"never answers {label}" for label in expected.required if label not in labels]
     allowed = expected.allowed | normal | DEGRADED
-    # Before the fault functions start cold, which says nothing about it.
+    # Cold starts before the fault are not part of the baseline.
     beside = [s for s in samples if s.at_s + s.took_s >= began_s and s not in during]
     others = Counter(s.label for s in beside if s.label not in allowed)
     problems += [f"answers {label} ({count}) beside the fault" for label, count in others.items()]

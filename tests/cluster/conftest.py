@@ -1,7 +1,7 @@
-"""A Redis Cluster whose nodes die, and the traffic that goes on meanwhile.
+"""A Redis Cluster with failing nodes, and traffic during the failures.
 
-Whatever Redis the other tests run on, these have a cluster of their own, with a short node timeout
-and the timeout that a Lambda has.
+These tests always have a cluster of their own, with a short node timeout and Lambda's Redis
+timeout.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ POSTS = [Target("post", n) for n in range(101, 131)]
 
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """The cluster; after each test all of it runs again."""
+    """Yield the cluster; start all of its nodes after each test."""
     directory: Path = tmp_path_factory.mktemp("cluster") / "redis"
     with run_server(prepare_cluster(directory, node_timeout_ms=NODE_TIMEOUT_MS)) as cluster:
         yield cluster
@@ -54,14 +54,14 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def migrated(nodes: Cluster, mysql_url: str) -> Iterator[None]:
-    """In place of the one of tests/support/plaza.py: settings for this cluster, and the tables."""
+    """Configure Plaza for this cluster and create the tables, instead of tests/support/plaza.py."""
     with set_up_for(nodes.url, mysql_url, is_cluster=True, redis_timeout_s=REDIS_TIMEOUT_S):
         yield
 
 
 @pytest.fixture(autouse=True)
 def whole(nodes: Cluster) -> Iterator[None]:
-    """Nothing is left broken for the next test."""
+    """Repair the cluster after each test."""
     yield
     nodes.resume()
     nodes.start()
@@ -71,7 +71,7 @@ def whole(nodes: Cluster) -> Iterator[None]:
 
 @dataclass
 class Traffic:
-    """Likes through the API, post after post, each by somebody new."""
+    """Likes through the API, post after post, each by a new actor."""
 
     handler: Handler
     posts: list[Target]
@@ -83,7 +83,7 @@ class Traffic:
     _actor: int = 1_000
 
     def like(self, post: Target) -> int:
-        """One like; the status of its answer."""
+        """Send one like. Returns the status of its answer."""
         self._actor += 1
         began_s = time.monotonic()
         status = int(self.handler(like_event(post.id, self._actor), None)["statusCode"])
@@ -98,7 +98,7 @@ class Traffic:
         return status
 
     def run_for(self, for_s: float) -> None:
-        """Likes for so long, and each post once at least."""
+        """Send likes for a time, and at least one to each post."""
         until_s = time.monotonic() + for_s
         while True:
             for post in self.posts:
@@ -107,20 +107,20 @@ class Traffic:
                 return
 
     def run_until_normal(self, max_s: float = 30) -> None:
-        """Likes until each post has taken one again, one after the other."""
+        """Send likes until each post has accepted one, one post after the other."""
         until_s = time.monotonic() + max_s
         while [self.like(post) for post in self.posts] != [200] * len(self.posts):
             assert time.monotonic() < until_s, f"it does not recover: {self.statuses}"
 
     @property
     def gap_s(self) -> float:
-        """The longest time in which one post took no like."""
+        """Return the longest time without an accepted like of a post."""
         return max(self.gaps_s.values())
 
 
 @pytest.fixture
 def traffic(plaza: World) -> Traffic:
-    """Thirty posts that are in Redis, over all masters."""
+    """Load thirty posts into Redis, over all masters."""
     plaza.add(*POSTS)
     mysql.write(
         "INSERT INTO user_counter (user_id, posts_total, version) VALUES (99, %s, 1)", (len(POSTS),)
@@ -132,7 +132,7 @@ def traffic(plaza: World) -> Traffic:
 
 @pytest.fixture
 def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], AuditReport]:
-    """Let consumers and sweeper work until nothing is on its way; the audit report then."""
+    """Run consumers and sweeper until the queues are empty. Returns the audit report."""
 
     def calm_down() -> AuditReport:
         plaza.queues.away = False
@@ -148,19 +148,19 @@ def quiet(plaza: World, nodes: Cluster, mysql_url: str) -> Callable[[], AuditRep
 
 
 def rows() -> set[tuple[int, int]]:
-    """(post, actor) of everybody who likes, by MySQL."""
+    """Return (post, actor) of all likes in MySQL."""
     return set(
         mysql.fetch_all("SELECT target_id, actor_id FROM reaction WHERE kind = 'like' AND state")
     )
 
 
 def meta_key(post: Target) -> str:
-    """A key of ``post``."""
+    """Return a key of ``post``."""
     return redis_keys.keys_of(LIKE.name, post).meta
 
 
 def events(out: str, name: str) -> list[dict[str, object]]:
-    """The log lines of one event."""
+    """Return the log lines of one event."""
     lines = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
     return [line for line in lines if line.get("event") == name]
 
@@ -170,13 +170,13 @@ Pair = tuple[Kind, Target, int]  # kind, target, actor
 
 @dataclass
 class Toggles:
-    """Contrary wants for the same few reactions, by one client that waits for each answer."""
+    """Alternating requests for the same few reactions, by one client that waits for each answer."""
 
     ledgers: dict[Pair, Ledger]
     on: dict[Pair, bool] = field(default_factory=dict)
 
     def run_for(self, for_s: float) -> None:
-        """Want the contrary of each, again and again for so long, and read each state."""
+        """Request the opposite of each state repeatedly, and read each state."""
         until_s = time.monotonic() + for_s
         while True:
             for pair in self.ledgers:
@@ -186,9 +186,9 @@ class Toggles:
                 return
 
     def toggle(self, pair: Pair, on: bool | None = None) -> int:
-        """Want the contrary of what was wanted last, or ``on``; the status of the answer.
+        """Request the opposite of the last state, or ``on``. Returns the status.
 
-        Refused for too many changes, it is wanted again as if a minute were over.
+        A request that is refused by the limit of changes is repeated as if a minute had passed.
         """
         kind, target, actor = pair
         self.on[pair] = not self.on.get(pair, False) if on is None else on
@@ -219,7 +219,7 @@ class Toggles:
                 self.ledgers[pair].observe(found.viewer_state)
 
     def find_violations(self) -> list[str]:
-        """Wrong answers on the way, and rows and states that are not the last answer, at quiet."""
+        """Return wrong answers, and rows and states that differ from the last answers."""
         saved = set(
             mysql.fetch_all(
                 "SELECT kind, target_type, target_id, actor_id FROM reaction WHERE state = 1"
@@ -236,7 +236,7 @@ class Toggles:
 
 @pytest.fixture
 def toggles(traffic: Traffic) -> Toggles:
-    """Likes, collects and follows, over all masters."""
+    """Return likes, collects and follows, over all masters."""
     actors = range(501, 505)
     followees = [Target("user", user_id) for user_id in range(601, 609)]
     values = ", ".join(["(%s, 'somebody')"] * (len(actors) + len(followees)))

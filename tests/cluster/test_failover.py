@@ -1,4 +1,4 @@
-"""Masters that fail over or die in the middle of traffic: who waits, for how long, what is lost."""
+"""Masters that fail over or die during traffic: unavailable time and losses."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from tests.cluster.conftest import (
 from tests.support import sales
 from tests.support.plaza import World
 
-# An election takes up to a second after the node timeout; the rest is a machine that is busy.
+# An election takes up to a second after the node timeout; the rest allows for a busy machine.
 LONGEST_GAP_S = NODE_TIMEOUT_MS / 1000 + 1 + 12
-# A node that hangs costs one timeout, asking another for the topology is in the noise.
+# A hanging node costs one timeout; reading the topology from another node is negligible.
 LONGEST_REQUEST_S = REDIS_TIMEOUT_S + 1.5
 
 RecordFigure = Callable[[str, object], None]
@@ -56,7 +56,7 @@ def record_figures(record: RecordFigure, traffic: Traffic, lost: int) -> None:
 
 
 def stop_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
-    """Let the master of ``key`` fail over, die or hang; the master, and the replica after it."""
+    """Make the master of ``key`` fail over, die or hang. Yields the old and the new master."""
     master = nodes.master_of(key)
     replica = nodes.replica_of(master)
     match how:
@@ -72,7 +72,7 @@ def stop_master(nodes: Cluster, key: str, how: str) -> tuple[Server, Server]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
-def test_likes_go_on_when_a_master_ends(
+def test_likes_continue_after_a_master_fails(
     traffic: Traffic,
     nodes: Cluster,
     quiet: Callable[[], AuditReport],
@@ -86,7 +86,7 @@ def test_likes_go_on_when_a_master_ends(
     nodes.wait_for_master(key, replica)
     traffic.run_until_normal()
     if how == "hang":
-        master.resume()  # it still thinks that it is the master, for a moment
+        master.resume()  # it acts as a master for a moment
         traffic.run_for(1)
         traffic.run_until_normal()
 
@@ -102,7 +102,7 @@ def test_likes_go_on_when_a_master_ends(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["fail over", "die", "hang"])
-def test_the_last_answered_want_stands_when_a_master_ends(
+def test_last_answered_state_remains_after_a_master_fails(
     toggles: Toggles,
     nodes: Cluster,
     quiet: Callable[[], AuditReport],
@@ -117,7 +117,7 @@ def test_the_last_answered_want_stands_when_a_master_ends(
     redis.REDIS.breaker.close()
     toggles.run_for(1)
     if how == "hang":
-        master.resume()  # it still thinks that it is the master, for a moment
+        master.resume()  # it acts as a master for a moment
         toggles.run_for(1)
     truth = quiet()
     statuses = Counter(one.status for ledger in toggles.ledgers.values() for one in ledger.requests)
@@ -132,7 +132,7 @@ def toggle_until_answered(toggles: Toggles, pair: Pair, on: bool) -> None:
         assert time.monotonic() < deadline_s
 
 
-def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
+def test_unlike_wins_over_an_earlier_like_that_is_only_on_the_queue(
     toggles: Toggles, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
     """The master dies before it replicates the like, and the new one answers the unlike."""
@@ -144,15 +144,15 @@ def test_an_unlike_stands_after_a_like_that_only_the_queue_has(
     toggle_until_answered(toggles, pair, on=False)
     truth = quiet()
     assert truth.clean, truth.differences
-    # The unlike may be answered as unchanged: nothing but the queue knew of the like.
+    # The unlike may be answered as unchanged: only the queue has the like.
     toggles.ledgers[pair].wrong.clear()
     assert toggles.find_violations() == []
 
 
-def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
+def test_answered_unlike_wins_over_an_earlier_provisional_like(
     toggles: Toggles, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
-    """202 while the master is away, then the contrary at the new one, then the 202 is saved."""
+    """202 without the master, then the opposite at the new one, then the 202 is saved."""
     pair = next(iter(toggles.ledgers))
     assert toggles.toggle(pair, on=False) == 200
     assert quiet().clean
@@ -168,7 +168,7 @@ def test_an_unlike_that_is_answered_stands_over_a_like_that_was_accepted_before(
     assert toggles.find_violations() == []
 
 
-def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replicates(
+def test_queued_like_survives_a_master_that_dies_before_replication(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     assert quiet().clean
@@ -183,11 +183,11 @@ def test_a_like_that_the_queue_has_outlives_a_master_that_dies_before_it_replica
     assert queries.read_counts([(LIKE, post)], None)[0][0][0] >= before + 6
 
 
-def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_again(
+def test_target_is_reloaded_after_a_saved_commit_was_not_replicated(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
-    """On no queue and in no outbox any more, and the new master has never heard of it: what it has
-    of the target was loaded in another run of another node."""
+    """The commit is on no queue and in no outbox, and the new master never received it. Its copy of
+    the target was loaded under another run_id."""
     assert quiet().clean
     assert [failover_recovery.acknowledge_after_failover() for _ in range(2)] == [0, 0]
     post = POSTS[0]
@@ -204,7 +204,7 @@ def test_what_was_saved_and_told_to_a_master_that_died_unreplicated_is_read_agai
     assert failover_recovery.acknowledge_after_failover() == 0
 
 
-def test_a_long_log_is_settled_again_by_several_runs(
+def test_long_log_is_acknowledged_again_in_several_runs(
     traffic: Traffic,
     nodes: Cluster,
     quiet: Callable[[], AuditReport],
@@ -222,14 +222,14 @@ def test_a_long_log_is_settled_again_by_several_runs(
     assert quiet().clean
 
 
-def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
+def test_like_refused_by_sqs_survives_a_master_that_dies_before_replication(
     traffic: Traffic,
     nodes: Cluster,
     plaza: World,
     quiet: Callable[[], AuditReport],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """What is answered 200 has two copies; without them the answer is 202 or 503."""
+    """An answer 200 means two copies; otherwise the answer is 202 or 503."""
     assert quiet().clean
     post = POSTS[0]
     with nodes.lose_unreplicated_writes(meta_key(post)):
@@ -237,7 +237,7 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
         statuses = [traffic.like(post) for _ in range(5)]
         plaza.queues.away = False
     assert set(statuses) <= {200, 202, 503}
-    assert events(capsys.readouterr().out, "publish_postponed"), "operators are told"
+    assert events(capsys.readouterr().out, "publish_postponed"), "an event is logged"
     traffic.run_until_normal()
     sweep.sweep_outbox()
     truth = quiet()
@@ -246,7 +246,7 @@ def test_a_like_that_sqs_refused_outlives_a_master_that_dies_before_it_replicate
     assert lost == set()
 
 
-def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
+def test_order_refused_by_sqs_survives_a_master_that_dies_before_replication(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     voucher = sales.offer(stock=10)
@@ -262,7 +262,7 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
     redis.REDIS.breaker.close()
     quiet()
     deadline_s = time.monotonic() + 30
-    while True:  # the sale is held until its queue is empty
+    while True:  # the sale stays closed until its queue is empty
         with suppress(Unavailable):
             place_order.place_order(voucher.id, 706)
             break
@@ -273,7 +273,7 @@ def test_an_order_that_sqs_refused_outlives_a_master_that_dies_before_it_replica
     assert {order: decided[order].buyer_id for order in promised if order in decided} == promised
 
 
-def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_replicates(
+def test_check_in_refused_by_sqs_survives_a_master_that_dies_before_replication(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     user_id = 711
@@ -291,10 +291,10 @@ def test_a_check_in_that_sqs_refused_outlives_a_master_that_dies_before_it_repli
     assert len(days) == int(exact)
 
 
-def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
+def test_unlike_after_a_failover_to_a_slow_clock_may_need_a_repeat(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
-    """The like's version was an hour ahead and died with its master, the queue has it."""
+    """The like's version was an hour ahead and died with its master; the queue has the like."""
     assert quiet().clean
     post, who = POSTS[0], 7
     with nodes.lose_unreplicated_writes(meta_key(post)):
@@ -306,7 +306,7 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     deadline_s = time.monotonic() + 10
     while not (outcome := react.react(LIKE, post, who, False)).exact:
         assert time.monotonic() < deadline_s
-    assert (outcome.on, outcome.changed) == (False, False), "nobody knows of the like yet"
+    assert (outcome.on, outcome.changed) == (False, False), "the like is only on the queue"
     assert react.react(LIKE, post, who, True).changed
     assert react.react(LIKE, post, who, False).changed
     truth = quiet()
@@ -321,10 +321,10 @@ def test_an_unlike_after_a_failover_to_a_slow_clock_may_have_to_be_said_again(
     assert (post.id, who) not in rows()
 
 
-def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
+def test_likes_are_provisional_while_a_master_lacks_replicas(
     traffic: Traffic, nodes: Cluster, quiet: Callable[[], AuditReport]
 ) -> None:
-    """``min-replicas-to-write 1``: what is not replicated is not taken."""
+    """``min-replicas-to-write 1``: unreplicated writes are refused."""
     master = nodes.master_of(meta_key(POSTS[0]))
     replica = nodes.replica_of(master)
     nodes.configure("min-replicas-to-write", 1)
@@ -343,10 +343,10 @@ def test_a_master_without_enough_replicas_refuses_and_likes_are_provisional(
     assert traffic.acknowledged <= rows()
 
 
-def test_while_a_master_is_away_the_others_work(
+def test_other_masters_serve_while_one_is_down(
     traffic: Traffic, nodes: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nodes.configure("cluster-node-timeout", 60_000)  # nobody takes over
+    nodes.configure("cluster-node-timeout", 60_000)  # no replica takes over
     try:
         master = nodes.master_of(meta_key(POSTS[0]))
         there = [post for post in POSTS if nodes.master_of(meta_key(post)) == master]
@@ -365,13 +365,13 @@ def test_while_a_master_is_away_the_others_work(
         nodes.configure("cluster-node-timeout", NODE_TIMEOUT_MS)
 
 
-def test_a_process_that_knows_only_dead_nodes_asks_those_that_the_url_names(
+def test_process_with_only_dead_nodes_falls_back_to_the_url(
     traffic: Traffic,
 ) -> None:
     manager: Any = redis.client().nodes_manager
     make_node: Callable[..., Any] = ClusterNode
     gone = make_node("127.0.0.1", 1, redis_connection=redis_py.Redis(port=1))
-    # As if all of them had been replaced while this process was frozen.
+    # As if all known nodes had been replaced while this process was frozen.
     manager.nodes_cache = {gone.name: gone}
     manager.slots_cache = {slot: [gone] for slot in range(16_384)}
     assert traffic.like(POSTS[0]) == 202

@@ -1,4 +1,4 @@
-"""Keys over all slots: one round trip to each node; scripts nodes do not know, slots that move."""
+"""Keys over all slots: one round trip a node; unknown scripts, moving slots."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TAGS = [f"{{{shard}}}" for shard in range(SHARDS)]
 
 @pytest.fixture
 def put_and_get(tmp_path: Any) -> Script:
-    """A script that no node knows."""
+    """Return a script that no node has loaded."""
     path = tmp_path / "put_and_get.lua"
     path.write_text(
         "redis.call('SET', KEYS[1], ARGV[1])\n"
@@ -35,7 +35,7 @@ def put_and_get(tmp_path: Any) -> Script:
     return load_script(path)
 
 
-def test_a_pipeline_over_all_shards_is_one_round_trip_with_its_answers_in_order(
+def test_pipeline_over_all_shards_is_one_round_trip_with_ordered_replies(
     plaza: World, put_and_get: Script
 ) -> None:
     calls = [Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS]
@@ -52,7 +52,7 @@ def test_a_pipeline_over_all_shards_is_one_round_trip_with_its_answers_in_order(
     assert len(find_keys("*:a")) == SHARDS
 
 
-def test_a_script_that_one_node_forgot_costs_a_round_trip_more_there(
+def test_script_missing_on_one_node_costs_one_more_round_trip(
     plaza: World, nodes: Cluster, put_and_get: Script
 ) -> None:
     calls = [Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS]
@@ -68,7 +68,7 @@ def test_a_script_that_one_node_forgot_costs_a_round_trip_more_there(
     assert redis.run(put_and_get, (f"{tag}:a",), ("x",)).startswith("x")
 
 
-def test_a_command_without_a_key_is_for_all_nodes_also_when_hot_keys_are_to_be_told(
+def test_command_without_a_key_goes_to_all_nodes_with_pending_hot_keys(
     plaza: World, put_and_get: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     redis.run_all([Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS])
@@ -78,16 +78,14 @@ def test_a_command_without_a_key_is_for_all_nodes_also_when_hot_keys_are_to_be_t
     assert find_keys("*:a") == []
 
 
-def test_keys_of_two_slots_in_one_script_are_a_defect_and_not_an_outage(
-    plaza: World, put_and_get: Script
-) -> None:
+def test_script_with_keys_of_two_slots_raises_a_defect(plaza: World, put_and_get: Script) -> None:
     for _ in range(10):
         with pytest.raises(ResponseError, match="slot"):
             redis.run(put_and_get, ("{1}:a", "{2}:a"), ("x",))
     assert redis.REDIS.breaker.current_state == "closed"
 
 
-def test_targets_in_all_shards_are_reacted_to_saved_and_read(
+def test_reactions_to_targets_of_all_shards_are_saved_and_read(
     plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     by_shard: dict[str, Target] = {}
@@ -112,9 +110,9 @@ def test_targets_in_all_shards_are_reacted_to_saved_and_read(
 
 
 def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
-    """Begin to move the slot of ``key`` to another master; what ends it.
+    """Begin to move the slot of ``key`` to another master. Returns a function that ends it.
 
-    ``all_keys`` are there already, or none.
+    ``all_keys``: all keys of the slot have moved, otherwise none.
     """
     slot, source = key_slot(key.encode()), nodes.master_of(key)
     target = next(node for node in nodes.masters() if node != source)
@@ -145,7 +143,7 @@ def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize("all_keys", [False, True])
-def test_likes_go_on_while_their_slot_moves_to_another_master(
+def test_likes_continue_while_their_slot_moves(
     traffic: Traffic, nodes: Cluster, quiet: Callable[[], AuditReport], all_keys: bool
 ) -> None:
     post = POSTS[0]
@@ -160,13 +158,13 @@ def test_likes_go_on_while_their_slot_moves_to_another_master(
     assert truth.clean, truth.differences
 
 
-def test_after_a_failover_the_first_request_finds_the_new_master(
+def test_first_request_after_a_failover_finds_the_new_master(
     traffic: Traffic, nodes: Cluster
 ) -> None:
     nodes.fail_over(meta_key(POSTS[0]))
     with count_round_trips() as counter:
         assert traffic.like(POSTS[0]) == 200
-    # MOVED, the topology, a connection, the target loaded again, the scripts as text.
+    # MOVED, the topology, a connection, hydration of the target, the scripts as text.
     assert counter.sent <= 16
     assert [traffic.like(post) for post in POSTS] == [200] * len(POSTS)
     with count_round_trips() as counter:
@@ -174,7 +172,7 @@ def test_after_a_failover_the_first_request_finds_the_new_master(
     assert counter.sent <= len(POSTS) + 1
 
 
-def test_a_pipeline_that_meets_a_dead_master_fails_as_a_whole_and_quickly(
+def test_pipeline_with_a_dead_master_fails_as_a_whole_and_quickly(
     traffic: Traffic, nodes: Cluster
 ) -> None:
     nodes.configure("cluster-node-timeout", 60_000)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from local.load.follows import Follow, write_file
+from local.load.follows import FILES, Follow
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.test_replay import empty_dlqs, replay, run
@@ -39,7 +39,7 @@ def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
     stack: Stack, tmp_path: Path
 ) -> None:
     path = tmp_path / "follows.csv"
-    write_file(path, make_follows(330, seed=3))
+    FILES.write(path, make_follows(330, seed=3))
     # 40 a second is slow enough to kill some consumers.
     options = ("--duplicates", "0.2", "--kill-consumers", "--rate", "40", "--limit", "300")
 
@@ -70,7 +70,7 @@ def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
 def test_an_audit_reports_a_wrong_follower_counter(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     user_id = 8_200_001
-    write_file(path, [Follow(user_id + 1, user_id)])
+    FILES.write(path, [Follow(user_id + 1, user_id)])
     replay(stack, path)
     with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
         move = "UPDATE user_counter SET followers_total = followers_total + %s WHERE user_id = %s"

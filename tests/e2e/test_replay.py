@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from local.load.demo import make_interactions
-from local.load.interactions import Interaction, plan, write_file
+from local.load.interactions import FILES, Interaction, plan
 from local.load.requests import predict
 from local.paths import ROOT
 from local.stack.servers import connect_mysql
@@ -55,7 +55,7 @@ def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
 ) -> None:
     path = tmp_path / "skewed.csv"
     interactions = make_interactions(40, 25, 300, first_id=8_000_001, seed=11)
-    write_file(path, interactions)
+    FILES.write(path, interactions)
     _, after = predict(plan(interactions), set())
     likes = sum(reaction.kind == "like" for reaction in after)
 
@@ -105,7 +105,7 @@ def test_the_audit_prints_a_table(stack: Stack, command: tuple[str, ...]) -> Non
 def test_an_audit_reports_a_wrong_like_counter(stack: Stack, tmp_path: Path) -> None:
     path = tmp_path / "one.csv"
     post = 7_000_001
-    write_file(path, [Interaction(post, post, 4.0, 0)])
+    FILES.write(path, [Interaction(post, post, 4.0, 0)])
     replay(stack, path)
     move = "UPDATE content_counter SET like_total = like_total + {} WHERE target_id = %s"
     _execute(stack, move.format("1"), post)

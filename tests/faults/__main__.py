@@ -4,8 +4,8 @@
   python -m tests.faults --use-case checkins                use cases whose names match this
   python -m tests.faults --mode killed --minutes 10         one mode, for ten minutes at most
 
-Exit status 1 when anything fails that tests/faults/expected.py does not list, or does not fail that
-it lists.
+Exit status 1 for a failure that tests/faults/expected.py does not list, and for a listed one that
+does not occur.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.faults.use_cases import USE_CASES, UseCase
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Play what is asked for and print what failed, then the counts."""
+    """Play the chosen use cases, and print the failures and the counts."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("--use-case", default="", help="a regular expression for names")
     parser.add_argument("--mode", choices=[mode.value for mode in Mode], action="append")
@@ -62,7 +62,7 @@ def play_all(
     *,
     only_calls: bool,
 ) -> int:
-    """Play the use cases in order; the exit status."""
+    """Play the use cases in order. Returns the exit status."""
     outcomes: Counter[str] = Counter()
     by_mode: Counter[Mode] = Counter()
     began_s = time.monotonic()

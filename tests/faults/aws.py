@@ -1,7 +1,7 @@
 """SQS, S3 and Secrets Manager for one test process, over HTTP, in memory.
 
-Only what Plaza calls. Time does not pass here: a test decides when a delay or a visibility timeout
-has ended.
+Only the calls of Plaza. Time does not pass: a test decides when a delay or a visibility timeout has
+ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class QueuedMessage:
 
     @property
     def is_visible(self) -> bool:
-        """Whether it can be received."""
+        """Return whether it can be received."""
         return not (self.is_received or self.delay_s)
 
 
@@ -54,7 +54,7 @@ class Aws:
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """Serve on a loopback port while the block runs; ``url`` is where."""
+        """Serve on a loopback port in the block; ``url`` is its address."""
         server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
@@ -68,11 +68,11 @@ class Aws:
             thread.join()
 
     def url_of(self, queue: str) -> str:
-        """The URL of a queue."""
+        """Return the URL of a queue."""
         return f"{self.url}/000000000000/{queue}"
 
     def count(self) -> dict[str, int]:
-        """How many messages each queue has, those without messages left out."""
+        """Return the number of messages of each queue that has any."""
         with self._lock:
             return {name: len(messages) for name, messages in self.queues.items() if messages}
 
@@ -84,20 +84,20 @@ class Aws:
             return taken
 
     def put(self, queue: str, messages: list[QueuedMessage]) -> None:
-        """Add messages to a queue; they are visible."""
+        """Add visible messages to a queue."""
         for message in messages:
             message.is_received, message.delay_s = False, 0
         with self._lock:
             self.queues.setdefault(queue, []).extend(messages)
 
     def end_visibility(self) -> None:
-        """Show what was received and not deleted, as after its visibility timeout."""
+        """Show received and undeleted messages, as after the visibility timeout."""
         with self._lock:
             for message in (one for messages in self.queues.values() for one in messages):
                 message.is_received = False
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete all messages and objects."""
         with self._lock:
             self.queues.clear()
             self.objects.clear()
@@ -212,7 +212,7 @@ class Aws:
                     self._answer(200, body, {"content-type": "application/octet-stream"})
 
             def _read(self) -> bytes | None:
-                """The body; None when the client is gone before it was sent whole."""
+                """Return the body; None when the client disconnected before its end."""
                 length = int(self.headers.get("content-length") or 0)
                 body = self.rfile.read(length)
                 self.close_connection |= len(body) < length

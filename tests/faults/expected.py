@@ -1,4 +1,4 @@
-"""Known failures, each with its reason. An entry that no triple needs any more is an error."""
+"""Known failures, each with its reason. An entry that no triple needs is an error."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.faults.use_cases import UseCase
 
 
 class Expected(NamedTuple):
-    """Triples that may fail. ``cases``: a regular expression for whole names; ``call``: a part of
-    its text."""
+    """Triples that may fail. ``cases``: a regular expression for whole names; ``call``: part of the
+    call's text."""
 
     cases: str
     call: str
@@ -21,15 +21,15 @@ class Expected(NamedTuple):
 
     @property
     def id(self) -> str:
-        """For the name of a test."""
+        """Return the entry as part of a test's name."""
         return " ".join([self.cases, self.call, *self.modes])
 
     def covers(self, case: UseCase) -> bool:
-        """Whether triples of ``case`` may be among them."""
+        """Return whether triples of ``case`` may match."""
         return re.fullmatch(self.cases, case.name) is not None
 
     def matches(self, triple: Triple) -> bool:
-        """Whether ``triple`` is one of them."""
+        """Return whether ``triple`` matches."""
         return (
             self.covers(triple.case)
             and self.call in str(triple.call)
@@ -41,5 +41,5 @@ EXPECTED: list[Expected] = []
 
 
 def find_expected(triple: Triple) -> Expected | None:
-    """The entry that says that ``triple`` may fail."""
+    """Return the entry that allows ``triple`` to fail."""
     return next((expected for expected in EXPECTED if expected.matches(triple)), None)

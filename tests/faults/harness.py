@@ -1,7 +1,7 @@
 """The system in one process: functions, queues and schedules as the template declares them.
 
-A ``Harness`` invokes functions as Lambda does, moves messages as SQS does, brings the system to
-quiet, and puts both stores back to where a use case begins.
+A ``Harness`` invokes functions as Lambda does, moves messages as SQS does, runs the system until it
+is quiet, and restores both stores to the start of a use case.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ BUCKET = "plaza-archive"
 EXPIRED_WITHIN_S = 60
 """Keys of Redis that end within this time are ended when the system is brought to quiet."""
 
-# Arguments of schedules that say how long something waits: none of it waits here.
+# Arguments of schedules that are waiting times: all 0 here.
 _WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 _MAX_ROUNDS = 8
-# Schedules that change nothing that anybody else reads.
+# Schedules whose changes no one else reads.
 _READ_ONLY = {"schedule/scan_keys"}
 _MAX_DELIVERIES = 500
 _FREQUENT_MINUTES = 5
@@ -57,14 +57,14 @@ Id = int | str
 
 
 class Answer(NamedTuple):
-    """What a client got. ``status`` 0: nothing, since the process was killed."""
+    """A client's response. ``status`` 0: none, because the process was killed."""
 
     status: int
     body: Any
 
     @property
     def is_final(self) -> bool:
-        """Whether the client knows what became of its request."""
+        """Return whether the client has the outcome of its request."""
         return 0 < self.status < 500
 
 
@@ -88,7 +88,7 @@ class Key(NamedTuple):
 
 @dataclass
 class Snapshot:
-    """All of Redis, MySQL and AWS, and the ids by name."""
+    """All data of Redis, MySQL and AWS, and the ids by name."""
 
     keys: list[Key]
     tables: dict[str, tuple[list[str], list[tuple[Any, ...]]]]
@@ -98,7 +98,7 @@ class Snapshot:
 
 
 class Schedule(NamedTuple):
-    """A function that runs by the clock, every so many ``minutes``."""
+    """A function that runs every ``minutes``."""
 
     folder: str
     minutes: float
@@ -106,7 +106,7 @@ class Schedule(NamedTuple):
 
 @dataclass
 class Harness:
-    """See the module. ``ids`` are those that paths of requests take, by the parameter's name."""
+    """See the module. ``ids``: ids for the paths of requests, by the parameter's name."""
 
     redis_url: str
     mysql_url: str
@@ -175,13 +175,13 @@ class Harness:
     def expect_success(
         self, operation: str, caller: int | None = None, body: Any = None, **options: Any
     ) -> Any:
-        """The body of an answer that has to be a success."""
+        """Return the body of an answer, which must be a success."""
         answer = self.request(operation, caller, body, **options)
         assert 200 <= answer.status < 300, f"{operation}: {answer}"
         return answer.body
 
     def run_schedule(self, folder: str) -> None:
-        """Run a schedule once, as if what waits had waited long enough."""
+        """Run a schedule once, as if all waiting times were over."""
         namespace = _handler(folder).__globals__
         kept = dict(namespace)
         for name, value in kept.items():
@@ -195,9 +195,9 @@ class Harness:
             namespace.update(kept)
 
     def deliver(self, consumer: Consumer) -> bool:
-        """Give a batch to a consumer; what it does not finish comes again, or goes to the DLQ.
+        """Give a batch to a consumer; unfinished messages return to the queue or go to the DLQ.
 
-        Whether there was anything. Raises Killed after the messages are back in the queue.
+        Returns whether there were messages. Raises Killed after the messages are back in the queue.
         """
         batch = self.aws.remove_messages(consumer.queue, consumer.batch_size)
         if not batch:
@@ -222,7 +222,7 @@ class Harness:
     # ------------------------------------------------------------ quiet
 
     def drain(self, *, until: str | None = None) -> None:
-        """Let consumers work until no queue has messages, or until the queue ``until`` has."""
+        """Run consumers until no queue has messages, or until the queue ``until`` has some."""
         for _ in range(_MAX_DELIVERIES):
             if until is not None and self.aws.count().get(until):
                 return
@@ -232,9 +232,9 @@ class Harness:
         raise AssertionError(f"messages do not end: {self.aws.count()}")
 
     def run_until_quiet(self) -> AuditReport:
-        """Let time pass until the system is quiet, or nothing moves any more; the audit then.
+        """Run the system until it is quiet or makes no progress. Returns the audit report.
 
-        What ends by itself within a minute has ended, what waits to be swept is due.
+        Keys that expire within a minute have expired, and outbox entries are due for the sweep.
         """
         self.drain()
         for _ in range(_MAX_ROUNDS):
@@ -250,7 +250,7 @@ class Harness:
         return truth
 
     def end_keys(self) -> None:
-        """End the keys of Redis that would end within a minute."""
+        """Expire the keys of Redis that would expire within a minute."""
         client = self.redis
         names = list(client.scan_iter(count=1000))
         pipe = client.pipeline(transaction=False)
@@ -265,7 +265,7 @@ class Harness:
             client.delete(*ended)
 
     def audit(self) -> AuditReport:
-        """The audit report, queues of AWS included."""
+        """Return the audit report, with the queues of AWS."""
         depths = {name: (count, 0) for name, count in self.aws.count().items()}
         record = read_mysql_state(self.mysql_url, archives=bool(self.aws.objects))
         return compare(record, read_redis_state(self.redis_url), depths)
@@ -273,7 +273,7 @@ class Harness:
     # ------------------------------------------------------------ processes
 
     def new_process(self) -> None:
-        """As if each function ran in a process that has done nothing yet, but is connected."""
+        """Reset each function to a process that has only opened its connections."""
         self.transport.restart()
         reset_process()
         sqs.client().close()
@@ -283,7 +283,7 @@ class Harness:
     # ------------------------------------------------------------ stores
 
     def take_snapshot(self) -> Snapshot:
-        """Everything as it is now."""
+        """Return a snapshot of all data."""
         names = list(self.redis.scan_iter(count=1000))
         pipe = self.redis.pipeline(transaction=False)
         for name in names:
@@ -300,7 +300,7 @@ class Harness:
         )
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Everything as it was, and a new process."""
+        """Restore a snapshot, in a new process."""
         self.transport.restart()
         reset_process()
         self.redis.flushall()
@@ -317,7 +317,7 @@ class Harness:
                     cursor.executemany(f"INSERT INTO `{table}` ({names}) VALUES ({marks})", rows)
             cursor.execute("SHOW MASTER STATUS")
             [(log_file, log_pos, *_)] = cursor.fetchall()
-            # What runs before this one wrote is not read again.
+            # Events before this snapshot are not read again.
             cursor.execute(
                 "UPDATE binlog_position SET log_file = %s, log_pos = %s", (log_file, log_pos)
             )
@@ -331,7 +331,7 @@ class Harness:
         World(FakeQueues()).let_sweeps_be_due()
 
     def read_table(self, table: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """(columns, rows) of a table."""
+        """Return (columns, rows) of a table."""
         with self.mysql.cursor() as cursor:
             cursor.execute(f"SELECT * FROM `{table}`")
             rows = list(cursor.fetchall())
@@ -340,11 +340,11 @@ class Harness:
         return columns, rows
 
     def sql(self, statement: str, *args: object) -> None:
-        """Change MySQL past the API; the binlog has it."""
+        """Change MySQL without the API; the binlog has the change."""
         mysql.write(statement, args)
 
     def open_transactions(self) -> int:
-        """How many transactions are open in MySQL."""
+        """Count the open transactions of MySQL."""
         with self.mysql.cursor() as cursor:
             cursor.execute("SELECT COUNT(*) FROM information_schema.innodb_trx")
             [(count,)] = cursor.fetchall()
@@ -353,11 +353,11 @@ class Harness:
 
     @property
     def tables(self) -> list[str]:
-        """Every table of the schema."""
+        """Return every table of the schema."""
         return _tables(self.mysql)
 
     def __post_init__(self) -> None:
-        # Connections of the harness: the transport must not see them.
+        # Connections of the harness, which the transport must not see.
         self.redis: Any = redis_client.Redis.from_url(self.redis_url)
         self.redis.ping()
         self.mysql = connect_mysql(self.mysql_url)
@@ -365,12 +365,12 @@ class Harness:
             cursor.execute("SET SESSION sql_log_bin = 0")
 
 
-# ---------------------------------------------------------------- what the template declares
+# ---------------------------------------------------------------- declarations of the template
 
 
 @cache
 def consumers() -> tuple[Consumer, ...]:
-    """Every consumer of the template."""
+    """Return every consumer of the template."""
     names, found = _queue_names(), []
     declared = template.resources(template.QUEUE)
     for source in template.event_sources():
@@ -389,7 +389,7 @@ def consumers() -> tuple[Consumer, ...]:
 
 @cache
 def schedules() -> tuple[Schedule, ...]:
-    """Every schedule of the template, by how often it runs on one machine."""
+    """Return every schedule of the template, by its frequency on one machine."""
     found = []
     rates = template.TEMPLATE["Mappings"]["Schedules"]["local"]
     for name, function in template.resources(template.FUNCTION).items():
@@ -404,7 +404,7 @@ def schedules() -> tuple[Schedule, ...]:
 
 
 def operations(*methods: str) -> list[str]:
-    """``PUT /posts/{post_id}/likes/me`` and so on: the operations of the contract."""
+    """Return the operations of the contract, such as ``PUT /posts/{post_id}/likes/me``."""
     return [
         f"{method.upper()} {path}"
         for path, declared in CONTRACT["paths"].items()
@@ -415,7 +415,7 @@ def operations(*methods: str) -> list[str]:
 
 @cache
 def _queue_names() -> dict[str, str]:
-    """Logical id of a queue -> the name by which the code knows it."""
+    """Return logical id of a queue -> its name in the code."""
     found = {}
     for function in template.resources(template.FUNCTION).values():
         variables = function.get("Environment", {}).get("Variables", {})
@@ -436,7 +436,7 @@ def _handler(folder: str) -> Callable[[Any, Any], Any]:
 
 
 def _record(consumer: Consumer, message: QueuedMessage) -> dict[str, Any]:
-    """A message as Lambda hands it over."""
+    """Return a message as Lambda passes it."""
     return {
         "messageId": message.id,
         "receiptHandle": message.id,
@@ -472,7 +472,7 @@ def _tables(connection: Any) -> list[str]:
 
 @contextmanager
 def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
-    """A harness on these servers, which are emptied."""
+    """Yield a harness on these servers, which are emptied."""
     with ExitStack() as stack:
         # PyMySQL loads the system's certificates for each connection, 20 ms; these have no TLS.
         stack.callback(setattr, ssl, "create_default_context", ssl.create_default_context)
@@ -495,11 +495,11 @@ def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
         )
         stack.callback(_put_back, before)
         reset_process()
-        client = sqs._make_client()  # which takes long: one for all processes
+        client = sqs._make_client()  # slow, so all processes share one
         stack.callback(setattr, sqs, "client", sqs.client)
         sqs.client = lambda: client
         stack.callback(setattr, model, "DAYS_AHEAD", model.DAYS_AHEAD)
-        model.DAYS_AHEAD = 1  # a partition takes its time
+        model.DAYS_AHEAD = 1  # creating partitions is slow
         harness = Harness(redis_url, mysql_url, aws, transport)
         stack.callback(merge_partitions)
         stack.callback(harness.mysql.close)
@@ -514,12 +514,12 @@ def _put_back(environment: Mapping[str, str]) -> None:
 
 
 def open_session(user_id: int) -> str:
-    """The token of a new session."""
+    """Return the token of a new session."""
     return new_session.open_session(user_id)
 
 
 def samples(folder: str) -> Sequence[str]:
-    """The bodies of the messages in the sample events of a consumer."""
+    """Return the message bodies of the sample events of a consumer."""
     name = folder.rpartition("/")[2]
     return [
         record["body"]
@@ -530,7 +530,7 @@ def samples(folder: str) -> Sequence[str]:
 
 
 def sample_body(operation: str) -> dict[str, Any]:
-    """The body of the first sample request for ``operation``."""
+    """Return the body of the first sample request for ``operation``."""
     for file in sorted(SAMPLES.glob("*.json")):
         event = json.loads(file.read_text())
         if event.get("routeKey") == operation and event.get("body"):

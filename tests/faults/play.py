@@ -1,8 +1,8 @@
-"""Playing a use case with a fault, bringing the system to quiet, and checking the end.
+"""Play a use case with a fault, run the system until it is quiet, and check the end.
 
-The end of a run is compared with two runs without faults: one with the request, one without it. A
-request that was answered has the end of the first; one without an answer, or answered 5xx, has one
-of the two. Names of tables, keys and routes come from the stores and the contract.
+The end is compared with two runs without faults: one with the request, one without it. A request
+with an answer must end like the first; one without an answer, or with 5xx, like either. Names of
+tables, keys and routes come from the stores and the contract.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?
 _NUMBER = re.compile(r"(?<!\d)\d{13,19}(?!\d)")
 _TOKEN = re.compile(r"\b[0-9a-f]{16,}\b")
 _DIGITS = re.compile(r"\d+")
-# Columns that count how often something was written or in which run, or name the request that wrote
-# it: what is swept, or tried again, is of another request or of none.
+# Columns that count writes, or name the run or request of a write: a sweep or a retry has another
+# request or none.
 _UNCOMPARED = re.compile(r"(\w+_)?version|seq|run_id|epoch|generation|request_id")
-# What is appended for each time that something was accepted, which may be twice.
+# Tables with a row for each acceptance, which may happen twice.
 _JOURNAL = "_log"
-# About the system, not about what people did.
+# About the system, not about users.
 _UNVIEWED = ("/ops/", "/health", "/openapi.json")
 _VIEW_QUERY = {"x": 13.4, "y": 52.53}
-# Cursors differ from run to run; what is not exact may be right all the same.
+# Cursors differ between runs; an inexact value may still be right.
 _UNSHOWN = {"next", "exact"}
 _SHOWN = 3
 _CONTEXT = 40
 _MAX_RETRIES = 2
-_MAX_WAIT_S = 5.0  # until a server has noticed that a client is gone
-_POLL_S = 0.15  # innodb_trx shows what it had when it is read again within 0.1 s
+_MAX_WAIT_S = 5.0  # until a server detects a closed connection
+_POLL_S = 0.15  # innodb_trx is cached for 0.1 s
 
 
 class Triple(NamedTuple):
@@ -55,13 +55,13 @@ class Triple(NamedTuple):
 
     @property
     def id(self) -> str:
-        """For a line and for the name of a test."""
+        """Return the text for a line and for the name of a test."""
         return f"{self.case.name} [{self.fault.number} {self.call}] {self.fault.mode}"
 
 
 @dataclass
 class End:
-    """What is there when the system is quiet. A row is (column, value) pairs."""
+    """The state when the system is quiet. A row is (column, value) pairs."""
 
     tables: dict[str, list[dict[str, str]]]
     views: dict[str, str]
@@ -70,7 +70,7 @@ class End:
 
 @dataclass
 class Run:
-    """One run of a use case, with its answers in order; the first is None for no request."""
+    """One run of a use case, with its answers in order; the first is None without a request."""
 
     first: Answer | None
     then: list[Answer]
@@ -80,7 +80,7 @@ class Run:
 
 @dataclass
 class Reference:
-    """Runs without faults: with what the use case does, and without it."""
+    """Runs without faults: with the action of the use case, and without it."""
 
     snapshot: Snapshot
     calls: list[Call]
@@ -92,7 +92,7 @@ class Reference:
 
 
 class Player:
-    """Plays use cases on a harness. ``lines`` is what the last run logged."""
+    """Plays use cases on a harness. ``lines``: log lines of the last run."""
 
     def __init__(self, harness: Harness) -> None:
         self.harness = harness
@@ -101,13 +101,13 @@ class Player:
         self._references: dict[str, Reference] = {}
 
     def reference(self, case: UseCase) -> Reference:
-        """The runs of ``case`` without a fault. Asserts that they have no problems."""
+        """Return the runs of ``case`` without a fault. Asserts that they have no problems."""
         if case.name not in self._references:
             self._references[case.name] = self._refer(case)
         return self._references[case.name]
 
     def triples(self, case: UseCase, modes: Sequence[Mode] = tuple(Mode)) -> Iterator[Triple]:
-        """Each call of ``case`` in each mode."""
+        """Yield each call of ``case`` in each mode."""
         for index, call in enumerate(self.reference(case).calls):
             for mode in modes:
                 if mode == Mode.OVERTAKEN and (call.service == "mysql" or not case.then):
@@ -115,7 +115,7 @@ class Player:
                 yield Triple(case, call, Fault(index, mode))
 
     def play(self, triple: Triple) -> list[str]:
-        """What is wrong after a run with the fault; [] for nothing."""
+        """Return the problems of a run with the fault."""
         reference = self.reference(triple.case)
         run = self._run(triple.case, reference.snapshot, triple.fault)
         return [*run.problems, *judge(reference, run, triple.case)]
@@ -135,7 +135,7 @@ class Player:
             harness.restore(self._base)
             case.given(harness)
             snapshot = harness.take_snapshot()
-        self._run(case, snapshot, None)  # Redis knows the scripts after it
+        self._run(case, snapshot, None)  # loads the scripts into Redis
         once = self._run(case, snapshot, None)
         calls = list(harness.transport.calls)
         again = self._run(case, snapshot, None)
@@ -163,7 +163,7 @@ class Player:
                     harness.new_process()
             if fault and fault.mode == Mode.DELAYED:
                 transport.execute_late()
-            if isinstance(case.act, ScheduledRun):  # the next one comes, whatever became of this
+            if isinstance(case.act, ScheduledRun):  # the next run follows in any case
                 case.act(harness)
             harness.aws.end_visibility()
             then = [self._retry_until_available(ask) for ask in case.then]
@@ -175,21 +175,21 @@ class Player:
             return Run(first, then, *self._observe_end(may_hold_claims=may_hold_claims))
 
     def _retry_until_available(self, ask: ClientRequest) -> Answer:
-        """The answer to a client that tries again while it is answered 503."""
+        """Return the final answer to a client that retries on 503."""
         answer = ask(self.harness)
         for _ in range(_MAX_RETRIES):
             if answer.status != 503:
                 break
             self.harness.run_until_quiet()
-            clear_caches()  # for two seconds a silent SQS is not asked again
+            clear_caches()  # an unresponsive SQS is skipped for 2 s
             answer = ask(self.harness)
         return answer
 
     def _observe_end(self, *, may_hold_claims: bool) -> tuple[End, list[str]]:
-        """Bring the system to quiet; (what is there then, what is wrong with it).
+        """Run the system until it is quiet. Returns (end state, problems).
 
-        ``may_hold_claims``: a claim may be left, which would end by itself within an hour. That is
-        one whose request came to no end, and one that was executed late.
+        ``may_hold_claims``: a claim may be left, which expires within an hour: the claim of a
+        request that did not end, or that was executed late.
         """
         harness = self.harness
         truth = harness.run_until_quiet()
@@ -217,7 +217,7 @@ class Player:
         return End(tables, self._views(names), _lasting_keys(harness)), problems
 
     def _views(self, names: dict[str, str]) -> dict[str, str]:
-        """What the reader is answered by every route that reads."""
+        """Return the answers of all routes that read, to the reader."""
         views = {}
         for operation in operations("get"):
             path = operation.partition(" ")[2]
@@ -229,7 +229,7 @@ class Player:
             query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
             answer = self.harness.request(operation, READER, query=query)
             shown = _without(answer.body or {}, _UNSHOWN)
-            if isinstance(shown.get("items"), list):  # what was late is newer, and elsewhere
+            if isinstance(shown.get("items"), list):  # a late item has another position
                 shown["items"] = sorted(_show(item, names) for item in shown["items"])
             text = _show(shown, names)
             views[operation] = f"{answer.status} {text}"
@@ -237,7 +237,7 @@ class Player:
 
     @contextlib.contextmanager
     def _logging(self) -> Iterator[None]:
-        # Installed for each run: plugins of pytest put ``socket.socket`` back after each test.
+        # Installed for each run: plugins of pytest restore ``socket.socket`` after each test.
         with (
             self.harness.transport.installed(),
             contextlib.redirect_stdout(io.StringIO()) as log,
@@ -249,7 +249,7 @@ class Player:
 
 
 def judge(reference: Reference, run: Run, case: UseCase) -> Iterator[str]:
-    """What of a run of ``case`` with a fault is not true, beside what is wrong in itself."""
+    """Return the problems of a run of ``case`` with a fault, in comparison with the references."""
     done, undone = reference.done, reference.undone
     is_request = done.first is not None
     may_be_undone = False
@@ -275,7 +275,7 @@ def judge(reference: Reference, run: Run, case: UseCase) -> Iterator[str]:
 
 
 def _judge_first(expected: Answer, answer: Answer, varying: set[tuple[str, str]]) -> Iterator[str]:
-    """An answer is the one without the fault, or says that it is not known or not counted yet."""
+    """Compare an answer with the one without a fault; unknown or uncounted values may differ."""
     if answer.status in (0, 202, 503):
         return
     if answer.status != expected.status:
@@ -288,7 +288,7 @@ def _judge_first(expected: Answer, answer: Answer, varying: set[tuple[str, str]]
 
 
 def _without(body: Any, names: Collection[str]) -> Any:
-    """``body`` without the fields of these names."""
+    """Return ``body`` without the fields of these names."""
     match body:
         case dict():
             return {k: _without(v, names) for k, v in body.items() if k not in names}
@@ -298,7 +298,7 @@ def _without(body: Any, names: Collection[str]) -> Any:
 
 
 def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """(name, value) of each field of an answer, as ``a.0.b``."""
+    """Yield (name, value) of each field of an answer, as ``a.0.b``."""
     match body:
         case dict():
             for key, value in body.items():
@@ -311,7 +311,7 @@ def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterator[str]:
-    """Where tables and views differ."""
+    """Yield where tables and views differ."""
     for table in expected.tables:
         if (table, "") in unstable:
             continue
@@ -337,7 +337,7 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
 
 
 def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:
-    """(table, column) and ("", view) that differ between two runs of the same."""
+    """Return (table, column) and ("", view) that differ between two runs without faults."""
     for table, rows in one.tables.items():
         for column in {name for row in rows for name in row}:
             counts = (
@@ -356,7 +356,7 @@ def _show(body: Any, names: dict[str, str]) -> str:
 
 
 def normalize(text: str, names: dict[str, str]) -> str:
-    """``text`` without what differs from run to run: times, new ids, tokens."""
+    """Replace times, new ids and tokens, which differ between runs."""
     text = _TIME.sub("<time>", text)
     text = _NUMBER.sub(lambda found: names.get(found[0], "<id>"), text)
     return _TOKEN.sub("<token>", text)
@@ -388,7 +388,7 @@ def _plain(value: Any, names: dict[str, str]) -> str:
 
 
 def _lasting_keys(harness: Harness) -> set[str]:
-    """The shapes of the keys of Redis that do not end by themselves."""
+    """Return the shapes of the keys of Redis that do not expire."""
     found = list(harness.redis.scan_iter(count=1000))
     pipe = harness.redis.pipeline(transaction=False)
     for name in found:

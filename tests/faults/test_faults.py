@@ -1,6 +1,6 @@
-"""A sample of the triples, drawn with a seed, and every known failure once.
+"""A seeded sample of the triples, and every known failure once.
 
-``python -m tests.faults`` plays all of them. PLAZA_FAULTS_SEED=7 draws others.
+``python -m tests.faults`` plays all of them. PLAZA_FAULTS_SEED=7 draws another sample.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="the harness restores a singl
 
 
 def sample() -> list[UseCase]:
-    """Some use cases, of routes and of functions."""
+    """Return some use cases, of routes and of functions."""
     dice = random.Random(SEED)
     functions = [case for case in USE_CASES if case not in ROUTES]
     return [*dice.sample(ROUTES, SAMPLED_ROUTES), *dice.sample(functions, SAMPLED_FUNCTIONS)]
@@ -54,7 +54,7 @@ def test_known_failure_still_fails(player: Player, expected: Expected) -> None:
 
 
 def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The harness finds a deletion that Redis never hears of when its process is killed."""
+    """The harness detects a deletion that Redis never gets because its process was killed."""
     monkeypatch.setattr("plaza.targets.announce.announce_write", lambda *_: False)
     [case] = [case for case in USE_CASES if case.name == "DELETE /posts/{post_id}"]
     monkeypatch.setattr(player, "_references", {})

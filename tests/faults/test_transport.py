@@ -1,4 +1,4 @@
-"""The modes of a fault, each on a real Redis and on a stand-in for SQS."""
+"""The modes of a fault, on a real Redis and on a fake SQS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("empty_redis")
 
 @pytest.fixture
 def empty_redis(redis_url: str) -> Iterator[redis_client.Redis]:
-    """A client that the transport does not see."""
+    """Return a client that the transport does not see."""
     with redis_client.Redis.from_url(redis_url) as client:
         client.flushall()
         yield client

@@ -1,8 +1,8 @@
 """Outgoing calls at the sockets: each is counted, and one of them is faulted.
 
 A call is what a client sends before it reads the reply: a command or a pipeline of Redis, a command
-of MySQL, an HTTP request to AWS. Clients and their settings do not matter: while a ``Transport`` is
-installed, every new socket is one that the transport sees.
+of MySQL, an HTTP request to AWS. Any client is covered: while a ``Transport`` is installed, every
+new socket is under its control.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLAIN_SOCKET = socket.socket
 
 
 class Mode(StrEnum):
-    """What happens to the call that is faulted."""
+    """Effect on the faulted call."""
 
     DROPPED = "dropped"
     """Never executed; the connection is lost."""
@@ -44,11 +44,11 @@ class Mode(StrEnum):
 
 
 class Killed(BaseException):
-    """The process is dead: no handler of errors may catch this."""
+    """The process is dead: no error handler may catch this."""
 
 
 class Call(NamedTuple):
-    """An outgoing call: to which service, and how it begins."""
+    """An outgoing call: its service, and its beginning."""
 
     service: str
     text: str
@@ -58,14 +58,14 @@ class Call(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Which call is faulted, counted from 0, and how."""
+    """The faulted call, counted from 0, and its mode."""
 
     number: int
     mode: Mode
 
 
 class Transport:
-    """What goes out of this process to ``services`` (port -> name) while it is installed."""
+    """Outgoing calls of this process to ``services`` (port -> name) while it is installed."""
 
     def __init__(self, services: Mapping[int, str]) -> None:
         self.services = services
@@ -80,7 +80,7 @@ class Transport:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Every socket that is made in the block is seen."""
+        """Control every socket that is created in the block."""
         CallSocket.transport = self
         socket.socket = CallSocket  # type: ignore[misc]
         try:
@@ -91,7 +91,7 @@ class Transport:
 
     @contextmanager
     def recording(self, fault: Fault | None = None) -> Iterator[None]:
-        """Calls of the block are counted from 0, and ``fault`` happens to one of them."""
+        """Count the calls of the block from 0, and apply ``fault`` to one of them."""
         self.calls, self.fault, self.reached, self._is_recording = [], fault, None, True
         try:
             yield
@@ -99,7 +99,7 @@ class Transport:
             self._is_recording = False
 
     def count(self, service: str, data: bytes) -> Mode | None:
-        """Count a call that begins with ``data``; the mode of its fault, None for no fault."""
+        """Count a call that begins with ``data``. Returns the mode of its fault, or None."""
         if not self._is_recording:
             return None
         index = len(self.calls)
@@ -107,40 +107,40 @@ class Transport:
         if self.fault is None or self.fault.number != index:
             return None
         if self.fault.mode == Mode.OVERTAKEN and service == "mysql":
-            return None  # its transaction would hold rows that the requests that follow wait for
+            return None  # its transaction would block later requests
         self.reached = self.calls[-1]
         return self.fault.mode
 
     def delay(self, execute: Callable[[], None]) -> None:
-        """Keep a call that is executed later."""
+        """Store a call to execute later."""
         self._late.append(execute)
 
     def execute_late(self) -> None:
-        """Execute the calls that were delayed."""
+        """Execute the delayed calls."""
         late, self._late = self._late, []
         for execute in late:
             execute()
 
     def kill(self) -> None:
-        """End the process as far as others can tell: its connections close, nothing is sent."""
+        """End the process as seen from outside: its connections close, nothing is sent."""
         self.is_dead = True
         self._dead = set(self._open)
         for open_socket in self._dead:
             open_socket.break_off(Killed())
 
     def restart(self) -> None:
-        """A new process may send; what the old one leaves can be closed."""
+        """Let a new process send; connections of the old one can be closed."""
         self.is_dead = False
         for dead_socket in self._dead:
             dead_socket.break_off(ConnectionResetError("its process was killed"))
         self._dead.clear()
 
     def add(self, new: CallSocket) -> None:
-        """Keep a socket that is open."""
+        """Register an open socket."""
         self._open.add(new)
 
     def remove(self, closed: CallSocket) -> None:
-        """Forget a socket that is closed."""
+        """Unregister a closed socket."""
         self._open.discard(closed)
 
 
@@ -157,7 +157,7 @@ class CallSocket(_PLAIN_SOCKET):
     _error: BaseException | None = None
 
     def connect(self, address: Any) -> None:
-        """Connect; from here on the calls are counted."""
+        """Connect, and count the calls from here on."""
         transport = CallSocket.transport
         port = address[1] if isinstance(address, tuple) else 0
         if transport is not None and port in transport.services:
@@ -168,26 +168,26 @@ class CallSocket(_PLAIN_SOCKET):
         super().connect(address)
 
     def sendall(self, data: Any, flags: int = 0) -> None:
-        """Send, keep or drop a part of a call."""
+        """Send, store or drop a part of a call."""
         if self._takes(data):
             super().sendall(data, flags)
 
     def send(self, data: Any, flags: int = 0) -> int:
-        """Send, keep or drop a part of a call."""
+        """Send, store or drop a part of a call."""
         return super().send(data, flags) if self._takes(data) else len(data)
 
     def recv(self, size: int, flags: int = 0) -> bytes:
-        """Read of a reply, unless the call is faulted."""
+        """Read a reply, unless the call is faulted."""
         self._before_reply()
         return super().recv(size, flags)
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        """Read of a reply, unless the call is faulted."""
+        """Read a reply, unless the call is faulted."""
         self._before_reply()
         return super().recv_into(buffer, nbytes, flags)
 
     def shutdown(self, how: int) -> None:
-        """Shut down, unless the connection goes on without its client."""
+        """Shut down, unless the connection continues without its client."""
         if self._error is None:
             super().shutdown(how)
 
@@ -197,13 +197,13 @@ class CallSocket(_PLAIN_SOCKET):
         super()._real_close(*args)  # type: ignore[misc]
 
     def break_off(self, error: BaseException) -> None:
-        """End the connection; whoever uses the socket from here on gets ``error``."""
+        """End the connection; later use of the socket raises ``error``."""
         self._error = error
         with suppress(OSError):
             super().shutdown(socket.SHUT_RDWR)
 
     def _takes(self, data: Any) -> bool:
-        """Whether data goes out now."""
+        """Return whether data goes out now."""
         if self._seen_by is None:
             return True
         if self._error is not None:
@@ -246,7 +246,7 @@ class CallSocket(_PLAIN_SOCKET):
         return self._error or Killed()
 
     def _delay(self) -> None:
-        """Leave the connection to the transport, which sends what was kept."""
+        """Leave the connection to the transport, which sends the stored data."""
         assert self._seen_by is not None
         # The client closes its own descriptor; the server sees the connection as open.
         connection, data = _PLAIN_SOCKET(fileno=self.dup().detach()), self._kept
@@ -262,7 +262,7 @@ class CallSocket(_PLAIN_SOCKET):
 
 
 def execute(connection: socket.socket) -> None:
-    """Wait until the server has executed what it was sent, and has seen that the client is gone."""
+    """Wait until the server has executed its input and detected the closed connection."""
     with suppress(OSError):
         connection.settimeout(EXECUTION_TIMEOUT_S)
         _PLAIN_SOCKET.shutdown(connection, socket.SHUT_WR)
@@ -271,7 +271,7 @@ def execute(connection: socket.socket) -> None:
 
 
 def describe(service: str, data: bytes) -> str:
-    """How a call begins, for people."""
+    """Return the beginning of a call as text."""
     if service == "redis":
         words = [part.partition(b"\r\n")[0] for part in _RESP_BULK.split(data)[1:4]]
         text = b" ".join(_scripts().get(word, word) for word in words)
@@ -286,6 +286,6 @@ def describe(service: str, data: bytes) -> str:
 
 @cache
 def _scripts() -> dict[bytes, bytes]:
-    """SHA-1 of a script -> its name."""
+    """Return SHA-1 of a script -> its name."""
     paths = [path for path in LAYER.rglob("*.lua") if not path.name.endswith(".inc.lua")]
     return {(s := load_script(path)).sha.encode(): s.name.encode() for path in paths}

@@ -1,8 +1,8 @@
-"""What is played: every operation that writes, every consumer, every schedule.
+"""The use cases: every operation that writes, every consumer, every schedule.
 
-A use case says what is there before (``given``), what is done under faults (``act``), and which
-requests follow in the same process (``then``). Policy tests compare the names with the contract and
-with the template, so that a new route or a new function needs a use case.
+A use case has prepared data (``given``), an action under faults (``act``), and requests that follow
+in the same process (``then``). Policy tests compare the names with the contract and the template,
+so that a new route or function needs a use case.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Deliver:
 
     @property
     def consumer(self) -> Consumer:
-        """Whose batch it is."""
+        """Return the name of the consumer."""
         [found] = [one for one in consumers() if one.folder == self.folder]
         return found
 
@@ -88,7 +88,7 @@ class Deliver:
 
 @dataclass(frozen=True)
 class ScheduledRun:
-    """A run of a schedule. What fails is logged by Lambda, and the next run comes."""
+    """A run of a schedule. Lambda logs a failure, and the next run follows."""
 
     folder: str
 
@@ -101,9 +101,9 @@ class ScheduledRun:
 class UseCase:
     """``covers``: the operation of the contract, or the folder of the function.
 
-    ``reset`` runs each time after the stores were put back, for what no snapshot contains. A
-    request without an answer leaves all or nothing, but for ``separate`` tables, which are written
-    in a transaction of their own. ``varying`` fields of an answer say how far a request has come.
+    ``reset`` runs after each restore, for state outside of the snapshot. A request without an
+    answer writes all or nothing, except for ``separate`` tables, which have a transaction of their
+    own. ``varying`` fields of an answer depend on the progress of a request.
     """
 
     covers: str
@@ -117,15 +117,15 @@ class UseCase:
 
     @property
     def name(self) -> str:
-        """Unique; what the command line takes."""
+        """Return the unique name for the command line."""
         return f"{self.covers}, {self.variant}" if self.variant else self.covers
 
 
-# ---------------------------------------------------------------- what is there before
+# ---------------------------------------------------------------- prepared data
 
 
 def populate(harness: Harness) -> None:
-    """People, a shop, a post that many like, its comment, a review, a sale; all of it saved."""
+    """Prepare users, a shop, a liked post, its comment, a review and a sale; all of it saved."""
     for user_id in (ADMIN, READER, NEIGHBOUR, AUTHOR, FAN, *CROWD):
         role = "admin" if user_id == ADMIN else "user"
         harness.sql(
@@ -162,7 +162,7 @@ def _shop(name: str) -> dict[str, Any]:
 
 
 def _empty_type(harness: Harness) -> None:
-    """A type that no shop has."""
+    """Prepare a type without shops."""
     harness.ids["type_id"] = harness.expect_success("POST /shop-types", ADMIN, _TYPE, role="admin")[
         "id"
     ]
@@ -192,7 +192,7 @@ def _last_unit(harness: Harness) -> None:
 
 
 def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
-    """The request was answered and everything of it is saved."""
+    """Send requests, and save all of their effects."""
 
     def given(harness: Harness) -> None:
         harness.expect_success(operation, caller, **options)
@@ -230,7 +230,7 @@ def _sign_in(user_id: int) -> Callable[[Harness], Mapping[str, Any]]:
 
 
 def _dead_letters(harness: Harness) -> None:
-    """What a queue gave up, with its cause repaired since."""
+    """Prepare dead letters whose cause is repaired."""
     consumer = consumers()[0]
     harness.expect_success("PUT /posts/{post_id}/likes/me", READER)
     harness.expect_success("PUT /posts/{post_id}/likes/me", NEIGHBOUR)
@@ -245,7 +245,7 @@ def _move(harness: Harness, source: str, target: str) -> None:
 
 
 def _lost_messages(*asks: ClientRequest) -> Given:
-    """Each request was answered by a process that died before it sent anything to a queue."""
+    """Send each request to a process that dies before it sends to a queue."""
 
     def given(harness: Harness) -> None:
         for ask in asks:
@@ -256,7 +256,7 @@ def _lost_messages(*asks: ClientRequest) -> Given:
 
 
 def _refused_messages(*asks: ClientRequest) -> Given:
-    """Each request was answered while SQS was away."""
+    """Send each request while SQS is down."""
 
     def given(harness: Harness) -> None:
         harness.aws.refusing = {one.queue for one in consumers()}
@@ -268,7 +268,7 @@ def _refused_messages(*asks: ClientRequest) -> Given:
 
 
 def _queued(folder: str, *asks: ClientRequest, first: Given = lambda harness: None) -> Given:
-    """The queue of a consumer has what the requests left, by way of other consumers or not."""
+    """Fill the queue of a consumer by requests, directly or through other consumers."""
 
     def given(harness: Harness) -> None:
         first(harness)
@@ -281,17 +281,17 @@ def _queued(folder: str, *asks: ClientRequest, first: Given = lambda harness: No
 
 
 def _sampled(folder: str) -> Given:
-    """The queue has the messages of the function's sample, about what is there."""
+    """Fill the queue with the function's sample messages, about the prepared data."""
 
     def given(harness: Harness) -> None:
         real = {11: int(harness.ids["post_id"]), 21: int(harness.ids["comment_id"])}
 
-        def adapt(said: Any) -> Any:
-            if isinstance(said, dict):
-                return {name: adapt(value) for name, value in said.items()}
-            if isinstance(said, list):
-                return [adapt(value) for value in said]
-            return real.get(said, said) if isinstance(said, int) else said
+        def adapt(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: adapt(one) for name, one in value.items()}
+            if isinstance(value, list):
+                return [adapt(one) for one in value]
+            return real.get(value, value) if isinstance(value, int) else value
 
         bodies = [json.dumps(adapt(json.loads(body))) for body in samples(folder)]
         harness.aws.put(Deliver(folder).consumer.queue, [QueuedMessage(body) for body in bodies])
@@ -307,7 +307,7 @@ def _dead_orders(harness: Harness) -> None:
 
 
 def _drifted(harness: Harness) -> None:
-    """A counter that somebody changed by hand."""
+    """Change a counter in MySQL directly."""
     harness.sql(
         "UPDATE content_counter SET like_total = like_total + 1, like_version = like_version + 1"
         " WHERE target_type = 'post' AND target_id = %s",
@@ -321,7 +321,7 @@ def _drift_found(harness: Harness) -> None:
 
 
 def _liked(harness: Harness) -> None:
-    """Likes are saved, and nothing was made of them yet."""
+    """Save likes that no schedule has processed."""
     for operation in ("PUT /posts/{post_id}/likes/me", "PUT /reviews/{review_id}/likes/me"):
         for caller in (READER, NEIGHBOUR):
             harness.expect_success(operation, caller)
@@ -344,7 +344,7 @@ def _closed_sale(harness: Harness) -> None:
     )
     harness.expect_success("POST /vouchers/{voucher_id}/orders", READER)
     harness.drain()
-    time.sleep(0.6)  # there is no sale that closed before it was offered
+    time.sleep(0.6)  # a sale must close after it was created
     harness.run_schedule("schedule/recover_orders")
 
 
@@ -354,7 +354,7 @@ def _expired(harness: Harness) -> None:
 
 
 def _shop_changed(harness: Harness) -> None:
-    """Somebody changed a shop past the API."""
+    """Change a shop in MySQL without the API."""
     harness.run_schedule("schedule/follow_binlog")
     harness.drain()
 
@@ -364,7 +364,7 @@ def _change_shop(harness: Harness) -> None:
 
 
 def _old_log(harness: Harness) -> None:
-    """Days of the log that are over, and a like of today."""
+    """Prepare past days of the log, and a like of today."""
     harness.sql(
         f"UPDATE reaction_log SET create_date = create_date - INTERVAL {_DAYS} DAY,"
         f" version = version - {_DAYS} * 86400000000"
@@ -392,7 +392,7 @@ def _route(
     separate: Collection[str] = (),
     varying: Collection[str] = (),
 ) -> UseCase:
-    """A request; it is followed by that of a neighbour in the same process, or by ``then``."""
+    """Return a use case of a request, followed by that of a neighbour, or by ``then``."""
     act = ClientRequest(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
@@ -400,7 +400,7 @@ def _route(
 
 
 def _reaction(path: str) -> list[UseCase]:
-    """Given and taken back, with a neighbour and with the opposite behind it."""
+    """Return use cases that set and unset, followed by a neighbour's request and the opposite."""
     on, off = ClientRequest(f"PUT {path}"), ClientRequest(f"DELETE {path}")
     done = _requested(on.operation)
     return [
@@ -464,7 +464,7 @@ ROUTES: list[UseCase] = [
         body=_sign_in(READER),
         given=_codes,
         then=[ClientRequest("POST /auth/sessions", None, _sign_in(NEIGHBOUR))],
-        separate={"session"},  # the user is made first
+        separate={"session"},  # the user is created first
     ),
     *(
         _route(
@@ -607,7 +607,7 @@ _TOUCHES_REDIS = {
 
 
 def _cold(case: UseCase) -> UseCase:
-    """``case`` with a Redis that lost all it had."""
+    """Return ``case`` with a Redis that lost its data."""
 
     def given(harness: Harness) -> None:
         case.given(harness)

@@ -1,4 +1,4 @@
-"""The proxy of the failure matrix does to a connection what it says."""
+"""The proxy of the failure matrix, mode by mode."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class _Echo(socketserver.BaseRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        while said := self.request.recv(100):
-            self.request.sendall(self.server.name + said)
+        while data := self.request.recv(100):
+            self.request.sendall(self.server.name + data)
 
 
 class _Server(socketserver.ThreadingTCPServer):
@@ -52,18 +52,18 @@ def connect(port: int, timeout_s: float = 5) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout_s)
 
 
-def ask(connection: socket.socket, said: bytes = b"hi") -> bytes:
-    connection.sendall(said)
+def ask(connection: socket.socket, data: bytes = b"hi") -> bytes:
+    connection.sendall(data)
     return connection.recv(100)
 
 
-def test_what_comes_in_goes_out(port: int) -> None:
+def test_pass_forwards_data(port: int) -> None:
     with connect(port) as connection:
         assert ask(connection) == b"one:hi"
         assert ask(connection, b"ho") == b"one:ho"
 
 
-def test_slow_is_slow_and_right(proxy: Proxy, port: int) -> None:
+def test_slow_delays_and_keeps_data(proxy: Proxy, port: int) -> None:
     with connect(port) as connection:
         proxy.set("echo", "slow", delay_s=0.3)
         began_s = time.monotonic()
@@ -73,9 +73,7 @@ def test_slow_is_slow_and_right(proxy: Proxy, port: int) -> None:
         assert ask(connection) == b"one:hi"
 
 
-def test_a_hanging_road_takes_connections_and_lets_what_it_held_through_later(
-    proxy: Proxy, port: int
-) -> None:
+def test_hang_accepts_connections_and_forwards_buffered_data_later(proxy: Proxy, port: int) -> None:
     with connect(port, 0.2) as old:
         assert ask(old) == b"one:hi"
         proxy.set("echo", "hang")
@@ -89,7 +87,7 @@ def test_a_hanging_road_takes_connections_and_lets_what_it_held_through_later(
                 assert connection.recv(100) == b"one:held"
 
 
-def test_a_refusing_road_resets_old_and_new_connections(proxy: Proxy, port: int) -> None:
+def test_refuse_resets_open_and_new_connections(proxy: Proxy, port: int) -> None:
     with connect(port) as old:
         assert ask(old) == b"one:hi"
         proxy.set("echo", "refuse")
@@ -102,9 +100,7 @@ def test_a_refusing_road_resets_old_and_new_connections(proxy: Proxy, port: int)
         assert ask(again) == b"one:hi"
 
 
-def test_on_a_closed_road_nobody_listens_and_it_opens_at_the_same_port(
-    proxy: Proxy, port: int
-) -> None:
+def test_close_closes_the_port_and_reopens_the_same_one(proxy: Proxy, port: int) -> None:
     with connect(port) as old:
         assert ask(old) == b"one:hi"
         proxy.set("echo", "close")
@@ -118,10 +114,10 @@ def test_on_a_closed_road_nobody_listens_and_it_opens_at_the_same_port(
 
 
 @pytest.mark.parametrize(
-    ("mode", "status", "said"), [("throttle", 400, "Throttling"), ("fail", 500, "InternalFailure")]
+    ("mode", "status", "data"), [("throttle", 400, "Throttling"), ("fail", 500, "InternalFailure")]
 )
-def test_http_is_refused_as_sqs_does(
-    proxy: Proxy, port: int, mode: str, status: int, said: str
+def test_http_is_refused_as_by_sqs(
+    proxy: Proxy, port: int, mode: str, status: int, data: str
 ) -> None:
     proxy.set("echo", mode)
     client = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
@@ -129,11 +125,11 @@ def test_http_is_refused_as_sqs_does(
         client.request("POST", "/", json.dumps({"a": 1}))
         answer = client.getresponse()
         assert answer.status == status
-        assert said in json.loads(answer.read())["__type"]
+        assert data in json.loads(answer.read())["__type"]
     client.close()
 
 
-def test_a_road_can_lead_to_another_server_for_new_connections(proxy: Proxy, port: int) -> None:
+def test_route_can_move_to_another_server_for_new_connections(proxy: Proxy, port: int) -> None:
     with connect(port) as old:
         assert ask(old) == b"one:hi"
         proxy.set("echo", "pass", target=serve(b"two:"))
@@ -142,19 +138,19 @@ def test_a_road_can_lead_to_another_server_for_new_connections(proxy: Proxy, por
             assert ask(new) == b"two:hi"
 
 
-def test_a_server_that_ended_is_a_connection_that_is_reset(proxy: Proxy) -> None:
+def test_connection_to_an_ended_server_is_reset(proxy: Proxy) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = proxy.add_route("dead", free.getsockname()[1])
     try:
         with connect(port) as connection:
-            said = connection.recv(100)
+            data = connection.recv(100)
     except ConnectionError:
-        said = b""
-    assert said == b"", "not a TimeoutError: it is told at once"
+        data = b""
+    assert data == b"", "reset at once, not a TimeoutError"
 
 
-def test_an_answer_is_lost_once_and_its_request_is_executed(proxy: Proxy, port: int) -> None:
+def test_lose_drops_one_answer_of_an_executed_request(proxy: Proxy, port: int) -> None:
     with connect(port) as connection:
         assert ask(connection) == b"one:hi"
         proxy.set("echo", "lose")

@@ -287,7 +287,7 @@ def test_the_local_command_prints_the_report(
     fill(5)
     report_hot_key("{1}:zset", 6_000)
     stack = cast(Any, SimpleNamespace(environment=dict))
-    args = argparse.Namespace(most=3, minutes=5, json=True)
+    args = argparse.Namespace(limit=3, minutes=5, json=True)
     assert local_keys.main(stack, args) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["scanned"], report["complete"]) == (7, True)

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from local.load.api_reader import ApiReader
+from local.load.follows import Follow
 from local.load.follows import fetch_viewer_states as fetch_own_follows
 from local.load.interactions import (
-    ViewerStates,
     fetch_likers,
     fetch_own_lists,
     fetch_viewer_states,
     find_wrong_orders,
     find_wrong_own_lists,
-    find_wrong_viewer_states,
 )
 from local.load.requests import Reaction
+from local.load.scenario import compare_states
 from plaza import follows
 from plaza.infra import mysql
 from plaza.reactions import COLLECT, KINDS, LIKE, Target, react
@@ -68,11 +68,13 @@ def after(plaza: World) -> set[Reaction]:
     return made
 
 
-def read(user_ids: list[int]) -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
+def read(
+    user_ids: list[int],
+) -> tuple[dict[int, list[int]], dict[int, list[int]], dict[Reaction, bool]]:
     """Read likers in both orders, and the viewer states of users."""
     api, posts = FunctionApiReader(), [LARGE, SMALL]
 
-    async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], ViewerStates]:
+    async def do() -> tuple[dict[int, list[int]], dict[int, list[int]], dict[Reaction, bool]]:
         return (
             await fetch_likers(api, posts),
             await fetch_likers(api, posts, "?order=latest"),
@@ -86,8 +88,8 @@ def test_all_pages_of_both_orders_and_viewer_states_are_right(after: set[Reactio
     earliest, latest, viewer_states = read([1, 2, 230, 999])
     assert earliest == {LARGE: list(LIKERS), SMALL: []}
     assert find_wrong_orders(earliest, latest) == []
-    assert len(viewer_states) == 8
-    assert find_wrong_viewer_states(after, viewer_states) == []
+    assert len(viewer_states) == 16
+    assert compare_states(after, viewer_states) == []
 
 
 def test_own_lists_are_read_to_their_end(after: set[Reaction]) -> None:
@@ -109,9 +111,7 @@ def test_a_row_changed_behind_redis_is_reported(after: set[Reaction]) -> None:
     )
     earliest, _, viewer_states = read([3])
     stored = after - {Reaction("like", LARGE, 3)}
-    assert find_wrong_viewer_states(stored, viewer_states) == [
-        "user 3 is answered like True of post 7"
-    ]
+    assert compare_states(stored, viewer_states) == ["like of post 7 by user 3 is on by the API"]
     assert set(earliest[LARGE]) == set(LIKERS)
 
 
@@ -119,7 +119,7 @@ def test_viewer_states_include_whether_a_user_follows(plaza: World) -> None:
     mysql.write("INSERT INTO user (id, nickname) VALUES (1, 'Ada'), (2, 'Ben'), (3, 'Chloe')")
     assert follows.follow(3, 1).changed
 
-    async def do() -> dict[tuple[int, int], bool]:
-        return await fetch_own_follows(FunctionApiReader(), [(1, 3), (2, 3)])
+    async def do() -> dict[Follow, bool]:
+        return await fetch_own_follows(FunctionApiReader(), [Follow(1, 3), Follow(2, 3)])
 
-    assert asyncio.run(do()) == {(1, 3): True, (2, 3): False}
+    assert asyncio.run(do()) == {Follow(1, 3): True, Follow(2, 3): False}

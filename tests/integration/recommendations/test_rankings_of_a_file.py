@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from local.load.demo import make_interactions
-from local.load.interactions import plan, read_file
+from local.load.interactions import FILES, plan
 from plaza.infra import mysql
 from plaza.reactions import KINDS, Target, persist, react
 from plaza.reactions.model import TooManyChanges
@@ -37,7 +37,7 @@ BATCH = 1_000
 def test_rankings_have_the_order_of_mysql_after_all_interactions_of_a_file(
     plaza: World,
 ) -> None:
-    rows = read_file(Path(FILE)) if FILE else make_interactions(60, 120, 3_000, first_id=1, seed=5)
+    rows = FILES.read(Path(FILE)) if FILE else make_interactions(60, 120, 3_000, first_id=1, seed=5)
     requests, rng = plan(rows), random.Random(6)
     posts = sorted({row.item_id for row in rows})
     mysql.write(

@@ -1,4 +1,4 @@
-"""Every script is measured at its limits."""
+"""Coverage of scripts by cases."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def test_every_script_has_a_case() -> None:
     assert find_unmeasured() == []
 
 
-def test_a_case_is_of_a_script_that_there_is() -> None:
+def test_every_case_has_an_existing_script() -> None:
     assert {case.script.sha for case in CASES} <= set(scripts.scripts().values())
 
 
-def test_a_script_without_a_case_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_without_a_case_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     others = [case for case in CASES if case.script.name != "push"]
     monkeypatch.setattr(scripts, "CASES", others)
     assert find_unmeasured() == ["feed/push"]
 
 
-def test_a_script_that_changed_is_not_measured_by_the_case_of_its_former_text(
+def test_changed_script_is_not_measured_by_its_old_case(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     former = [

@@ -1,4 +1,4 @@
-"""How two faults are done at the same time."""
+"""Two faults at the same time."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def fault(name: str, done: list[str], steps: int = 1) -> Fault:
     return Fault(name, [note(str(n)) for n in range(steps)], lambda: done.append(f"{name} undone"))
 
 
-def test_the_second_begins_and_ends_within_a_quarter_after_the_first() -> None:
+def test_second_fault_starts_and_ends_a_quarter_later() -> None:
     done: list[str] = []
     began_s, ended_s = inject_both(fault("a", done, 2), fault("b", done), FOR_S)
     assert done == ["a 0", "b 0", "a 1", "a undone", "b undone"]
     assert ended_s - began_s >= FOR_S * 5 / 4
 
 
-def test_both_are_undone_once_when_one_of_them_fails() -> None:
+def test_both_faults_are_undone_once_when_one_fails() -> None:
     done: list[str] = []
 
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""Which states and answers the requests of one reaction allow."""
+"""States and answers that the requests of one reaction allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ON, OFF = True, False
 
 
 def alone(*requests: tuple[bool, int]) -> Ledger:
-    """One client, which waits for each answer: (wanted, status)."""
+    """Return the ledger of one client that waits for each answer: (state, status)."""
     ledger = Ledger()
     for at_s, (on, status) in enumerate(requests):
         ledger.add(Request(at_s, at_s + 0.5, on, status))
@@ -33,13 +33,11 @@ def alone(*requests: tuple[bool, int]) -> Ledger:
         ([(ON, 0), (OFF, 200)], {ON, OFF}),
     ],
 )
-def test_the_last_answered_want_stands(
-    requests: list[tuple[bool, int]], allowed: set[bool]
-) -> None:
+def test_last_answered_state_counts(requests: list[tuple[bool, int]], allowed: set[bool]) -> None:
     assert alone(*requests).find_allowed() == allowed
 
 
-def test_requests_of_two_devices_at_the_same_time_may_be_done_in_either_order() -> None:
+def test_concurrent_requests_may_be_executed_in_either_order() -> None:
     ledger = alone((ON, 200))
     ledger.add_both(Request(2, 3, ON, 200), Request(2, 4, OFF, 200))
     assert ledger.find_allowed() == {ON, OFF}
@@ -48,7 +46,7 @@ def test_requests_of_two_devices_at_the_same_time_may_be_done_in_either_order() 
     assert ledger.find_allowed() == {OFF}
 
 
-def test_an_answer_that_the_answers_before_it_contradict_is_wrong() -> None:
+def test_answer_that_contradicts_earlier_answers_is_wrong() -> None:
     ledger = alone((ON, 200))
     ledger.add(Request(2, 3, OFF, 200, changed=False))
     assert len(ledger.wrong) == 1
@@ -57,7 +55,7 @@ def test_an_answer_that_the_answers_before_it_contradict_is_wrong() -> None:
     assert len(ledger.wrong) == 1
 
 
-def test_what_was_answered_before_redis_lost_its_data_is_not_known_any_more() -> None:
+def test_states_are_open_after_redis_lost_its_data() -> None:
     losses: list[float] = []
     ledger = Ledger(losses)
     ledger.add(Request(0, 1, ON, 200, changed=True))
@@ -70,14 +68,14 @@ def test_what_was_answered_before_redis_lost_its_data_is_not_known_any_more() ->
     assert ledger.find_allowed() == {ON}
 
 
-def test_a_first_request_changes_something() -> None:
+def test_first_request_is_a_change() -> None:
     ledger = Ledger()
     ledger.add(Request(0, 1, ON, 200, changed=False))
     assert len(ledger.wrong) == 1
 
 
 @pytest.mark.parametrize("status", [202, 503, 0])
-def test_after_an_answer_that_is_not_final_any_may_follow(status: int) -> None:
+def test_any_answer_may_follow_one_that_is_not_final(status: int) -> None:
     ledger = alone((ON, 200), (OFF, status))
     ledger.observe(True)
     ledger.observe(False)
@@ -85,13 +83,13 @@ def test_after_an_answer_that_is_not_final_any_may_follow(status: int) -> None:
     assert ledger.wrong == []
 
 
-def test_what_was_not_answered_may_be_done_at_any_time() -> None:
+def test_unanswered_request_may_be_executed_at_any_time() -> None:
     ledger = alone((ON, 0), (ON, 200))
     ledger.observe(False)
     assert ledger.wrong == []
 
 
-def test_a_state_that_is_not_the_last_answered_one_is_wrong() -> None:
+def test_state_other_than_the_last_answered_one_is_wrong() -> None:
     ledger = alone((ON, 200))
     ledger.observe(True)
     assert ledger.wrong == []
@@ -107,7 +105,7 @@ def test_row_and_api_are_compared_with_the_last_answer(row: bool, seen: bool, br
     assert len(find_violations(alone((ON, 200)), row, seen)) == broken
 
 
-def test_where_both_states_are_allowed_row_and_api_still_agree() -> None:
+def test_row_and_api_must_agree_when_both_states_are_allowed() -> None:
     ledger = alone((ON, 503))
     assert find_violations(ledger, ON, ON) == find_violations(ledger, OFF, OFF) == []
     assert len(find_violations(ledger, OFF, ON)) == 1

@@ -1,4 +1,4 @@
-"""Which pairs of faults there are, and what counts as broken after one."""
+"""The pairs of faults, and the broken promises after one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Like(Operation):
         return [(str(PAIR), "like of post 1 by 2"), ("", "like of post 3 by 4")]
 
 
-def test_every_two_faults_are_played_or_skipped_with_a_reason() -> None:
+def test_every_pair_is_played_or_skipped_with_a_reason() -> None:
     played, skipped = choose_pairs()
     assert len(played) + len(skipped) == len(list(itertools.combinations(FAULTS, 2)))
     assert not set(played) & set(skipped)
@@ -68,11 +68,11 @@ def test_faults_of_different_parts_are_played(pair: tuple[str, str]) -> None:
         (("redis emptied", "sqs emptied"), "both copies"),
     ],
 )
-def test_faults_that_exclude_each_other_are_not(pair: tuple[str, str], reason: str) -> None:
+def test_faults_that_exclude_each_other_are_skipped(pair: tuple[str, str], reason: str) -> None:
     assert reason in str(find_reason_to_skip(Pair(*pair)))
 
 
-def test_sqs_fails_before_what_has_the_other_copy() -> None:
+def test_sqs_fails_before_the_store_with_the_other_copy() -> None:
     assert Pair("redis down", "sqs refusing").in_start_order == ["sqs refusing", "redis down"]
     assert Pair("redis slow", "mysql down").in_start_order == ["redis slow", "mysql down"]
 
@@ -85,7 +85,7 @@ def test_sqs_fails_before_what_has_the_other_copy() -> None:
         (Pair("redis down", "sqs refusing"), True),
     ],
 )
-def test_a_202_whose_only_copy_is_destroyed_is_no_promise(
+def test_provisional_answer_is_no_promise_when_its_only_copy_is_lost(
     pair: Pair, is_promise: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer = Reply(202, {}, {"liked": True, "exact": False})
@@ -96,14 +96,14 @@ def test_a_202_whose_only_copy_is_destroyed_is_no_promise(
     assert likes.promises.total() == len(likes.find_lost(lambda *args: [])) == is_promise
 
 
-def test_an_answer_outside_of_the_contract_is_a_problem_and_a_503_is_not() -> None:
+def test_answer_outside_of_the_contract_is_a_problem() -> None:
     samples = {"like": [Sample(1, 0.1, "503 unavailable"), Sample(2, 0.1, "500 internal")]}
     result = judge_pair(PAIR, [Like()], samples, 0, 10)
     assert result.problems == ["like answers 500 internal (1)"]
     assert judge_pair(PAIR, [Like()], samples, 0, 2).problems == []
 
 
-def test_what_is_lost_is_told_of_the_pair_in_which_it_was_promised() -> None:
+def test_loss_is_reported_for_the_pair_of_its_promise() -> None:
     result, other = judge_pair(PAIR, [], {}, 0, 1), judge_pair(Pair("a b", "c d"), [], {}, 0, 1)
     count_lost_promises([result, other], [Like()], lambda *asked: [])
     assert (result.promised, result.lost, other.lost) == (7, 1, 0)
@@ -113,7 +113,7 @@ def test_what_is_lost_is_told_of_the_pair_in_which_it_was_promised() -> None:
     assert "1 not played: one Redis" in text
 
 
-def test_matrix_and_pairs_are_written_each_in_its_place(tmp_path: Path) -> None:
+def test_matrix_and_pairs_are_written_to_separate_places(tmp_path: Path) -> None:
     page = tmp_path / "failures.md"
     page.write_text((ROOT / "docs" / "failures.md").read_text())
     report.write(page, "the matrix")

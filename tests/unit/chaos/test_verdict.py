@@ -1,4 +1,4 @@
-"""A cell is what its fault did: what came in between, and nothing else, is held against it."""
+"""A cell is judged by the samples of its fault only."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def judged(*samples: Sample, lost: Sequence[str] = ()) -> Cell:
     return judge("redis down", Like(), samples, BEGAN_S, ENDED_S, UNDONE_S, 7, lost)
 
 
-def test_what_is_as_expected_has_no_problems() -> None:
+def test_expected_samples_have_no_problems() -> None:
     cell = judged(*GOOD)
     assert cell.problems == []
     assert cell.labels == {"202 inexact": 2}
@@ -41,7 +41,7 @@ def test_what_is_as_expected_has_no_problems() -> None:
 
 
 @pytest.mark.parametrize(
-    ("samples", "told"),
+    ("samples", "problem_text"),
     [
         ((*GOOD, at(12, "500 internal")), "answers 500 internal (1)"),
         ((*GOOD, at(12, "200")), "answers 200 (1)"),
@@ -54,23 +54,23 @@ def test_what_is_as_expected_has_no_problems() -> None:
         ((*GOOD[:-1], at(80, "200")), "did not come back"),
     ],
 )
-def test_what_is_not_is_told(samples: Sequence[Sample], told: str) -> None:
-    assert any(told in problem for problem in judged(*samples).problems)
+def test_unexpected_sample_is_a_problem(samples: Sequence[Sample], problem_text: str) -> None:
+    assert any(problem_text in problem for problem in judged(*samples).problems)
 
 
-def test_what_was_promised_and_is_not_there_is_told() -> None:
+def test_lost_promise_is_a_problem() -> None:
     assert judged(*GOOD, lost=["like of post 1 by 2"]).problems == ["lost: like of post 1 by 2"]
 
 
-def test_a_503_between_the_fault_and_its_end_is_nobodys_problem() -> None:
+def test_status_503_after_the_fault_is_ignored() -> None:
     assert judged(*GOOD, at(18.2, "503 unavailable")).problems == []
 
 
-def test_a_function_that_starts_cold_before_the_fault_is_nobodys_problem() -> None:
+def test_cold_start_before_the_fault_is_ignored() -> None:
     assert judged(at(2, "no answer: TimeoutError"), *GOOD).problems == []
 
 
-def test_every_part_and_fault_is_expected_somehow_or_said_not_to_be() -> None:
+def test_every_part_and_fault_has_an_expectation_or_a_reason() -> None:
     for part in ("redis", "mysql", "sqs", "redis+mysql"):
         for fault in FAULTS:
             cell = f"{part} {fault}"
@@ -94,7 +94,5 @@ SAID = {"type": "https://x/unavailable", "title": "t", "detail": "d", "status": 
         (Reply(0, {}, {"title": "TimeoutError"}), "no answer: TimeoutError"),
     ],
 )
-def test_an_answer_has_a_label_and_what_breaks_the_contract_one_of_its_own(
-    reply: Reply, label: str
-) -> None:
+def test_every_answer_has_a_label(reply: Reply, label: str) -> None:
     assert label_of(reply) == label

@@ -1,4 +1,4 @@
-"""Asking the API for what there is: patiently, to the end of each list, many at once."""
+"""Reading the API: retries, whole lists, many requests at once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -15,10 +15,10 @@ Answer = tuple[int, Any]
 
 
 class FakeSession:
-    """Answers by path, what it was given one after the other, and remembers who asked."""
+    """Returns the given answers of each path in order, and records the requests."""
 
     def __init__(self, **answers: list[Answer | Exception]) -> None:
-        self.answers = {f"http://api/{path}": said for path, said in answers.items()}
+        self.answers = {f"http://api/{path}": found for path, found in answers.items()}
         self.asked: list[tuple[str, Any, Any]] = []
 
     def request(self, method: str, url: str, *, json: Any, headers: Any) -> FakeResponse:
@@ -34,21 +34,21 @@ class FakeSession:
 
 @pytest.fixture(autouse=True)
 def waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody sleeps."""
+    """Retry without waiting."""
     monkeypatch.setattr("local.load.client.draw_backoff_s", lambda tries: 0.0)
 
 
 @pytest.fixture
 def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """``ask(session, lambda api: ...)``: what comes of it."""
+    """Return ``ask(session, lambda api: ...)``, which runs a reader on a session."""
 
     def run(
         session: FakeSession,
         work: Callable[[ApiReader], Awaitable[T]],
-        told: list[str] | None = None,
+        progress: list[str] | None = None,
     ) -> T:
         monkeypatch.setattr("local.load.api_reader.open_session", lambda concurrency: session)
-        on_progress = (told if told is not None else []).append
+        on_progress = (progress if progress is not None else []).append
 
         async def do() -> T:
             return await work(ApiReader("http://api", {7: "token"}, 3, on_progress))
@@ -58,19 +58,19 @@ def ask(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return run
 
 
-def test_who_asks_shows_their_token(ask: Callable[..., Any]) -> None:
+def test_request_of_a_user_has_the_users_token(ask: Callable[..., Any]) -> None:
     session = FakeSession(me=[(200, {"id": "7"}), (200, {"id": "7"})])
     assert ask(session, lambda api: api.fetch("/me", user_id=7)) == {"id": "7"}
     assert ask(session, lambda api: api.fetch("/me", body={"a": 1})) == {"id": "7"}
     assert session.asked == [("/me", None, "Bearer token"), ("/me", {"a": 1}, None)]
 
 
-def test_what_is_refused_for_now_is_asked_again(ask: Callable[..., Any]) -> None:
+def test_temporary_refusal_is_retried(ask: Callable[..., Any]) -> None:
     session = FakeSession(me=[(503, {}), TimeoutError(), (429, {}), (200, {"id": "7"})])
     assert ask(session, lambda api: api.fetch("/me")) == {"id": "7"}
 
 
-def test_what_is_refused_for_good_is_told(ask: Callable[..., Any]) -> None:
+def test_final_refusal_raises_an_error(ask: Callable[..., Any]) -> None:
     session = FakeSession(me=[(404, {"detail": "There is no user 7"}), (200, {})])
     with pytest.raises(LocalError, match=r"GET http://api/me answers 404: .*no user 7"):
         ask(session, lambda api: api.fetch("/me"))
@@ -79,7 +79,7 @@ def test_what_is_refused_for_good_is_told(ask: Callable[..., Any]) -> None:
         ask(session, lambda api: api.fetch("/me"))
 
 
-def test_a_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
+def test_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
     pages = [(200, {"items": [1, 2], "next": "b"}), (200, {"items": [], "next": "c"})]
     session = FakeSession(all=[*pages, (200, {"items": [3], "next": None})])
     assert ask(session, lambda api: api.read_list("/all")) == [1, 2, 3]
@@ -90,9 +90,9 @@ def test_a_list_is_read_to_its_end(ask: Callable[..., Any]) -> None:
     ]
 
 
-def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) -> None:
+def test_each_item_gets_its_own_answer(ask: Callable[..., Any]) -> None:
     busy, most = 0, 0
-    told: list[str] = []
+    progress: list[str] = []
 
     async def square(number: int) -> int:
         nonlocal busy, most
@@ -103,13 +103,13 @@ def test_many_are_asked_and_each_gets_its_own_answer(ask: Callable[..., Any]) ->
         busy -= 1
         return number**2
 
-    said = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), told)
-    assert list(said.items()) == [(number, number**2) for number in range(120)]
+    found = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), progress)
+    assert list(found.items()) == [(number, number**2) for number in range(120)]
     assert most == 3
-    assert told == ["squares, 50 of 120", "squares, 100 of 120"]
+    assert progress == ["squares, 50 of 120", "squares, 100 of 120"]
 
 
-def test_one_that_fails_ends_it(ask: Callable[..., Any]) -> None:
+def test_one_failure_ends_all_requests(ask: Callable[..., Any]) -> None:
     async def fail(number: int) -> int:
         await asyncio.sleep(0)
         raise LocalError(f"no {number}")

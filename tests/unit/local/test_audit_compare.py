@@ -1,4 +1,4 @@
-"""The audit report: what agrees is clean, and every way to disagree is found."""
+"""The audit report: equal stores are clean, and every kind of difference is found."""
 
 import time
 from collections import Counter
@@ -34,7 +34,7 @@ NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
 @pytest.fixture
 def record() -> MysqlState:
-    """Users 1 and 2 like the only post of user 9, which has a comment; user 1 follows user 9."""
+    """Return a state with a liked post of user 9, a comment on it, and a follow of user 9."""
     return MysqlState(
         on={LIKES: {1: 100, 2: 200}, FOLLOWS: {1: 300}},
         totals={
@@ -59,7 +59,7 @@ def record() -> MysqlState:
 
 
 def hot(recent: dict[int, int], s: int, **fields: Any) -> TargetState:
-    """A target that is loaded at version ``s`` with all its actors, and nothing pending."""
+    """Return a target that is loaded at version ``s`` with all its actors and an empty outbox."""
     of_target = {
         "loaded": True,
         "db_version": s,
@@ -97,7 +97,7 @@ def set_total(record: MysqlState, target: Target, column: str, total: int) -> No
     record.totals[target] = counter._replace(totals={**counter.totals, column: total})
 
 
-def test_where_all_agree_it_is_clean(record: MysqlState, cache: RedisState) -> None:
+def test_report_is_clean_when_all_stores_agree(record: MysqlState, cache: RedisState) -> None:
     found = truth(record, cache)
     assert found.clean
     assert found.to_json() == {
@@ -134,11 +134,11 @@ def test_where_all_agree_it_is_clean(record: MysqlState, cache: RedisState) -> N
     }
 
 
-def test_nothing_at_all_is_clean() -> None:
+def test_empty_stores_are_clean() -> None:
     assert truth(MysqlState(), RedisState()).clean
 
 
-def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: MysqlState) -> None:
+def test_target_outside_of_redis_is_compared_in_mysql(record: MysqlState) -> None:
     assert truth(record, RedisState()).clean
     set_total(record, POST, "like_total", 3)
     assert truth(record, RedisState()).differences == [
@@ -146,7 +146,7 @@ def test_a_target_that_is_not_in_redis_is_compared_in_mysql(record: MysqlState) 
     ]
 
 
-def test_followers_are_totals_like_any_other(record: MysqlState, cache: RedisState) -> None:
+def test_followers_are_compared_as_totals(record: MysqlState, cache: RedisState) -> None:
     cache.hot[FOLLOWS].base = 2
     set_total(record, SOMEBODY, "follow_total", 3)
     found = truth(record, cache)
@@ -156,14 +156,14 @@ def test_followers_are_totals_like_any_other(record: MysqlState, cache: RedisSta
     assert found.drift == 1
 
 
-def test_a_total_in_redis_that_is_too_high_is_drift(record: MysqlState, cache: RedisState) -> None:
+def test_total_in_redis_that_is_too_high_is_drift(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES].base = 3
     found = truth(record, cache)
     assert (found.clean, found.drift, found.others) == (False, 1, 0)
     assert str(found.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
 
 
-def test_a_total_in_redis_for_what_mysql_has_nothing_of_is_drift() -> None:
+def test_total_in_redis_without_rows_is_drift() -> None:
     found = truth(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
     assert found.drift == 1
     assert found.targets == 1
@@ -178,17 +178,19 @@ def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
     ]
 
 
-def test_a_total_of_a_kind_that_its_target_does_not_take_is_drift(record: MysqlState) -> None:
+def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(record: MysqlState) -> None:
     set_total(record, SOMEBODY, "like_total", 1)
     assert [d.subject for d in truth(record, RedisState()).differences] == ["like user:9"]
 
 
-def test_rows_of_a_kind_that_nobody_knows_are_drift(record: MysqlState) -> None:
+def test_rows_of_an_unknown_kind_are_drift(record: MysqlState) -> None:
     record.on["applause", POST] = {1: 400}
     assert [d.subject for d in truth(record, RedisState()).differences] == ["applause post:7"]
 
 
-def test_totals_alone_do_not_hide_wrong_people(record: MysqlState, cache: RedisState) -> None:
+def test_wrong_actors_are_found_behind_a_correct_total(
+    record: MysqlState, cache: RedisState
+) -> None:
     cache.hot[LIKES].recent = {1: 100, 3: 200}
     assert [d.details for d in truth(record, cache).differences] == [
         "in Redis and not in the rows: 3",
@@ -196,7 +198,7 @@ def test_totals_alone_do_not_hide_wrong_people(record: MysqlState, cache: RedisS
     ]
 
 
-def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: RedisState) -> None:
+def test_incomplete_list_may_lack_actors(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES].recent = {2: 200}
     cache.hot[LIKES].complete = False
     cache.hot[LIKES].floor_us = 100
@@ -204,7 +206,7 @@ def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: 
 
 
 @pytest.mark.parametrize(
-    ("user_id", "column", "total", "said"),
+    ("user_id", "column", "total", "text"),
     [
         (9, "followers_total", 2, "followers of user 9: counter 2, rows 1"),
         (1, "following_total", 0, "following of user 1: counter 0, rows 1"),
@@ -213,16 +215,16 @@ def test_a_list_that_is_not_complete_may_lack_people(record: MysqlState, cache: 
         (1, "collects_received_total", 4, "collects received of user 1: counter 4, rows 0"),
     ],
 )
-def test_each_counter_of_a_user_must_be_the_rows_it_counts(
-    record: MysqlState, user_id: int, column: str, total: int, said: str
+def test_each_counter_of_a_user_must_equal_its_rows(
+    record: MysqlState, user_id: int, column: str, total: int, text: str
 ) -> None:
     record.users[user_id] = replace(record.users[user_id], **{column: total})
     found = truth(record, RedisState())
-    assert [str(difference) for difference in found.differences] == [said]
+    assert [str(difference) for difference in found.differences] == [text]
     assert (found.clean, found.drift) == (False, 1)
 
 
-def test_who_has_rows_and_no_counter_is_found(record: MysqlState) -> None:
+def test_user_with_rows_and_without_a_counter_is_found(record: MysqlState) -> None:
     del record.users[9]
     assert [str(difference) for difference in truth(record, RedisState()).differences] == [
         "followers of user 9: counter 0, rows 1",
@@ -231,23 +233,23 @@ def test_who_has_rows_and_no_counter_is_found(record: MysqlState) -> None:
     ]
 
 
-def test_who_has_a_counter_and_no_rows_is_found(record: MysqlState) -> None:
+def test_user_with_a_counter_and_without_rows_is_found(record: MysqlState) -> None:
     record.users[5] = UserCounter(followers_total=1, version=1)
     assert truth(record, RedisState()).differences == [
         Difference("followers of user 5", "counter 1, rows 0")
     ]
 
 
-def test_what_was_received_for_content_that_is_gone_stays(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_likes_received_for_deleted_content_remain(record: MysqlState, cache: RedisState) -> None:
     record.posts.clear()  # the post was deleted: its row is there, and its likes are
     record.users[9] = replace(record.users[9], posts_total=0, version=5)
     cache.users[9] = CachedCounter(5, record.users[9].to_json())
     assert truth(record, cache).clean
 
 
-def test_likes_of_what_nobody_wrote_are_nobodys(record: MysqlState, cache: RedisState) -> None:
+def test_likes_of_unknown_content_count_for_no_author(
+    record: MysqlState, cache: RedisState
+) -> None:
     del record.authors[POST]
     record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
     cache.users[9] = CachedCounter(5, record.users[9].to_json())
@@ -255,7 +257,7 @@ def test_likes_of_what_nobody_wrote_are_nobodys(record: MysqlState, cache: Redis
 
 
 @pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])
-def test_the_comments_of_a_post_must_be_the_live_ones(
+def test_comments_of_a_post_must_equal_the_live_ones(
     record: MysqlState, rows: int, counter: int
 ) -> None:
     set_total(record, POST, "comment_total", counter)
@@ -274,7 +276,7 @@ def test_comments_of_a_post_without_a_counter_are_found(record: MysqlState) -> N
     ]
 
 
-def test_a_user_in_redis_who_is_not_as_in_mysql_is_a_difference(
+def test_user_that_differs_between_redis_and_mysql_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.users[9] = CachedCounter(4, replace(record.users[9], followers_total=2).to_json())
@@ -285,25 +287,21 @@ def test_a_user_in_redis_who_is_not_as_in_mysql_is_a_difference(
 
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "{}", '{"followers_total": 1, "likes": 2}'])
-def test_a_user_in_redis_who_cannot_be_read_is_a_difference(
+def test_unreadable_user_in_redis_is_a_difference(
     record: MysqlState, cache: RedisState, value: str
 ) -> None:
     cache.users[9] = CachedCounter(4, value)
     assert truth(record, cache).others == 1
 
 
-def test_a_user_in_redis_whom_mysql_has_nothing_of_must_be_all_zero(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_user_in_redis_without_rows_must_be_zero(record: MysqlState, cache: RedisState) -> None:
     cache.users[5] = CachedCounter(0, UserCounter().to_json())
     assert truth(record, cache).clean
     cache.users[5] = CachedCounter(0, UserCounter(posts_total=1).to_json())
     assert truth(record, cache).others == 1
 
 
-def test_a_version_that_mysql_never_had_is_a_difference(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_version_newer_than_in_mysql_is_a_difference(record: MysqlState, cache: RedisState) -> None:
     cache.users[9] = cache.users[9]._replace(version=5)
     cache.comments[7] = cache.comments[7]._replace(version=4)
     assert [d.subject for d in truth(record, cache).differences] == [
@@ -313,7 +311,7 @@ def test_a_version_that_mysql_never_had_is_a_difference(
 
 
 @pytest.mark.parametrize("value", ["0", "2", "-1", "one"])
-def test_comments_in_redis_that_are_not_as_in_mysql_are_a_difference(
+def test_comments_that_differ_between_redis_and_mysql_are_a_difference(
     record: MysqlState, cache: RedisState, value: str
 ) -> None:
     cache.comments[7] = CachedCounter(3, value)
@@ -322,21 +320,19 @@ def test_comments_in_redis_that_are_not_as_in_mysql_are_a_difference(
     assert found.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
 
 
-def test_comments_in_redis_of_a_post_that_nobody_counted_must_be_none(cache: RedisState) -> None:
+def test_comments_in_redis_without_a_counter_must_be_zero(cache: RedisState) -> None:
     assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "0")})).clean
     assert truth(MysqlState(), RedisState(comments={5: CachedCounter(0, "1")})).others == 1
 
 
-def test_claims_that_nobody_released_are_a_difference(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_unreleased_claims_are_a_difference(record: MysqlState, cache: RedisState) -> None:
     cache.claims[1] = ["user:9"]
     found = truth(record, cache)
     assert (found.clean, found.others) == (False, 1)
     assert str(found.differences[0]) == "claims of user 1: not released: user:9"
 
 
-def test_claims_and_projections_may_be_on_their_way_too(
+def test_claims_and_projections_may_have_queued_changes(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.claims[1] = ["user:9"]
@@ -346,7 +342,7 @@ def test_claims_and_projections_may_be_on_their_way_too(
     assert truth(record, cache).others == 3
 
 
-def test_keys_of_redis_are_read_as_what_they_are() -> None:
+def test_keys_of_redis_are_classified() -> None:
     found = RedisKeys()
     kept = [
         user_key(7),
@@ -387,7 +383,9 @@ def test_keys_of_redis_are_read_as_what_they_are() -> None:
     )
 
 
-def test_a_log_that_says_otherwise_is_a_difference(record: MysqlState, cache: RedisState) -> None:
+def test_log_that_differs_from_the_rows_is_a_difference(
+    record: MysqlState, cache: RedisState
+) -> None:
     record.log_differences.append(Difference("like post:7 by 1", "log 1@100, row 0@90"))
     found = truth(record, cache)
     assert not found.clean
@@ -395,7 +393,7 @@ def test_a_log_that_says_otherwise_is_a_difference(record: MysqlState, cache: Re
 
 
 def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
-    """An entry of the outbox of the post's likes, as the gate writes it."""
+    """Add an entry to the outbox of the post's likes, as the gate writes it."""
     likes = cache.hot[LIKES]
     likes.outbox[actor_id] = entry
     likes.outbox_count += 1
@@ -405,7 +403,7 @@ def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
     cache.outbox_index = {"like:post:7"}
 
 
-def test_what_is_pending_is_not_clean_and_no_drift(record: MysqlState, cache: RedisState) -> None:
+def test_outbox_entry_is_not_clean_and_not_drift(record: MysqlState, cache: RedisState) -> None:
     wait_for(cache, 3, OutboxEntry(True, 300, False))
     wait_for(cache, 2, OutboxEntry(False, 400, True))
     found = truth(record, cache)
@@ -413,9 +411,7 @@ def test_what_is_pending_is_not_clean_and_no_drift(record: MysqlState, cache: Re
     assert (found.pending, found.accepted, found.persisted) == (2, 5, 3)
 
 
-def test_what_is_pending_and_saved_already_is_accepted_once(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_saved_outbox_entry_counts_once(record: MysqlState, cache: RedisState) -> None:
     record.off[LIKES] = {5: 500}
     wait_for(cache, 2, OutboxEntry(True, 200, True))
     wait_for(cache, 5, OutboxEntry(False, 500, False))
@@ -423,7 +419,7 @@ def test_what_is_pending_and_saved_already_is_accepted_once(
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"due_us": None}, "1 pending, and not in the outbox index"),
         ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
@@ -432,16 +428,16 @@ def test_what_is_pending_and_saved_already_is_accepted_once(
         ({"version_us": 299}, "version 299, and an actor has 300"),
     ],
 )
-def test_an_outbox_that_is_not_what_redis_says_of_it_is_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+def test_outbox_that_differs_from_its_totals_is_a_difference(
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
 ) -> None:
     wait_for(cache, 2, OutboxEntry(False, 300, True))
     for name, value in fields.items():
         setattr(cache.hot[LIKES], name, value)
-    assert truth(record, cache).differences == [Difference("like post:7", said)]
+    assert truth(record, cache).differences == [Difference("like post:7", text)]
 
 
-def test_an_entry_on_top_of_another_state_than_the_row_is_a_difference(
+def test_outbox_entry_based_on_another_state_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     wait_for(cache, 2, OutboxEntry(True, 300, False))
@@ -451,7 +447,7 @@ def test_an_entry_on_top_of_another_state_than_the_row_is_a_difference(
     ]
 
 
-def test_an_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
+def test_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
     outbox = {3: OutboxEntry(True, 300, False)}
     cache = RedisState(
         hot={LIKES: TargetState(outbox=outbox, due_us=300)}, outbox_index={"like:post:7"}
@@ -463,7 +459,7 @@ def test_an_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
     assert truth(record, cache).others == 1
 
 
-def test_a_mark_for_the_sweeper_that_was_left_is_not_clean(
+def test_leftover_entry_of_the_outbox_index_is_not_clean(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.outbox_index = {"like:post:7"}
@@ -471,7 +467,7 @@ def test_a_mark_for_the_sweeper_that_was_left_is_not_clean(
 
 
 def commit(record: MysqlState, actor_id: int, version_us: int) -> None:
-    """MySQL saves one more like of the post, and Redis is not told."""
+    """Save one more like of the post in MySQL, without Redis."""
     record.on[LIKES][actor_id] = version_us
     counter = record.totals[POST]
     record.totals[POST] = ContentCounter(
@@ -485,7 +481,7 @@ def commit(record: MysqlState, actor_id: int, version_us: int) -> None:
     )
 
 
-def test_what_redis_has_is_compared_with_what_mysql_had_then(
+def test_target_in_redis_is_compared_with_its_version_in_mysql(
     record: MysqlState, cache: RedisState
 ) -> None:
     commit(record, 3, 300)
@@ -500,7 +496,7 @@ def test_what_redis_has_is_compared_with_what_mysql_had_then(
     ]
 
 
-def test_a_target_behind_the_record_is_a_difference_once_all_is_quiet(
+def test_outdated_target_is_a_difference_when_all_is_quiet(
     record: MysqlState, cache: RedisState
 ) -> None:
     commit(record, 3, 300)
@@ -508,16 +504,14 @@ def test_a_target_behind_the_record_is_a_difference_once_all_is_quiet(
     assert [str(d) for d in truth(record, cache).differences] == ["like post:7: Redis @2, MySQL @3"]
 
 
-def test_without_the_log_a_target_behind_the_record_is_not_judged(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_outdated_target_is_skipped_without_the_log(record: MysqlState, cache: RedisState) -> None:
     commit(record, 3, 300)
     record.since.clear()
     cache.hot[LIKES].recent = {}
     assert truth(record, cache, reactions=(1, 0)).differences == []
 
 
-def test_a_version_of_a_target_that_mysql_never_had_is_a_difference(
+def test_target_version_newer_than_in_mysql_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.hot[LIKES].db_version = 3
@@ -525,7 +519,7 @@ def test_a_version_of_a_target_that_mysql_never_had_is_a_difference(
     assert [str(d) for d in found.differences] == ["like post:7: Redis @3, MySQL @2"]
 
 
-def test_an_epoch_of_mysql_is_a_part_of_the_version(record: MysqlState, cache: RedisState) -> None:
+def test_epoch_is_part_of_the_version(record: MysqlState, cache: RedisState) -> None:
     record.epoch = 2**40
     assert truth(record, cache).others == 2
     cache.hot[LIKES].db_version += 2**40
@@ -540,7 +534,7 @@ def test_another_version_of_an_actor_is_a_difference(record: MysqlState, cache: 
     ]
 
 
-def test_nobody_who_is_on_may_be_denied_by_the_filter(
+def test_active_actor_missing_in_the_filter_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     likes = cache.hot[LIKES]
@@ -556,7 +550,7 @@ def test_nobody_who_is_on_may_be_denied_by_the_filter(
     ]
 
 
-def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) -> None:
+def test_logged_changes_that_differ_from_the_rows_are_drift(record: MysqlState) -> None:
     record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
     found = truth(record, RedisState())
     assert [str(d) for d in found.differences] == [
@@ -569,7 +563,7 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("fields", "text"),
     [
         ({"ahead": {2}, "blocked": True}, "ahead, but applied @2: 2"),
         ({"ahead": {4}}, "ahead @2, and not swept: 4"),
@@ -580,18 +574,16 @@ def test_changes_in_the_log_that_are_not_the_rows_are_drift(record: MysqlState) 
         ),
     ],
 )
-def test_commits_that_wait_for_nothing_are_a_difference(
-    record: MysqlState, cache: RedisState, fields: dict[str, Any], said: str
+def test_buffered_commits_without_a_gap_are_a_difference(
+    record: MysqlState, cache: RedisState, fields: dict[str, Any], text: str
 ) -> None:
     for name, value in fields.items():
         setattr(cache.hot[LIKES], name, value)
     found = truth(record, cache, reactions=(1, 0))
-    assert [str(d) for d in found.differences] == [f"like post:7: {said}"]
+    assert [str(d) for d in found.differences] == [f"like post:7: {text}"]
 
 
-def test_commits_that_wait_for_one_that_is_missed_are_on_their_way(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_buffered_commits_behind_a_gap_are_pending(record: MysqlState, cache: RedisState) -> None:
     likes = cache.hot[LIKES]
     likes.ahead, likes.blocked, likes.due_us = frozenset({4}), True, time.time_ns() // 1000
     cache.outbox_index = {"like:post:7"}
@@ -601,22 +593,20 @@ def test_commits_that_wait_for_one_that_is_missed_are_on_their_way(
     assert truth(record, cache).differences == []
 
 
-def test_what_plaza_did_not_write_is_a_difference(record: MysqlState, cache: RedisState) -> None:
+def test_values_of_unknown_form_are_a_difference(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES] = TargetState(unreadable="protocol 3")
     assert [str(d) for d in truth(record, cache).differences] == [
         "like post:7: unreadable: protocol 3"
     ]
 
 
-def test_a_target_that_moves_too_fast_to_be_read_is_not_judged(
-    record: MysqlState, cache: RedisState
-) -> None:
+def test_target_that_changes_too_fast_is_skipped(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES] = hot({}, s=1, moving=True)
     found = truth(record, cache)
     assert (found.moving, found.quiet, found.drift, found.others) == (1, False, 0, 0)
 
 
-def test_spilled_messages_are_on_their_way_if_the_sweeper_sends_them(
+def test_spilled_messages_are_pending_if_the_sweeper_sends_them(
     record: MysqlState, cache: RedisState
 ) -> None:
     record.spilled = {"reactions": 2}
@@ -629,7 +619,7 @@ def test_spilled_messages_are_on_their_way_if_the_sweeper_sends_them(
 
 
 @pytest.mark.parametrize("depth", [(1, 0), (0, 1)])
-def test_messages_on_their_way_are_not_clean(
+def test_queued_messages_are_not_clean(
     record: MysqlState, cache: RedisState, depth: tuple[int, int]
 ) -> None:
     found = truth(record, cache, reactions=depth)
@@ -642,37 +632,37 @@ def test_messages_in_a_dlq_are_quiet_and_not_clean(record: MysqlState, cache: Re
     assert (found.quiet, found.clean, found.dead) == (True, False, {"reactions_dlq": 2})
 
 
-def test_twenty_differences_are_told_and_all_are_counted() -> None:
+def test_report_lists_twenty_differences_and_counts_all() -> None:
     record = MysqlState(on={("like", Target("post", id_)): {1: 1} for id_ in range(1, 31)})
-    said = truth(record, RedisState()).to_json()
-    assert said["drift"] == 30
-    assert len(said["differences"]) == 20
+    text = truth(record, RedisState()).to_json()
+    assert text["drift"] == 30
+    assert len(text["differences"]) == 20
 
 
 def like(item_id: int, user_id: int) -> Reaction:
     return Reaction("like", item_id, user_id)
 
 
-def test_the_file_is_compared_person_by_person() -> None:
+def test_file_is_compared_actor_by_actor() -> None:
     expected, rows = {like(7, 1), like(7, 2)}, {like(7, 1), like(7, 3)}
-    seen = {7: {"like": 2, "collect": 0}}
-    assert find_differences(expected, rows, seen, {7: [1, 2]}) == [
+    reported = {"like": {7: 2}, "collect": {7: 0}}
+    assert find_differences(expected, rows, reported, {7: [1, 2]}) == [
         "like of post 7 by user 3 is in the rows, not in the file",
         "like of post 7 by user 2 is in the file, not in the rows",
     ]
 
 
-def test_the_totals_of_the_api_are_compared_with_the_file() -> None:
+def test_totals_of_the_api_are_compared_with_the_file() -> None:
     expected = {like(7, 1), Reaction("collect", 7, 1)}
-    seen = {7: {"like": 2, "collect": 1}, 8: {"like": 0, "collect": 0}}
-    assert find_differences(expected, expected, seen, {}) == [
+    reported = {"like": {7: 2, 8: 0}, "collect": {7: 1, 8: 0}}
+    assert find_differences(expected, expected, reported, {}) == [
         "post 7 has 2 likes by the API, 1 by the file"
     ]
 
 
 @pytest.mark.parametrize("likers", [[1], [1, 2, 2], [1, 2, 3], []])
-def test_the_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> None:
+def test_likers_of_the_api_are_compared_with_the_file(likers: list[int]) -> None:
     expected = {like(7, 1), like(7, 2)}
-    seen = {7: {"like": 2, "collect": 0}}
-    (difference,) = find_differences(expected, expected, seen, {7: likers})
+    reported = {"like": {7: 2}, "collect": {7: 0}}
+    (difference,) = find_differences(expected, expected, reported, {7: likers})
     assert difference.startswith("likers of post 7 by the API are wrong")

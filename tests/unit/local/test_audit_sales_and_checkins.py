@@ -1,4 +1,4 @@
-"""Vouchers and check-ins in the audit: what agrees is clean, and every way to disagree is found."""
+"""Vouchers and check-ins in the audit: equal stores are clean, and differences are found."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SOLD = VoucherRow(initial_stock=10, stock=7, sold=3)
 LIVE = SaleState(live=True, initial_stock=10, stock=7, pending=0, sold=3, waiting=0)
 
 
-def test_a_sale_that_agrees_is_clean_also_while_orders_are_pending() -> None:
+def test_consistent_sale_with_pending_orders_is_clean() -> None:
     assert list(find_wrong_sales({1: SOLD}, {1: LIVE})) == []
     pending = LIVE._replace(stock=5, pending=2, waiting=2)
     assert list(find_wrong_sales({1: SOLD}, {1: pending})) == []
@@ -35,30 +35,30 @@ def test_a_sale_that_agrees_is_clean_also_while_orders_are_pending() -> None:
         LIVE._replace(waiting=1),
     ],
 )
-def test_a_sale_that_does_not_agree_is_found(sale: SaleState) -> None:
-    [(of, said)] = find_wrong_sales({1: SOLD}, {1: sale})
+def test_inconsistent_sale_is_found(sale: SaleState) -> None:
+    [(of, text)] = find_wrong_sales({1: SOLD}, {1: sale})
     assert of == "voucher 1"
-    assert "Redis" in said
+    assert "Redis" in text
 
 
-def test_a_sale_that_mysql_does_not_know_is_found() -> None:
+def test_sale_missing_in_mysql_is_found() -> None:
     assert [of for of, _ in find_wrong_sales({}, {2: LIVE})] == ["voucher 2"]
 
 
 @pytest.mark.parametrize(
     "sold", [SOLD._replace(stock=6), VoucherRow(3, -1, 4), VoucherRow(3, 0, 4)]
 )
-def test_stock_that_is_not_what_successes_left_is_found(sold: VoucherRow) -> None:
+def test_stock_that_differs_from_the_orders_is_found(sold: VoucherRow) -> None:
     assert list(find_oversold({1: SOLD})) == []
     assert [of for of, _ in find_oversold({1: sold})] == ["voucher 1"]
 
 
-def test_a_streak_ends_on_the_newest_day() -> None:
+def test_streak_ends_on_the_newest_day() -> None:
     assert count_streak(DAYS) == (DAY, 2)
     assert count_streak(set()) == (None, 0)
 
 
-def test_a_calendar_that_agrees_is_clean() -> None:
+def test_consistent_calendar_is_clean() -> None:
     good = Calendar((DAY, 2), {NOVEMBER: frozenset(DAYS), date(2026, 10, 1): frozenset()})
     assert list(find_wrong_calendars({7: DAYS}, {7: good, 8: Calendar((None, 0))})) == []
     assert list(find_wrong_calendars({}, {7: Calendar((DAY, 9), pending=1)})) == []
@@ -76,6 +76,6 @@ def test_a_calendar_that_agrees_is_clean() -> None:
         Calendar((DAY, 2), {NOVEMBER: frozenset()}),
     ],
 )
-def test_a_calendar_that_does_not_agree_is_found(calendar: Calendar) -> None:
+def test_inconsistent_calendar_is_found(calendar: Calendar) -> None:
     [(of, _)] = find_wrong_calendars({7: DAYS}, {7: calendar})
     assert "user 7" in of

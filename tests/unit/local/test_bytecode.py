@@ -1,4 +1,4 @@
-"""The bytecode that a deployed layer brings along."""
+"""The bytecode in a deployed layer."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from local.paths import LAYER, ROOT
 
 
-def test_what_a_like_needs_is_compiled_and_taken_for_right_whatever_its_time(
+def test_modules_of_a_like_get_unchecked_bytecode(
     tmp_path: Path,
 ) -> None:
     plaza = tmp_path / "plaza"

@@ -1,4 +1,4 @@
-"""The demo crowd: small, skewed, the same each time, and nobody we know."""
+"""The demo crowd: small, skewed, deterministic, with separate ids."""
 
 from collections import Counter
 
@@ -17,26 +17,26 @@ from local.load.interactions import plan
 from local.load.requests import predict
 
 
-def test_the_crowd_is_the_same_each_time() -> None:
+def test_crowd_is_the_same_each_time() -> None:
     assert make_interactions() == make_interactions()
     assert make_interactions() != make_interactions(seed=8)
 
 
-def test_its_ids_are_in_a_range_of_their_own() -> None:
+def test_ids_are_in_a_separate_range() -> None:
     crowd = make_interactions()
     assert {one.user_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + PEOPLE))
     assert {one.item_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + POSTS))
     assert FIRST_ID > 1_000_000  # beyond the ids of the public files
 
 
-def test_it_is_skewed_like_a_real_one() -> None:
+def test_crowd_is_skewed() -> None:
     likes = Counter(one.item_id for one in make_interactions() if one.rating >= 4)
     ranked = [count for _, count in likes.most_common()]
     assert ranked[0] > 5 * ranked[len(ranked) // 2]
     assert sum(ranked[: POSTS // 5]) > sum(ranked) / 2
 
 
-def test_it_likes_collects_views_and_changes_its_mind() -> None:
+def test_crowd_likes_collects_views_and_unlikes() -> None:
     requests = plan(make_interactions())
     expectations, after = predict(requests, set())
     changes = Counter(
@@ -50,13 +50,13 @@ def test_it_likes_collects_views_and_changes_its_mind() -> None:
     assert {reaction.kind for reaction in after} == {"like", "collect"}
 
 
-def test_it_is_sorted_by_time_and_small() -> None:
+def test_crowd_is_small_and_sorted_by_time() -> None:
     crowd = make_interactions()
     assert [one.at_s for one in crowd] == sorted(one.at_s for one in crowd)
     assert 1200 <= len(plan(crowd)) <= 1800
 
 
-def test_some_are_followed_by_many_and_nobody_by_themselves() -> None:
+def test_some_users_have_many_followers_and_none_follows_themself() -> None:
     follows = make_follows()
     assert follows == make_follows() != make_follows(seed=8)
     assert len(set(follows)) == len(follows) == FOLLOWS
@@ -67,7 +67,7 @@ def test_some_are_followed_by_many_and_nobody_by_themselves() -> None:
     assert followers[0] > 3 * followers[len(followers) // 2]
 
 
-def test_everybody_has_a_name_and_some_write() -> None:
+def test_every_user_has_a_name_and_some_write() -> None:
     texts = make_texts()
     kinds = Counter(text.act for text in texts)
     assert kinds == {"rename": PEOPLE, "post": WRITTEN, "comment": COMMENTS}
@@ -79,6 +79,6 @@ def test_everybody_has_a_name_and_some_write() -> None:
     assert len(set(keys)) == len(keys)
 
 
-def test_a_crowd_that_writes_again_writes_something_new() -> None:
+def test_each_crowd_writes_new_texts() -> None:
     first = {text.call.key for text in make_texts() if text.act == "post"}
     assert first.isdisjoint({text.call.key for text in make_texts() if text.act == "post"})

@@ -16,17 +16,17 @@ from local.stack.servers import strip_credentials
         ("SaveReactionsQueue", "save_reactions"),
     ],
 )
-def test_a_queue_is_named_as_its_setting_is(logical_id: str, name: str) -> None:
+def test_queue_is_named_like_its_setting(logical_id: str, name: str) -> None:
     assert name_queue(logical_id) == name
 
 
-def test_only_settings_all_functions_share_are_those_of_the_stack() -> None:
+def test_settings_of_the_stack_are_those_of_all_functions() -> None:
     api = {"PLAZA_REDIS_URL": "r", "PLAZA_TIMEOUT_S": "1", "PATH": "/bin"}
     migrate = {"PLAZA_REDIS_URL": "r", "PLAZA_TIMEOUT_S": "280"}
     assert read_environment([api, migrate]) == {"PLAZA_REDIS_URL": "r"}
 
 
-def test_every_queue_that_one_function_knows_is_known() -> None:
+def test_queues_of_any_function_are_settings_of_the_stack() -> None:
     functions = [{"PLAZA_QUEUE_REACTIONS_URL": "a"}, {"PLAZA_QUEUE_REBUILDS_URL": "b"}, {}]
     assert read_environment(functions) == {
         "PLAZA_QUEUE_REACTIONS_URL": "a",
@@ -34,12 +34,12 @@ def test_every_queue_that_one_function_knows_is_known() -> None:
     }
 
 
-def test_the_address_in_the_template_has_no_password() -> None:
+def test_address_in_the_template_has_no_password() -> None:
     url = "mysql://plaza:se%40cret@127.0.0.1:3307/plaza"
     assert strip_credentials(url) == "mysql://127.0.0.1:3307/plaza"
 
 
-def test_what_sam_builds_from_has_another_digest_when_it_changes(tmp_path: Path) -> None:
+def test_digest_changes_with_each_input_of_sam_build(tmp_path: Path) -> None:
     template = tmp_path / "template.yaml"
     template.write_text("Resources: {}")
     code = tmp_path / "functions" / "likes" / "app.py"

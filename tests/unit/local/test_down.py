@@ -1,4 +1,4 @@
-"""A stack may be ended by two commands at once: neither stumbles over the other."""
+"""Two commands may stop a stack at the same time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEADLINE_S = 60
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """What a running stack of two processes leaves on disk."""
+    """Return the directory of a running stack of two processes."""
     directory = tmp_path / "stack"
     for folder in ("processes", "logs", "tmp", *(f"part{n}" for n in range(FILES))):
         (directory / folder).mkdir(parents=True)
@@ -58,7 +58,7 @@ def test_several_commands_end_a_stack_at_once(directory: Path) -> None:
     assert {entry.name for entry in directory.iterdir()} == {"lock", "end-lock", "logs"}
 
 
-def test_a_stack_that_another_command_ends_is_reported_as_ended(
+def test_stack_that_another_command_ends_is_reported_as_ended(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stack = Stack(directory)
@@ -70,7 +70,7 @@ def test_a_stack_that_another_command_ends_is_reported_as_ended(
     assert "down" not in capsys.readouterr().out
 
 
-def test_what_plays_on_a_stack_is_interrupted_when_another_command_ends_it(
+def test_running_load_is_interrupted_when_another_command_stops_the_stack(
     directory: Path,
 ) -> None:
     stack, never = Stack(directory), threading.Event()
@@ -86,7 +86,7 @@ def test_what_plays_on_a_stack_is_interrupted_when_another_command_ends_it(
     other.join(DEADLINE_S)
 
 
-def test_a_stack_that_lost_a_vital_part_is_over(
+def test_stack_ends_when_it_loses_a_required_part(
     directory: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first, *_ = processes(directory)

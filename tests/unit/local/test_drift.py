@@ -1,4 +1,4 @@
-"""The report of ``local drift``: what it shows, and when it says that something still differs."""
+"""The report of ``local drift``: texts and exit status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shown(report: RunReport) -> str:
     return capture.get()
 
 
-def test_where_all_agree_it_says_so() -> None:
+def test_agreement_is_reported() -> None:
     text = shown(CLEAN)
     assert "12,345" in text
     assert "3, 7.0 s" in text
@@ -37,22 +37,22 @@ def test_where_all_agree_it_says_so() -> None:
     assert "✗" not in text
 
 
-def test_what_differs_is_named_with_its_reason() -> None:
+def test_difference_is_reported_with_its_reason() -> None:
     text = shown(WRONG)
     assert "2: counter 1, total 1" in text
     assert "counter: like post:7: counter 5, rows 4 (not repaired)" in text
     assert "and 1 more" in text
-    assert "it differs still" in text
+    assert "differences remain" in text
 
 
-def test_what_differed_and_is_repaired_is_told_too() -> None:
+def test_repaired_difference_is_reported() -> None:
     text = shown(replace(WRONG, repaired=2, examples=[FOUND._replace(repaired_at=AT)]))
     assert "(repaired)" in text
-    assert "it differed, and is repaired" in text
+    assert "differences were repaired" in text
 
 
 @pytest.mark.parametrize(("report", "status"), [(CLEAN, 0), (WRONG, 1)])
-def test_the_exit_status_says_whether_all_agree_now(
+def test_exit_status_is_0_when_all_stores_agree(
     report: RunReport,
     status: int,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Batches fill as the event source mapping says, and what fails stays in the queue."""
+"""Batches follow the event source mapping, and failed messages stay in the queue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def message(number: int, body: str = "x") -> dict[str, Any]:
 
 
 class FakeQueue(Sqs):
-    """A queue whose messages arrive at known moments, on a clock that sleeping moves."""
+    """A queue whose messages arrive at given times, on a clock that sleeping advances."""
 
     def __init__(self, arrivals: Sequence[tuple[float, int]] = ()) -> None:
         self.now_s = 0.0
@@ -69,7 +69,7 @@ def poller(
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> Callable[[FakeQueue], None]:
-    """Make sleeping move a queue's clock instead of waiting."""
+    """Make sleeping advance a queue's clock instead of waiting."""
 
     def use(queue: FakeQueue) -> None:
         async def sleep(delay_s: float) -> None:
@@ -84,21 +84,21 @@ def collect(queue: FakeQueue, **given: Any) -> int:
     return len(asyncio.run(poller(queue, **given).collect()))
 
 
-def test_a_batch_waits_for_its_window_to_fill(quick: Callable[[FakeQueue], None]) -> None:
+def test_batch_waits_for_its_window_to_fill(quick: Callable[[FakeQueue], None]) -> None:
     queue = FakeQueue([(0.0, 3), (0.4, 5), (0.9, 7), (1.5, 9)])
     quick(queue)
     assert collect(queue, batch_size=1000, window_s=1.0) == 15
     assert queue.now_s == pytest.approx(1.0)
 
 
-def test_a_full_batch_does_not_wait(quick: Callable[[FakeQueue], None]) -> None:
+def test_full_batch_does_not_wait(quick: Callable[[FakeQueue], None]) -> None:
     queue = FakeQueue([(0.0, 250)])
     quick(queue)
     assert collect(queue, batch_size=100, window_s=1.0) == 100
     assert queue.now_s == 0
 
 
-def test_without_a_window_a_batch_is_what_one_answer_holds(
+def test_batch_without_a_window_is_one_response(
     quick: Callable[[FakeQueue], None],
 ) -> None:
     queue = FakeQueue([(0.0, 3), (0.05, 5)])
@@ -107,7 +107,7 @@ def test_without_a_window_a_batch_is_what_one_answer_holds(
     assert queue.now_s == 0
 
 
-def test_a_batch_ends_before_it_is_too_large_for_a_function(
+def test_batch_ends_before_it_is_too_large_for_a_function(
     quick: Callable[[FakeQueue], None],
 ) -> None:
     queue = FakeQueue([(0.0, 1000)])
@@ -117,7 +117,7 @@ def test_a_batch_ends_before_it_is_too_large_for_a_function(
     assert 0 < count * 200_000 < MAX_PAYLOAD_BYTES
 
 
-def test_an_empty_queue_makes_no_batch() -> None:
+def test_empty_queue_yields_no_batch() -> None:
     assert collect(FakeQueue()) == 0
 
 
@@ -133,12 +133,12 @@ def failures(*ids: str) -> Outcome:
     )
 
 
-def test_what_succeeded_is_deleted_and_what_failed_stays() -> None:
+def test_successes_are_deleted_and_failures_stay() -> None:
     assert deliver(FakeQueue(), failures("id1")) == ["handle0", "handle2"]
 
 
 @pytest.mark.parametrize("payload", [b"null", b"{}", b'{"batchItemFailures": null}'])
-def test_a_function_that_reports_nothing_handled_everything(payload: bytes) -> None:
+def test_function_without_a_report_handled_all_messages(payload: bytes) -> None:
     assert len(deliver(FakeQueue(), Outcome(payload))) == 3
 
 
@@ -151,17 +151,19 @@ def test_a_function_that_reports_nothing_handled_everything(payload: bytes) -> N
         Outcome(b'"text"'),
     ],
 )
-def test_a_report_that_cannot_be_read_fails_the_batch(outcome: Outcome) -> None:
+def test_malformed_report_fails_the_batch(outcome: Outcome) -> None:
     assert deliver(FakeQueue(), outcome) == []
 
 
-def test_a_function_that_fails_keeps_its_messages(quick: Callable[[FakeQueue], None]) -> None:
+def test_failed_function_leaves_its_messages_in_the_queue(
+    quick: Callable[[FakeQueue], None],
+) -> None:
     queue = FakeQueue()
     quick(queue)
     assert deliver(queue, Outcome(b'{"errorType": "X"}', failed=True)) == []
 
 
-def test_a_mapping_without_reports_deletes_all() -> None:
+def test_mapping_without_reports_deletes_the_batch() -> None:
     assert len(deliver(FakeQueue(), failures("id1"), reports_failures=False)) == 3
 
 
@@ -194,7 +196,7 @@ def test_batches_are_in_flight_up_to_the_concurrency_of_the_mapping() -> None:
     asyncio.run(scene())
 
 
-def test_a_record_has_the_shape_of_lambdas_events() -> None:
+def test_record_has_the_shape_of_lambdas_events() -> None:
     found = message(1) | {
         "Attributes": {"ApproximateReceiveCount": "2", "SentTimestamp": "1700000000000"},
         "MessageAttributes": {"cause": {"StringValue": "poison", "DataType": "String"}},
@@ -219,7 +221,7 @@ def test_a_record_has_the_shape_of_lambdas_events() -> None:
     }
 
 
-def test_a_mapping_is_read_from_what_lambda_lists() -> None:
+def test_mapping_is_read_from_what_lambda_lists() -> None:
     found = {
         "FunctionArn": "arn:aws:lambda:us-east-1:1:function:plaza-Save-1",
         "EventSourceArn": "arn:aws:sqs:us-east-1:1:reactions",

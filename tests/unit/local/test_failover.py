@@ -1,4 +1,4 @@
-"""What a failover is played with when there is no file."""
+"""The toggles of a failover without a file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from local.load.interactions import plan
 from local.load.requests import Reaction, predict
 
 
-def test_toggles_want_the_contrary_of_the_same_likes_each_time() -> None:
+def test_toggles_alternate_the_same_likes() -> None:
     requests = plan(make_toggles(3 * TOGGLERS * TOGGLED_POSTS))
-    wishes: dict[Reaction, list[bool]] = defaultdict(list)
+    states: dict[Reaction, list[bool]] = defaultdict(list)
     for request in requests:
         assert request.sets
-        wishes[request.sets[0]].append(request.sets[1])
-    assert len(wishes) == TOGGLERS * TOGGLED_POSTS
-    assert all(wants == [True, False, True] for wants in wishes.values())
+        states[request.sets[0]].append(request.sets[1])
+    assert len(states) == TOGGLERS * TOGGLED_POSTS
+    assert all(sent == [True, False, True] for sent in states.values())
     expectations, after = predict(requests, set())
     assert all(expectation.changes for expectation in expectations)
-    assert len(after) == len(wishes)
+    assert len(after) == len(states)

@@ -1,4 +1,4 @@
-"""Buyers at a sale: they click, come again when they are told to, and wait until they know."""
+"""Buyers at a sale: clicks, retries, and polls until the decision."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from local.load.flash_sale import Disruption, Options, Report, SaleRecord, add_u
 
 
 class Shop:
-    """An API with some stock, which decides an order when it was asked for twice."""
+    """An API with some stock that decides an order on the second poll."""
 
     def __init__(self, stock: int, *, crowded: int = 0, fails: int = 0) -> None:
         self.stock, self.crowded, self.fails = stock, crowded, fails
@@ -54,10 +54,10 @@ def crowd(buyers: int, clicks: int = 3) -> BuyerGroup:
     return BuyerGroup(5, list(range(1, buyers + 1)), clicks, seed=1, timeout_s=10)
 
 
-def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> None:
-    told: list[int] = []
-    result = play(crowd(20), Shop(5), told.append)
-    assert sum(told) == result.clicks == 60
+def test_every_buyer_clicks_and_gets_a_decision() -> None:
+    progress: list[int] = []
+    result = play(crowd(20), Shop(5), progress.append)
+    assert sum(progress) == result.clicks == 60
     assert result.answers["202"] == 5
     assert result.answers["200"] == 10
     assert result.answers["409 sold-out"] == 45
@@ -66,14 +66,14 @@ def test_everybody_clicks_as_often_as_they_do_and_learns_what_came_of_it() -> No
     assert (result.undecided, result.wrong) == (0, [])
 
 
-def test_a_decision_is_timed_from_the_click_that_was_taken(
+def test_decision_time_starts_with_the_accepted_click(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now_s = iter(range(1000))
     monkeypatch.setattr("local.load.buyers.time.monotonic", lambda: next(now_s))
 
     class Decided(Shop):
-        """It is decided before the second click, which hears of it first."""
+        """Decide before the second click, whose answer has the decision."""
 
         def order(self, user_id: int) -> Reply:
             if user_id not in self.orders:
@@ -86,19 +86,19 @@ def test_a_decision_is_timed_from_the_click_that_was_taken(
     assert decision_s > result.latencies_s[1] + first_began_s
 
 
-def test_who_is_refused_for_now_comes_again() -> None:
+def test_temporarily_refused_buyer_retries() -> None:
     result = play(crowd(4, clicks=1), Shop(4, crowded=3), lambda _: None)
     assert result.answers == {"202": 4, "429 too-many-requests": 3}
     assert len(result.orders) == 4
 
 
-def test_whose_order_failed_orders_again() -> None:
+def test_buyer_of_a_failed_order_orders_again() -> None:
     result = play(crowd(1, clicks=1), Shop(1, fails=1), lambda _: None)
     assert sorted(result.orders[1].values()) == ["failed", "success"]
     assert result.wrong == []
 
 
-def test_a_second_order_beside_a_first_is_wrong() -> None:
+def test_second_order_of_a_buyer_is_wrong() -> None:
     class Generous(Shop):
         def order(self, user_id: int) -> Reply:
             self.orders.pop(user_id, None)
@@ -111,7 +111,7 @@ def test_a_second_order_beside_a_first_is_wrong() -> None:
 
 
 def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Report:
-    """What came of a sale of two vouchers to three people, of whom 1 and 2 were told of one."""
+    """Return the report of a sale of two vouchers to three buyers, of which 1 and 2 got one."""
     result = add_up([])
     result.orders = {1: {101: "success"}, 2: {102: "success"}}
     won = sum(reason is None for _, reason in decided.values())
@@ -125,7 +125,7 @@ def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Rep
 GOOD: dict[int, tuple[int, str | None]] = {101: (1, None), 102: (2, None)}
 
 
-def test_a_sale_is_clean_when_all_is_as_it_was_told() -> None:
+def test_sale_is_clean_when_all_reports_were_true() -> None:
     assert report(GOOD).clean
 
 
@@ -138,7 +138,7 @@ def test_a_sale_is_clean_when_all_is_as_it_was_told() -> None:
         ({101: (1, None), 102: (2, "timed-out"), 103: (3, None)}, "mismatched"),
     ],
 )
-def test_a_sale_that_breaks_a_promise_is_not_clean(
+def test_sale_with_a_broken_promise_is_not_clean(
     decided: dict[int, tuple[int, str | None]], what: str
 ) -> None:
     found = report(decided)
@@ -146,7 +146,7 @@ def test_a_sale_that_breaks_a_promise_is_not_clean(
     assert found.to_json()[what] == 1
 
 
-def test_a_sale_is_not_clean_while_redis_and_mysql_differ_or_somebody_waits() -> None:
+def test_sale_is_not_clean_with_pending_orders_or_drift() -> None:
     assert not report(GOOD, record=SaleRecord(GOOD, 0, (1, 0, 1))).clean
     assert not report(GOOD, record=SaleRecord(GOOD, 0, (-1, 1, 2))).clean
     waiting = report(GOOD)
@@ -154,7 +154,7 @@ def test_a_sale_is_not_clean_while_redis_and_mysql_differ_or_somebody_waits() ->
     assert not waiting.clean
 
 
-def test_the_crowd_is_split_without_losing_anybody() -> None:
+def test_split_keeps_every_buyer() -> None:
     groups = split(Options(10, 2, 1), 5, 4)
     assert sorted(buyer for group in groups for buyer in group.buyer_ids) == sorted(
         range(groups[0].buyer_ids[0], groups[0].buyer_ids[0] + 10)
@@ -163,9 +163,7 @@ def test_the_crowd_is_split_without_losing_anybody() -> None:
 
 
 @pytest.mark.parametrize(("buyers", "over_http"), [(600, True), (601, False)])
-def test_a_crowd_that_the_emulator_can_not_carry_comes_through_the_handlers(
-    buyers: int, over_http: bool
-) -> None:
+def test_large_crowd_uses_the_handlers(buyers: int, over_http: bool) -> None:
     assert Options(buyers, 10, 5).over_http is over_http
     assert Options(buyers, 10, 5, through="http").over_http
     assert not Options(buyers, 10, 5, through="handlers").over_http

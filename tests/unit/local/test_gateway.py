@@ -1,4 +1,4 @@
-"""The HTTP API makes the events that API Gateway makes, and answers as it does.
+"""Events and responses of the HTTP API equal those of API Gateway.
 
 RECORDED is an authorizer's event of a deployed HTTP API (curl, Lambda authorizer 2.0, simple
 responses), its values replaced; PROXY is the function's event of AWS's reference for payload format
@@ -113,13 +113,13 @@ def event_of(sent: Request, key: str = "$default", **parameters: str) -> dict[st
 
 
 def shape(value: Any) -> Any:
-    """The names in a document and the types of its values."""
+    """Return the names in a document and the types of its values."""
     if isinstance(value, dict):
         return {name: shape(part) for name, part in value.items()}
     return type(value).__name__
 
 
-def test_an_authorizer_gets_what_was_recorded() -> None:
+def test_authorizer_event_equals_the_recorded_one() -> None:
     headers = {
         name: value for name, value in RECORDED["headers"].items() if not name.startswith("x-")
     }
@@ -134,7 +134,7 @@ def test_an_authorizer_gets_what_was_recorded() -> None:
         assert made[name] == RECORDED[name]
 
 
-def test_a_function_gets_what_the_reference_shows() -> None:
+def test_function_event_equals_the_reference() -> None:
     headers, cookies, _ = read_headers(
         [
             ("Header1", "value1"),
@@ -162,7 +162,7 @@ def test_a_function_gets_what_the_reference_shows() -> None:
         assert made[name] == PROXY[name]
 
 
-def test_what_a_request_has_not_is_left_out_of_its_event() -> None:
+def test_absent_parts_of_a_request_are_absent_from_its_event() -> None:
     made = event_of(request())
     assert {"body", "cookies", "queryStringParameters", "pathParameters"}.isdisjoint(made)
     assert made["isBase64Encoded"] is False
@@ -178,25 +178,25 @@ def test_what_a_request_has_not_is_left_out_of_its_event() -> None:
         ("", False),
     ],
 )
-def test_a_body_is_text_only_for_types_of_texts(content_type: str, text: bool) -> None:
+def test_body_is_text_only_for_text_types(content_type: str, text: bool) -> None:
     made = event_of(request("POST", headers={"content-type": content_type}, body=b"{}"))
     assert made["isBase64Encoded"] is not text
     assert made["body"] == ("{}" if text else base64.b64encode(b"{}").decode())
 
 
-def test_an_address_that_a_client_names_comes_before_its_own() -> None:
+def test_forwarded_address_precedes_the_source_address() -> None:
     made = event_of(request(headers={"x-forwarded-for": "198.51.100.9"}))
     assert made["headers"]["x-forwarded-for"] == "198.51.100.9, 192.0.2.1"
     assert made["requestContext"]["http"]["sourceIp"] == "192.0.2.1"
 
 
-def test_escapes_of_a_path_are_decoded_but_that_of_the_percent_sign() -> None:
+def test_escapes_of_a_path_are_decoded_except_percent() -> None:
     assert decode_path("/a%20b/%F0%9F%98%80") == "/a b/\U0001f600"
     assert decode_path("/a%252Eb") == "/a%252Eb"
     assert decode_path("/plain") == "/plain"
 
 
-def test_a_time_is_written_as_in_an_access_log() -> None:
+def test_time_is_written_as_in_an_access_log() -> None:
     assert format_time(1584039838.39) == PROXY["requestContext"]["time"]
 
 
@@ -223,7 +223,7 @@ def table(*keys: str) -> Routes:
         ("POST", "/nothing", "$default", {}),
     ],
 )
-def test_the_most_specific_route_serves(
+def test_most_specific_route_serves(
     method: str, path: str, key: str, parameters: dict[str, str]
 ) -> None:
     routes = table(
@@ -234,14 +234,14 @@ def test_the_most_specific_route_serves(
     assert (found.route.key, found.parameters) == (key, parameters)
 
 
-def test_a_path_without_a_route_is_found_nowhere() -> None:
+def test_path_without_a_route_has_no_match() -> None:
     assert table("GET /a").find("GET", "/b") is None
 
 
 @pytest.mark.parametrize(
     "route", [Route("GET /a", LIKES, "1.0", None), Route("GET /{a+}", LIKES, "2.0", None)]
 )
-def test_what_is_not_served_locally_is_refused_at_the_start(route: Route) -> None:
+def test_unsupported_route_is_refused_at_the_start(route: Route) -> None:
     with pytest.raises(LocalError, match="GET /"):
         Routes([route])
 
@@ -250,7 +250,7 @@ def outcome(document: Any, *, failed: bool = False) -> Outcome:
     return Outcome(json.dumps(document).encode(), failed=failed)
 
 
-def test_a_function_decides_status_headers_cookies_and_body() -> None:
+def test_function_sets_status_headers_cookies_and_body() -> None:
     reply = read_outcome(
         outcome(
             {
@@ -272,13 +272,13 @@ def test_a_function_decides_status_headers_cookies_and_body() -> None:
     assert reply.body == b"\x00\xff"
 
 
-def test_a_result_without_a_status_is_the_body() -> None:
+def test_result_without_a_status_is_the_body() -> None:
     assert read_outcome(outcome({"a": 1})) == Reply(
         200, [("content-type", "application/json")], b'{"a": 1}'
     )
 
 
-def test_clients_do_not_learn_how_a_function_failed() -> None:
+def test_error_of_a_function_is_hidden_from_clients() -> None:
     reply = read_outcome(outcome({"errorMessage": "secret", "errorType": "X"}, failed=True))
     assert (reply.status, json.loads(reply.body)) == (500, {"message": "Internal Server Error"})
 
@@ -293,12 +293,12 @@ def test_clients_do_not_learn_how_a_function_failed() -> None:
         {"statusCode": 200, "body": "x", "isBase64Encoded": True},
     ],
 )
-def test_what_is_no_answer_is_an_error(document: dict[str, Any]) -> None:
+def test_malformed_result_is_an_error(document: dict[str, Any]) -> None:
     pool = FakePool(likes=lambda event: outcome(document))
     assert answer(gateway(pool), request(target="/open")).status == 500
 
 
-def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_function_that_exceeds_the_timeout_is_503(monkeypatch: pytest.MonkeyPatch) -> None:
     class Never(FakePool):
         async def invoke(self, name: str, event: bytes) -> Outcome:
             never: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
@@ -310,7 +310,7 @@ def test_a_function_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPa
 
 
 class FakePool(Pool):
-    """Functions by name, run at once; remembers the events."""
+    """Functions by name that run at once; records the events."""
 
     def __init__(self, **functions: Callable[[Any], Outcome]) -> None:
         self.functions = functions
@@ -338,7 +338,7 @@ def good(event: Any) -> Outcome:
     return outcome({"statusCode": 200, "body": "good"})
 
 
-def test_the_context_of_the_authorizer_reaches_the_function() -> None:
+def test_context_of_the_authorizer_reaches_the_function() -> None:
     allowed = outcome({"isAuthorized": True, "context": {"user_id": "7"}})
     pool = FakePool(likes=good, authorizer=lambda event: allowed)
     assert answer(gateway(pool), request(target="/guarded")).body == b"good"
@@ -360,13 +360,13 @@ def test_the_context_of_the_authorizer_reaches_the_function() -> None:
         (outcome({"errorMessage": "x"}, failed=True), 500),
     ],
 )
-def test_only_a_clear_yes_lets_a_request_through(decision: Outcome, status: int) -> None:
+def test_only_an_explicit_yes_authorizes_a_request(decision: Outcome, status: int) -> None:
     pool = FakePool(likes=good, authorizer=lambda event: decision)
     assert answer(gateway(pool), request(target="/guarded")).status == status
     assert ("likes" in [name for name, _ in pool.events]) is (status == 200)
 
 
-def test_a_path_without_a_route_is_404() -> None:
+def test_path_without_a_route_is_404() -> None:
     reply = answer(gateway(FakePool()), request(target="/nothing"))
     assert (reply.status, json.loads(reply.body)) == (404, {"message": "Not Found"})
 
@@ -380,7 +380,7 @@ CORS = {
 }
 
 
-def test_a_preflight_is_answered_without_a_function() -> None:
+def test_preflight_is_answered_without_a_function() -> None:
     pool = FakePool()
     sent = request("OPTIONS", "/open", headers={"origin": "https://a.example"})
     reply = answer(gateway(pool, CORS), sent)
@@ -395,7 +395,7 @@ def test_a_preflight_is_answered_without_a_function() -> None:
     }
 
 
-def test_an_origin_that_is_not_allowed_gets_no_headers() -> None:
+def test_origin_that_is_not_allowed_gets_no_headers() -> None:
     assert Cors(CORS).answer_preflight("https://b.example") == Reply(204, [], b"")
     assert Cors(CORS).headers("https://b.example") == []
     assert Cors({"AllowOrigins": ["*"]}).headers("https://b.example") == [
@@ -403,7 +403,7 @@ def test_an_origin_that_is_not_allowed_gets_no_headers() -> None:
     ]
 
 
-def test_an_answer_to_a_browser_names_the_headers_it_may_read() -> None:
+def test_answer_to_a_browser_names_the_headers_it_may_read() -> None:
     sent = request(target="/open", headers={"origin": "https://a.example"})
     headers = dict(answer(gateway(FakePool(likes=good), CORS), sent).headers)
     assert headers["access-control-expose-headers"] == "retry-after"

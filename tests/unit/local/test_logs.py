@@ -1,4 +1,4 @@
-"""What functions wrote is read from their files, in order of time."""
+"""Logs of functions are read in order of time."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def write(directory: Path, function: str, text: str) -> None:
     (folder / f"{function}.log").write_text(text)
 
 
-def test_lines_have_the_time_that_they_name_or_that_of_the_line_before(tmp_path: Path) -> None:
+def test_lines_without_a_time_have_that_of_the_line_before(tmp_path: Path) -> None:
     write(tmp_path, "Greeter", '{"event":"a","time_s":1.5}\n[ERROR] broken\n{"time_s": 2.25}\n')
     assert list(logs.read_lines(tmp_path, ["Greeter"], 0)) == [
         (1500, "Greeter", '{"event":"a","time_s":1.5}'),
@@ -23,11 +23,11 @@ def test_lines_have_the_time_that_they_name_or_that_of_the_line_before(tmp_path:
     assert [at for at, _, _ in logs.read_lines(tmp_path, ["Greeter"], 2000)] == [2250]
 
 
-def test_a_function_that_never_ran_has_no_lines(tmp_path: Path) -> None:
+def test_function_that_never_ran_has_no_lines(tmp_path: Path) -> None:
     assert list(logs.read_lines(tmp_path, ["Silent"], 0)) == []
 
 
-def test_a_line_is_about_a_request_alone_or_among_others() -> None:
+def test_line_may_concern_one_request_or_several() -> None:
     assert logs.concerns({"request_id": "my-id-01"}, "my-id-01")
     assert logs.concerns({"request_ids": ["a", "my-id-01"]}, "my-id-01")
     assert not logs.concerns({"request_id": "my-id-012", "request_ids": ["my-id-0"]}, "my-id-01")
@@ -35,7 +35,7 @@ def test_a_line_is_about_a_request_alone_or_among_others() -> None:
     assert not logs.concerns({}, "my-id-01")
 
 
-def test_of_the_requests_of_a_batch_only_the_one_is_shown() -> None:
+def test_only_the_chosen_request_of_a_batch_is_shown() -> None:
     line = {"event": "batch_consumed", "request_ids": ["a", "b", "c"], "_aws": {}, "function": "f"}
     assert logs.shorten(line, "b") == {
         "event": "batch_consumed",
@@ -45,5 +45,5 @@ def test_of_the_requests_of_a_batch_only_the_one_is_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[1]", "7", "[" * 100_000])
-def test_what_is_no_line_of_ours_is_passed_over(text: str) -> None:
+def test_foreign_line_is_skipped(text: str) -> None:
     assert logs.read_line(text) is None

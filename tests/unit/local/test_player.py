@@ -1,4 +1,4 @@
-"""What players send, which answers they believe, and how they find one that can't be true."""
+"""Requests of players, and the detection of impossible answers."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ class FakeResponse:
 
 
 class FakeSession:
-    """Answers with what it was given, one after the other, and remembers what was asked."""
+    """Returns the given answers in order, and records the requests."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -63,7 +63,7 @@ class FakeSession:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that were slept; nobody sleeps."""
+    """Return the recorded waits; no test sleeps."""
     slept: list[float] = []
     sleep = asyncio.sleep
 
@@ -100,32 +100,32 @@ def play(session: FakeSession, *requests: Request, expectations: list[Expectatio
         ),
     ],
 )
-def test_an_act_is_a_route(sent: Request, act: str, call: Call) -> None:
+def test_act_is_a_route(sent: Request, act: str, call: Call) -> None:
     assert (sent.act, sent.call) == (act, call)
     assert str(sent) == f"{act} of post 7 by user 1"
 
 
-def test_a_good_answer_is_counted_once(waits: list[float]) -> None:
+def test_good_answer_is_counted_once(waits: list[float]) -> None:
     tally = play(FakeSession((200, DONE)), LIKE, expectations=[LIKED])
     assert (tally.sent, tally.accepted, tally.changed, tally.wrong) == (1, 1, 1, [])
     assert waits == []
 
 
 @pytest.mark.parametrize("copies", [Copies.AT_ONCE, Copies.IN_A_ROW])
-def test_a_duplicate_changes_nothing_more(copies: Copies, waits: list[float]) -> None:
+def test_duplicate_is_no_further_change(copies: Copies, waits: list[float]) -> None:
     request = replace(LIKE, copies=copies)
     tally = play(FakeSession((200, DONE), (200, AGAIN)), request, expectations=[LIKED])
     assert (tally.sent, tally.accepted, tally.changed, tally.duplicates) == (2, 2, 1, 1)
     assert tally.wrong == []
 
 
-def test_a_like_that_counted_twice_is_found(waits: list[float]) -> None:
+def test_like_counted_twice_is_found(waits: list[float]) -> None:
     request = replace(LIKE, copies=Copies.AT_ONCE)
     tally = play(FakeSession((200, DONE), (200, DONE)), request, expectations=[LIKED])
     assert tally.wrong == ["like of post 7 by user 1: changed 2 times, not 1"]
 
 
-def test_a_refusal_for_now_is_tried_again_when_it_asked_for_it(waits: list[float]) -> None:
+def test_temporary_refusal_is_retried_after_its_delay(waits: list[float]) -> None:
     session = FakeSession((503, {}, {"Retry-After": "2"}), (429, {}), (200, DONE))
     tally = play(session, LIKE, expectations=[LIKED])
     assert (tally.sent, tally.accepted) == (3, 1)
@@ -134,13 +134,13 @@ def test_a_refusal_for_now_is_tried_again_when_it_asked_for_it(waits: list[float
     assert waits[1] < 1
 
 
-def test_an_answer_that_was_lost_leaves_open_how_often_it_changed(waits: list[float]) -> None:
+def test_lost_answer_leaves_the_number_of_changes_open(waits: list[float]) -> None:
     tally = play(FakeSession(TimeoutError(), (200, AGAIN)), LIKE, expectations=[LIKED])
     assert (tally.accepted, tally.uncertain, tally.changed, tally.wrong) == (1, 1, 0, [])
     assert tally.retries == {"timeout": 1}
 
 
-def test_a_request_is_given_up_with_its_reason(waits: list[float]) -> None:
+def test_failed_request_has_its_reason(waits: list[float]) -> None:
     session = FakeSession(*[(503, {"title": "Try again", "detail": "MySQL is away"})] * 8)
     tally = play(session, LIKE, expectations=[LIKED])
     assert (tally.sent, tally.accepted) == (8, 0)
@@ -148,26 +148,26 @@ def test_a_request_is_given_up_with_its_reason(waits: list[float]) -> None:
     assert sum(waits) < 8 * client.MAX_WAIT_S
 
 
-def test_a_bad_request_is_not_tried_again(waits: list[float]) -> None:
+def test_bad_request_is_not_retried(waits: list[float]) -> None:
     tally = play(FakeSession((404, {"detail": "There is no post 7"})), LIKE, expectations=[LIKED])
     assert tally.sent == 1
     assert tally.failures == ["like of post 7 by user 1: 404: There is no post 7"]
 
 
-def test_an_answer_that_is_no_json_is_shown(waits: list[float]) -> None:
+def test_answer_that_is_not_json_is_reported(waits: list[float]) -> None:
     tally = play(FakeSession((500, b"<html>oops")), LIKE, expectations=[LIKED])
     assert tally.failures == ["like of post 7 by user 1: 500: <html>oops"]
 
 
-def test_where_nobody_answers_any_more_it_ends(waits: list[float]) -> None:
+def test_replay_ends_when_the_api_stops_answering(waits: list[float]) -> None:
     requests = [set_reaction(Reaction("like", 7, user_id)) for user_id in range(1, 100)]
     session = FakeSession(*[TimeoutError()] * 8 * len(requests))
-    with pytest.raises(LocalError, match=r"nobody answers at http://api any more: .*timeout"):
+    with pytest.raises(LocalError, match=r"http://api stopped answering: .*timeout"):
         play(session, *requests, expectations=[LIKED] * len(requests))
     assert len(session.asked) < 8 * 20
 
 
-def test_after_a_request_was_given_up_nothing_is_expected_of_that_user(waits: list[float]) -> None:
+def test_user_with_a_failed_request_is_not_checked_further(waits: list[float]) -> None:
     mine = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
     tally = play(FakeSession((500, {}), (200, mine)), LIKE, VIEW, expectations=[LIKED, LIKED])
     assert len(tally.failures) == 1
@@ -178,25 +178,25 @@ def seeing(liked: bool) -> Expectation:
     return Expectation(changes=False, shows={"mine": {"liked": liked, "collected": False}})
 
 
-def test_a_view_must_show_what_its_user_did() -> None:
+def test_view_must_show_what_its_user_did() -> None:
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": True}
     assert seeing(liked=False).find_wrong(VIEW, [answer], True) == []
     assert len(seeing(liked=True).find_wrong(VIEW, [answer], True)) == 1
     assert len(seeing(liked=False).find_wrong(VIEW, [{"items": []}], True)) == 1
 
 
-def test_a_view_that_says_it_is_not_exact_may_be_old() -> None:
+def test_inexact_view_may_be_outdated() -> None:
     answer = {"items": [{"mine": {"liked": False, "collected": False}}], "exact": False}
     assert seeing(liked=True).find_wrong(VIEW, [answer], True) == []
 
 
-def test_an_answer_must_say_what_was_wished() -> None:
+def test_answer_must_have_the_requested_state() -> None:
     assert LIKED.find_wrong(LIKE, [{**DONE, "liked": False}], True) == [
         "like of post 7 by user 1: liked is False"
     ]
 
 
-def test_the_longest_times_without_an_answer_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_longest_gaps_between_answers_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, now_s = Tally(), iter([10.0, 12.0, 13.0, 20.0])
     monkeypatch.setattr("local.load.client.time.monotonic", lambda: next(now_s))
     for status in (200, 202, 503, 200):

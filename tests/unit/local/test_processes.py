@@ -1,4 +1,4 @@
-"""What is started is ended, and nothing else is."""
+"""Started processes are ended, and no others."""
 
 import signal
 import sys
@@ -44,21 +44,21 @@ def test_stopping_ends_the_process_and_its_children(tmp_path: Path) -> None:
     assert not is_alive(child)
 
 
-def test_a_process_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
+def test_process_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     process = start(tmp_path, DEAF)
     assert wait_until(lambda: "started" in (tmp_path / "log").read_text(), 10)
     stop_process(process, grace_s=0.2)
     assert not process.is_running()
 
 
-def test_a_paused_process_can_be_stopped(tmp_path: Path) -> None:
+def test_paused_process_can_be_stopped(tmp_path: Path) -> None:
     process = start(tmp_path, SLEEP)
     psutil.Process(process.pid).send_signal(signal.SIGSTOP)
     stop_process(process)
     assert not process.is_running()
 
 
-def test_a_recycled_pid_is_left_alone(tmp_path: Path) -> None:
+def test_recycled_pid_is_left_alone(tmp_path: Path) -> None:
     process = start(tmp_path, SLEEP)
     try:
         earlier = Process("gone", process.pid, process.started_s - 100)
@@ -75,7 +75,7 @@ def test_stopping_twice_does_no_harm(tmp_path: Path) -> None:
     stop_process(process)
 
 
-def test_a_command_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
+def test_command_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
     script = "import sys; print('the reason'); sys.exit(3)"
     with pytest.raises(LocalError, match="the reason"):
         run_command("it", [sys.executable, "-c", script], log=tmp_path / "log")

@@ -1,4 +1,4 @@
-"""Where a ranking is not in the order that is right."""
+"""Differences between rankings."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def test_two_equal_rankings_do_not_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seen", "said"),
+    ("seen", "difference"),
     [
         ([(7, 5), (9, 5), (8, 1)], "ranking of all: place 1 is post 7 with 5, not post 9 with 5"),
         ([(9, 5), (7, 4), (8, 1)], "ranking of all: place 2 is post 7 with 4, not post 7 with 5"),
@@ -21,5 +21,5 @@ def test_two_equal_rankings_do_not_differ() -> None:
         ([*RIGHT, (1, 1)], "ranking of all has 4 posts, not 3"),
     ],
 )
-def test_the_first_wrong_place_is_named(seen: list[tuple[int, int]], said: str) -> None:
-    assert describe_difference("all", RIGHT, seen) == said
+def test_first_wrong_place_is_reported(seen: list[tuple[int, int]], difference: str) -> None:
+    assert describe_difference("all", RIGHT, seen) == difference

@@ -5,40 +5,40 @@ from pathlib import Path
 
 import pytest
 
-from local.load.interactions import Interaction, parse, read_file, write_file
+from local.load.interactions import FILES, Interaction
 from local.paths import LocalError
 
 HEADER = "user_id,item_id,rating,timestamp"
 
 
-def test_a_line_is_an_interaction() -> None:
-    assert list(parse([HEADER, "383,21,3.5,789652009"], "f.csv")) == [
+def test_line_is_an_interaction() -> None:
+    assert list(FILES.parse([HEADER, "383,21,3.5,789652009"], "f.csv")) == [
         Interaction(383, 21, 3.5, 789652009)
     ]
 
 
-def test_an_empty_line_is_nothing() -> None:
-    assert list(parse([HEADER, "", "1,2,4,5", ""], "f.csv")) == [Interaction(1, 2, 4.0, 5)]
+def test_empty_line_is_skipped() -> None:
+    assert list(FILES.parse([HEADER, "", "1,2,4,5", ""], "f.csv")) == [Interaction(1, 2, 4.0, 5)]
 
 
 @pytest.mark.parametrize("zipped", [True, False])
-def test_a_file_may_be_gzipped_whatever_its_name(tmp_path: Path, zipped: bool) -> None:
+def test_file_may_be_gzipped_whatever_its_name(tmp_path: Path, zipped: bool) -> None:
     path = tmp_path / "f.data"
     text = f"{HEADER}\r\n1,2,4,5\r\n".encode()
     path.write_bytes(gzip.compress(text) if zipped else text)
-    assert read_file(path) == [Interaction(1, 2, 4.0, 5)]
+    assert FILES.read(path) == [Interaction(1, 2, 4.0, 5)]
 
 
-def test_a_limit_reads_no_further(tmp_path: Path) -> None:
+def test_limit_stops_the_reading(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{HEADER}\n1,2,4,5\n2,2,4,5\nnonsense\n")
-    assert len(read_file(path, limit=2)) == 2
+    assert len(FILES.read(path, limit=2)) == 2
 
 
-def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+def test_written_rows_are_read_back(tmp_path: Path) -> None:
     interactions = [Interaction(1, 2**63 - 1, 4.5, 0), Interaction(3, 4, 5.0, 7)]
-    write_file(tmp_path / "f.csv", interactions)
-    assert read_file(tmp_path / "f.csv") == interactions
+    FILES.write(tmp_path / "f.csv", interactions)
+    assert FILES.read(tmp_path / "f.csv") == interactions
 
 
 @pytest.mark.parametrize(
@@ -61,37 +61,37 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         ("1,2,3,yesterday", "timestamp is 'yesterday'"),
     ],
 )
-def test_a_bad_line_is_named_with_what_is_wrong(line: str, named: str) -> None:
+def test_bad_line_is_reported_with_its_error(line: str, named: str) -> None:
     with pytest.raises(LocalError) as error:
-        list(parse([HEADER, "1,2,3,4", line], "f.csv"))
+        list(FILES.parse([HEADER, "1,2,3,4", line], "f.csv"))
     assert str(error.value).startswith("f.csv, line 3: ")
     assert named in str(error.value)
 
 
 @pytest.mark.parametrize("header", ["follower_id,followee_id", "1,2,3,4", "", "user_id,item_id"])
-def test_another_header_is_told(header: str) -> None:
+def test_wrong_header_is_reported(header: str) -> None:
     with pytest.raises(LocalError, match=r"f\.csv, line 1: the header is"):
-        list(parse([header], "f.csv"))
+        list(FILES.parse([header], "f.csv"))
 
 
-def test_an_empty_file_and_one_without_lines_are_told(tmp_path: Path) -> None:
+def test_file_without_rows_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(HEADER + "\n")
-    with pytest.raises(LocalError, match="holds no rows"):
-        read_file(path)
+    with pytest.raises(LocalError, match="has no rows"):
+        FILES.read(path)
     path.write_text("")
     with pytest.raises(LocalError, match="line 1"):
-        read_file(path)
+        FILES.read(path)
 
 
 @pytest.mark.parametrize("content", [b"\x1f\x8b", b"\x1f\x8bnot really zipped", b"\xff\xfe\x00"])
-def test_a_file_that_is_no_text_is_told(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_text_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(content)
     with pytest.raises(LocalError, match=r"f\.csv"):
-        read_file(path)
+        FILES.read(path)
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="can't be read"):
-        read_file(tmp_path / "nowhere.csv")
+def test_missing_file_is_reported(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match="cannot be read"):
+        FILES.read(tmp_path / "nowhere.csv")

@@ -1,4 +1,4 @@
-"""What a replay of interactions compares beside rows and totals: lists, and own states."""
+"""Comparison of lists and viewer states after a replay of interactions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import pytest
 
 from local.load.interactions import (
     choose_likers,
-    find_most_active,
     find_wrong_orders,
     find_wrong_own_lists,
-    find_wrong_viewer_states,
 )
 from local.load.requests import Reaction
+from local.load.scenario import compare_states, rank_ids
 
 AFTER = {
     Reaction("like", 7, 1),
@@ -21,38 +20,43 @@ AFTER = {
 }
 
 
-def test_likers_latest_first_are_those_from_the_end_of_earliest_first() -> None:
+def test_latest_first_is_the_reverse_of_earliest_first() -> None:
     assert find_wrong_orders({7: [1, 2, 3]}, {7: [3, 2, 1]}) == []
 
 
 @pytest.mark.parametrize("latest", [[3, 2], [3, 1, 2], [3, 2, 1, 1], []])
-def test_a_list_that_is_another_from_the_other_end_is_told(latest: list[int]) -> None:
+def test_inconsistent_orders_are_reported(latest: list[int]) -> None:
     (difference,) = find_wrong_orders({7: [1, 2, 3]}, {7: latest})
     assert "likers of post 7" in difference
 
 
-def test_what_users_are_answered_about_themselves_is_compared() -> None:
-    true = {(1, 7): {"like": True, "collect": True}, (2, 8): {"like": False, "collect": False}}
-    assert find_wrong_viewer_states(AFTER, true) == []
-    wrong = {(1, 7): {"like": False, "collect": True}, (2, 8): {"like": False, "collect": True}}
-    assert find_wrong_viewer_states(AFTER, wrong) == [
-        "user 1 is answered like False of post 7",
-        "user 2 is answered collect True of post 8",
+def test_viewer_states_are_compared() -> None:
+    correct = {
+        Reaction("like", 7, 1): True,
+        Reaction("collect", 7, 1): True,
+        Reaction("collect", 8, 2): False,
+    }
+    assert compare_states(AFTER, correct) == []
+    wrong = {one: not state for one, state in correct.items()}
+    assert compare_states(AFTER, wrong) == [
+        "like of post 7 by user 1 is off by the API",
+        "collect of post 7 by user 1 is off by the API",
+        "collect of post 8 by user 2 is on by the API",
     ]
 
 
-def test_own_lists_are_compared_and_what_is_not_of_the_file_is_nobodys() -> None:
+def test_own_lists_are_compared_without_other_posts() -> None:
     posts = {7, 8}
     assert find_wrong_own_lists(AFTER, {"like": {1: [99, 8, 7]}, "collect": {2: []}}, posts) == []
 
 
 @pytest.mark.parametrize("found", [[7], [7, 8, 8], []])
-def test_an_own_list_with_a_hole_or_a_repeat_is_told(found: list[int]) -> None:
+def test_incomplete_own_list_is_reported(found: list[int]) -> None:
     (difference,) = find_wrong_own_lists(AFTER, {"like": {1: found}}, {7, 8})
     assert difference.startswith("likes of user 1 by the API are wrong")
 
 
-def test_some_likers_of_each_post_are_chosen_and_the_same_each_time() -> None:
+def test_chosen_likers_are_deterministic() -> None:
     after = [Reaction("like", post, user) for post in (7, 8) for user in range(post, post + 100)]
     chosen = choose_likers(after, [7, 8], 5, 3)
     assert 5 <= len(chosen) <= 10
@@ -60,5 +64,5 @@ def test_some_likers_of_each_post_are_chosen_and_the_same_each_time() -> None:
     assert choose_likers(AFTER, [7], 5, 0) == [1, 2]
 
 
-def test_the_users_with_the_most_reactions_are_the_most_active() -> None:
-    assert find_most_active(AFTER, 1) == [1]
+def test_users_with_the_most_reactions_are_the_most_active() -> None:
+    assert rank_ids((reaction.user_id for reaction in AFTER), 1) == [1]

@@ -1,4 +1,4 @@
-"""From interactions to requests: what is sent, how often, in which order, what comes of it."""
+"""Requests of interactions: number, order and expected outcome."""
 
 from collections import Counter
 
@@ -25,11 +25,11 @@ def rated(rating: float, user_id: int = 1, item_id: int = 7) -> Interaction:
         (0, ["unlike"]),
     ],
 )
-def test_a_rating_says_what_is_done(rating: float, acts: list[str]) -> None:
+def test_rating_determines_the_requests(rating: float, acts: list[str]) -> None:
     assert [request.act for request in build_requests(rated(rating))] == acts
 
 
-def test_a_fifth_of_what_changes_something_is_sent_twice_and_no_view_is() -> None:
+def test_share_of_changes_is_sent_twice_and_no_view() -> None:
     requests = plan([rated(rating) for rating in (5, 3, 1)] * 2000, duplicates=0.2, seed=3)
     copies = Counter((request.act == "view", request.copies) for request in requests)
     twice = copies[False, Copies.AT_ONCE] + copies[False, Copies.IN_A_ROW]
@@ -38,7 +38,7 @@ def test_a_fifth_of_what_changes_something_is_sent_twice_and_no_view_is() -> Non
     assert copies[True, Copies.ONE] == 2000
 
 
-def test_the_same_seed_makes_the_same_plan() -> None:
+def test_same_seed_makes_the_same_plan() -> None:
     interactions = [rated(5)] * 100
     assert plan(interactions, 0.5, seed=1) == plan(interactions, 0.5, seed=1)
     assert plan(interactions, 0.5, seed=1) != plan(interactions, 0.5, seed=2)
@@ -49,7 +49,7 @@ def test_none_or_all_may_be_sent_twice(share: float, copies: set[Copies]) -> Non
     assert {request.copies for request in plan([rated(5)] * 50, share)} == copies
 
 
-def test_a_user_does_one_thing_at_a_time_and_in_order() -> None:
+def test_requests_of_a_user_are_sequential() -> None:
     requests = plan([rated(4, user) for user in (1, 1, 2, 1, 2)])
     turns = Turns(requests)
     assert turns.users == 2
@@ -64,12 +64,12 @@ def test_a_user_does_one_thing_at_a_time_and_in_order() -> None:
     assert turns.next_index() is None
 
 
-def test_what_comes_first_in_the_file_goes_first() -> None:
+def test_requests_start_in_file_order() -> None:
     turns = Turns(plan([rated(4, user) for user in (3, 1, 2)]))
     assert [turns.next_index() for _ in range(3)] == [0, 1, 2]
 
 
-def test_the_end_follows_from_what_was_and_what_is_done() -> None:
+def test_end_state_follows_from_start_and_requests() -> None:
     before = {Reaction("like", 7, 1), Reaction("like", 8, 2)}
     requests = plan([rated(5), rated(3), rated(1), rated(1), rated(4, user_id=2)])
     expectations, after = predict(requests, before)
@@ -88,21 +88,21 @@ def test_the_end_follows_from_what_was_and_what_is_done() -> None:
     }
 
 
-def test_a_view_shows_what_is_on_by_then_of_this_user() -> None:
+def test_view_shows_the_present_state_of_its_user() -> None:
     requests = plan([rated(4), rated(1), rated(3), rated(3, user_id=2)])
     *_, own, of_another = predict(requests, {Reaction("collect", 7, 1)})[0]
     assert own.shows == {"mine": {"liked": False, "collected": True}}
     assert of_another.shows == {"mine": {"liked": False, "collected": False}}
 
 
-def test_a_like_takes_no_collect_with_it() -> None:
+def test_unlike_keeps_the_collect() -> None:
     _, after = predict(
         [set_reaction(Reaction("like", 7, 1), on=False)], {Reaction("collect", 7, 1)}
     )
     assert after == {Reaction("collect", 7, 1)}
 
 
-def test_the_author_of_a_post_is_one_of_the_users_and_always_the_same() -> None:
+def test_author_of_a_post_is_a_user_and_deterministic() -> None:
     users = [3, 5, 8]
     authors = [choose_author(item_id, users) for item_id in range(1, 3000)]
     assert authors == [choose_author(item_id, users) for item_id in range(1, 3000)]

@@ -1,4 +1,4 @@
-"""What a replay came to, to read and for a machine."""
+"""The report of a replay, as text and as JSON."""
 
 import io
 from dataclasses import replace
@@ -36,7 +36,7 @@ def shown(report: Report) -> str:
     return out.getvalue()
 
 
-def test_a_clean_replay_says_so(report: Report) -> None:
+def test_clean_replay_is_reported(report: Report) -> None:
     assert report.clean
     text = shown(report)
     for part in ("2: 2 follows", "of its users", "compared: profiles of 3 users", "clean"):
@@ -44,25 +44,30 @@ def test_a_clean_replay_says_so(report: Report) -> None:
     assert "✗" not in text
 
 
-def test_a_difference_from_the_file_is_not_clean(report: Report) -> None:
-    said = "user 2 has 3 followers by the API, 2 by the file"
-    report = replace(report, compared=Comparison("of its users", {"followers": (2, 2, 3)}, [said]))
+def test_difference_from_the_file_is_not_clean(report: Report) -> None:
+    values = "user 2 has 3 followers by the API, 2 by the file"
+    report = replace(
+        report, compared=Comparison("of its users", {"followers": (2, 2, 3)}, [values])
+    )
     assert not report.clean
-    assert said in shown(report)
+    assert values in shown(report)
     assert "✗" in shown(report)
-    assert report.to_json()["differences"] == [said]
+    assert report.to_json()["differences"] == [values]
 
 
 @pytest.mark.parametrize("tally", [Tally(failures=["503"]), Tally(wrong=["changed 2 times"])])
-def test_a_failure_or_an_answer_that_cannot_be_true_is_not_clean(
-    report: Report, tally: Tally
-) -> None:
+def test_failure_or_impossible_answer_is_not_clean(report: Report, tally: Tally) -> None:
     assert not replace(report, tally=tally).clean
 
 
-def test_a_machine_reads_it_too(report: Report) -> None:
-    said = report.to_json()
-    assert said["totals"] == {"followers": {"file": 2, "rows": 2, "api": 2}}
-    assert (said["clean"], said["requests"], said["sent"], said["killed"]) == (True, 2, 3, 1)
-    assert said["compared"] == ["profiles of 3 users"]
-    assert said["audit"]["clean"] is True
+def test_report_is_available_as_json(report: Report) -> None:
+    values = report.to_json()
+    assert values["totals"] == {"followers": {"file": 2, "rows": 2, "api": 2}}
+    assert (values["clean"], values["requests"], values["sent"], values["killed"]) == (
+        True,
+        2,
+        3,
+        1,
+    )
+    assert values["compared"] == ["profiles of 3 users"]
+    assert values["audit"]["clean"] is True

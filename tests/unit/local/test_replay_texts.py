@@ -1,14 +1,14 @@
-"""What people write: what is sent, which answers can't be true, what is compared."""
+"""Texts: requests, impossible answers and comparison."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
 from local.load.requests import Call, Copies, Request, duplicate, predict
+from local.load.scenario import add_up, compare_totals
 from local.load.texts import (
-    add_up,
     count_comments,
     count_posts,
-    find_differences,
     rename,
     write_comment,
     write_post,
@@ -19,7 +19,7 @@ COMMENT = write_comment(2, "k2", 7, "Thanks.")
 WRITTEN = {"id": "55", "title": "A day", "body": "It rained."}
 
 
-def test_what_is_made_is_sent_with_its_key() -> None:
+def test_creation_is_sent_with_its_key() -> None:
     payload = {"kind": "note", "title": "A day", "body": "It rained.", "images": []}
     assert POST.call == Call("POST", "/posts", payload, "k1")
     assert COMMENT.call == Call("POST", "/posts/7/comments", {"body": "Thanks."}, "k2")
@@ -38,7 +38,7 @@ def find_wrong(request: Request, answers: list[Mapping[str, Any]], certain: bool
     return expectation.find_wrong(request, answers, certain)
 
 
-def test_an_answer_must_show_what_was_written() -> None:
+def test_answer_must_show_the_written_values() -> None:
     assert find_wrong(POST, [WRITTEN, WRITTEN], True) == []
     assert find_wrong(POST, [{**WRITTEN, "title": "A night"}], True) == [
         "post 'A day' by user 1: title is 'A night'"
@@ -51,21 +51,24 @@ def test_an_answer_must_show_what_was_written() -> None:
     ]
 
 
-def test_what_was_made_twice_under_one_key_is_found() -> None:
+def test_two_creations_under_one_key_are_found() -> None:
     wrong = find_wrong(POST, [WRITTEN, {**WRITTEN, "id": "56"}], False)
     assert wrong == ["post 'A day' by user 1: made 2 times: 55, 56"]
 
 
-def test_posts_and_comments_are_counted_by_whose_they_are() -> None:
+def test_posts_are_counted_by_user_and_comments_by_post() -> None:
     requests = [POST, POST, COMMENT, rename(3, "Ada")]
     assert count_posts(requests) == {1: 2}
     assert count_comments(requests) == {7: 1}
 
 
-def test_rows_and_the_api_are_compared_with_what_was_written() -> None:
-    assert find_differences("posts of user", {1: 2}, {1: 2, 5: 9}, {1: 2}) == []
-    assert find_differences("posts of user", {1: 2, 3: 1}, {1: 2}, {1: 3, 3: 1}) == [
-        "posts of user 1: 3 by the API, 2 written",
-        "posts of user 3: 0 in the rows, 1 written",
+def test_rows_and_api_are_compared_with_the_written_texts() -> None:
+    written, rows = Counter({1: 2, 3: 1}), Counter({1: 2, 5: 9})
+    assert compare_totals("user", "posts", {1: 2}, written.__getitem__) == []
+    assert compare_totals("user", "posts", {1: 3, 3: 1}, written.__getitem__) == [
+        "user 1 has 3 posts by the API, 2 by the file"
     ]
-    assert add_up({1: 2, 3: 1}, {1: 2, 5: 9}, {1: 3}) == (3, 2, 3)
+    assert compare_totals("user", "posts", {3: 0}, written.__getitem__, "in the rows") == [
+        "user 3 has 0 posts in the rows, 1 by the file"
+    ]
+    assert add_up({1: 3, 3: 0}, written.__getitem__, rows.__getitem__) == (3, 2, 3)

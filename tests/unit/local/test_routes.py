@@ -1,4 +1,4 @@
-"""What the template's API body becomes."""
+"""Routes of the template's API body."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def test_each_method_of_each_path_becomes_a_route() -> None:
     ]
 
 
-def test_an_authorizer_without_identity_sources_caches_nothing() -> None:
+def test_authorizer_without_identity_sources_caches_nothing() -> None:
     (found,) = read_authorizers(read_body(template({}), VALUES))
     assert (found.name, found.identity_sources, found.ttl_s, found.simple) == (
         "Sessions",
@@ -88,13 +88,13 @@ def test_cors_of_the_body_reaches_the_api() -> None:
     }
 
 
-def test_a_name_the_stack_has_not_is_told() -> None:
+def test_unknown_reference_is_reported() -> None:
     paths = {"/a": {"get": operation()}}
     known = {name: value for name, value in VALUES.items() if name != "Likes.Arn"}
     with pytest.raises(LocalError, match=r"Likes\.Arn"):
         read_body(template(paths), known)
 
 
-def test_a_route_that_leads_nowhere_is_told() -> None:
+def test_route_without_an_integration_is_reported() -> None:
     with pytest.raises(LocalError, match="GET /a"):
         read_routes(read_body(template({"/a": {"get": {}}}), VALUES))

@@ -1,4 +1,4 @@
-"""What a soak calls flat, and what it doesn't."""
+"""Growth that a soak reports or ignores."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ def after_warm_up(last: MemorySample) -> list[str]:
     return find_growth([*wild, sample(), sample(), last])
 
 
-def test_what_grows_while_it_warms_up_is_not_held_against_it() -> None:
+def test_growth_during_the_warm_up_is_ignored() -> None:
     assert after_warm_up(sample()) == []
 
 
-def test_what_keys_explain_is_no_growth() -> None:
+def test_growth_of_keys_is_ignored() -> None:
     assert after_warm_up(sample(used=14 * MB, size=8 * MB)) == []
 
 
 @pytest.mark.parametrize(
-    ("last", "told"),
+    ("last", "growth"),
     [
-        (sample(used=11 * MB), "which no key explains"),
-        (sample(persistent=130), "post:#:like:meta: 100 keys that never expire became 130"),
+        (sample(used=11 * MB), "more memory outside of keys"),
+        (sample(persistent=130), "post:#:like:meta: 100 persistent keys became 130"),
         (sample(fed=86 * MB), "the fed consumer grew by 7.5%"),
         (sample(worker=66 * MB), "the biggest worker of SaveReactions grew by 10.0%"),
     ],
 )
-def test_what_grows_after_that_is_told(last: MemorySample, told: str) -> None:
+def test_later_growth_is_reported(last: MemorySample, growth: str) -> None:
     [problem] = after_warm_up(last)
-    assert told in problem
+    assert growth in problem
 
 
 def test_workers_come_and_go_and_the_biggest_is_compared() -> None:

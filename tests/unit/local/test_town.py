@@ -1,4 +1,4 @@
-"""The town of the demo: the same each time, all of it near its middle, its sale running."""
+"""The town of the demo: deterministic, around its centre, with an open sale."""
 
 import random
 from datetime import UTC, datetime
@@ -8,11 +8,11 @@ from local.load import town
 TYPES = ["1", "2", "3", "4"]
 
 
-def test_the_town_is_the_same_each_time() -> None:
+def test_town_is_the_same_each_time() -> None:
     assert town.make_shops(TYPES, random.Random(7)) == town.make_shops(TYPES, random.Random(7))
 
 
-def test_every_type_has_shops_and_every_shop_a_name_and_a_place_of_its_own() -> None:
+def test_every_type_has_shops_and_every_shop_a_unique_name_and_place() -> None:
     shops = town.make_shops(TYPES, random.Random(7))
     assert {shop["type_id"] for shop in shops} == set(TYPES)
     assert len({shop["name"] for shop in shops}) == len(shops) == town.SHOPS
@@ -20,14 +20,14 @@ def test_every_type_has_shops_and_every_shop_a_name_and_a_place_of_its_own() -> 
     assert all(abs(shop["place"]["y"] - town.BERLIN[1]) < 0.1 for shop in shops)
 
 
-def test_reviews_are_of_shops_that_there_are() -> None:
+def test_reviews_are_of_existing_shops() -> None:
     reviews = town.make_reviews(["a", "b"], [7, 8], random.Random(7))
     assert len(reviews) == town.REVIEWS
     assert {shop for shop, _, _ in reviews} == {"a", "b"}
     assert {author for _, author, _ in reviews} <= {7, 8}
 
 
-def test_the_sale_is_open_and_has_units_left_after_the_demo() -> None:
+def test_sale_is_open_and_has_units_left_after_the_demo() -> None:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     voucher = town.make_voucher("5", now.timestamp())
     opens, closes = (datetime.fromisoformat(voucher[name]) for name in ("opens_at", "closes_at"))

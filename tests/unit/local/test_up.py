@@ -1,4 +1,4 @@
-"""What a person is told when the stack is up."""
+"""The printed commands of a started stack."""
 
 from pathlib import Path
 
@@ -9,13 +9,13 @@ from local.stack.stack import Stack
 
 
 @pytest.mark.parametrize("demo", [True, False])
-def test_the_lines_to_paste_sign_in_and_follow(
+def test_printed_commands_sign_in_and_follow(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], demo: bool
 ) -> None:
     stack = Stack(tmp_path)
     stack.base_url = "http://127.0.0.1:5000"
     up.show_welcome(stack, detached=False, demo=demo)
-    said = capsys.readouterr().out
+    output = capsys.readouterr().out
     for part in (
         "CHALLENGE=$(curl -s http://127.0.0.1:5000/auth/codes -H 'Content-Type: application/json'"
         """ -d '{"phone": "+14155550123"}' | cut -d '"' -f 4)""",
@@ -23,6 +23,6 @@ def test_the_lines_to_paste_sign_in_and_follow(
         """-d '{"challenge": "'$CHALLENGE'", "code": "'$CODE'"}'""",
         f"-m local --dir {tmp_path} token --user 7",
     ):
-        assert part in said
-    assert ("/users/9000001/followers/me" in said) is demo
-    assert "Ctrl-C stops it" in said
+        assert part in output
+    assert ("/users/9000001/followers/me" in output) is demo
+    assert "Ctrl-C stops it" in output

@@ -1,4 +1,4 @@
-"""How many workers there are, who gets one, and what an invocation comes to."""
+"""The number of workers, their assignment, and results of invocations."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def function(name: str, **given: Any) -> Function:
 
 
 class FakeWorker:
-    """Answers when it is told to."""
+    """Answers on command."""
 
     def __init__(self, pid: int, begun: Callable[[bytes], Awaitable[Outcome]]) -> None:
         self.pid = pid
@@ -53,7 +53,7 @@ class FakeWorker:
 
 
 class Stage:
-    """A pool of workers whose work ends when the test says so."""
+    """A pool of workers whose work the test ends."""
 
     def __init__(self, *functions: Function, **bounds: Any) -> None:
         self.now_s = 0.0
@@ -78,7 +78,7 @@ class Stage:
 
 
 async def settle() -> None:
-    """Let everything that can happen without time passing happen."""
+    """Run the event loop until nothing is left to do."""
     for _ in range(50):
         await asyncio.sleep(0)
 
@@ -125,7 +125,7 @@ def test_reserved_concurrency_bounds_a_function() -> None:
     play(scene)
 
 
-def test_at_the_bound_an_idle_worker_of_another_function_leaves() -> None:
+def test_idle_worker_of_another_function_ends_at_the_bound() -> None:
     async def scene() -> None:
         stage = Stage(function("a"), function("b"), max_workers=2)
         first, second = stage.ask("a", "a0"), stage.ask("a", "a1")
@@ -143,7 +143,7 @@ def test_at_the_bound_an_idle_worker_of_another_function_leaves() -> None:
     play(scene)
 
 
-def test_a_busy_function_yields_to_one_that_waits_longer_and_has_no_worker() -> None:
+def test_busy_function_yields_to_a_starved_one() -> None:
     async def scene() -> None:
         stage = Stage(function("a"), function("b"), max_workers=1)
         asked = [stage.ask("a", "a0"), stage.ask("b", "b0"), stage.ask("a", "a1")]
@@ -178,7 +178,7 @@ def test_consumers_leave_workers_to_the_api() -> None:
     play(scene)
 
 
-def test_idle_workers_leave() -> None:
+def test_idle_workers_end() -> None:
     async def scene() -> None:
         stage = Stage(function("a"), idle_s=10)
         stage.ends["a0"].set()
@@ -194,7 +194,7 @@ def test_idle_workers_leave() -> None:
     play(scene)
 
 
-def test_a_worker_that_died_while_idle_serves_no_request() -> None:
+def test_worker_that_died_while_idle_serves_no_request() -> None:
     async def scene() -> None:
         stage = Stage(function("a"))
         for label in ("a0", "a1"):
@@ -207,7 +207,7 @@ def test_a_worker_that_died_while_idle_serves_no_request() -> None:
     play(scene)
 
 
-def test_a_function_that_takes_too_long_is_ended() -> None:
+def test_function_that_takes_too_long_is_ended() -> None:
     async def scene() -> None:
         stage = Stage(function("a", timeout_s=0.01))
         outcome = await stage.ask("a", "a0")
@@ -219,7 +219,7 @@ def test_a_function_that_takes_too_long_is_ended() -> None:
     play(scene)
 
 
-def test_a_worker_that_ends_fails_its_request_alone() -> None:
+def test_ending_worker_fails_only_its_request() -> None:
     async def scene() -> None:
         async def die(event: bytes) -> Outcome:
             raise WorkerExited("worker 1 ended")
@@ -236,7 +236,7 @@ def test_a_worker_that_ends_fails_its_request_alone() -> None:
 
 
 @pytest.mark.parametrize("error", [InitFailed(b'{"errorType": "X"}'), WorkerExited("no parent")])
-def test_a_worker_that_does_not_start_fails_the_request_that_waited(error: Exception) -> None:
+def test_worker_that_does_not_start_fails_the_waiting_request(error: Exception) -> None:
     async def scene() -> None:
         async def refuse(wanted: Function) -> FakeWorker:
             raise error
@@ -248,7 +248,7 @@ def test_a_worker_that_does_not_start_fails_the_request_that_waited(error: Excep
     play(scene)
 
 
-def test_a_request_that_is_given_up_leaves_its_place() -> None:
+def test_cancelled_request_leaves_the_queue() -> None:
     async def scene() -> None:
         stage = Stage(function("a", reserved=1))
         first, second, third = (stage.ask("a", f"a{n}") for n in range(3))
@@ -262,7 +262,7 @@ def test_a_request_that_is_given_up_leaves_its_place() -> None:
     play(scene)
 
 
-def test_an_event_that_is_too_large_starts_nothing() -> None:
+def test_oversized_event_starts_no_worker() -> None:
     async def scene() -> None:
         stage = Stage(function("a"))
         outcome = await stage.pool.invoke("a", b"x" * (MAX_PAYLOAD_BYTES + 1))
@@ -308,7 +308,7 @@ TIMEOUT_S = 2.0
 
 
 class Served(NamedTuple):
-    """What real workers made of EVENTS and one more, in a folder as ``sam build`` leaves it."""
+    """Results of real workers for EVENTS and one more, in a folder like that of ``sam build``."""
 
     build: Path
     likes: list[tuple[str, bool, Any]]
@@ -316,7 +316,7 @@ class Served(NamedTuple):
 
 
 async def serve_all(build: Path) -> Served:
-    """Ask a good and a broken function, each by a pool with real workers."""
+    """Invoke a working and a broken function, each by a pool with real workers."""
     parent = Parent([build / "Layer" / "python"], build / "logs", Path(sys.executable))
     parent.start()
     functions = []
@@ -352,7 +352,7 @@ async def serve_all(build: Path) -> Served:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
-    """One run for all tests: the parent of the workers takes a second to start."""
+    """Return one run for all tests: the parent of the workers takes a second to start."""
     build = tmp_path_factory.mktemp("build")
     for folder in ("Likes", "Broken", "Layer/python", "logs"):
         (build / folder).mkdir(parents=True)
@@ -369,7 +369,7 @@ def answers(served: Served, event: str) -> list[Any]:
     return [found for asked, _, found in served.likes if asked == event]
 
 
-def test_a_worker_has_the_environment_of_its_function_and_nothing_else(served: Served) -> None:
+def test_worker_has_the_environment_of_its_function_and_nothing_else(served: Served) -> None:
     (found,) = answers(served, "environment")
     assert found["OWN"] == "5"
     assert found["AWS_A"] == "b"
@@ -379,7 +379,7 @@ def test_a_worker_has_the_environment_of_its_function_and_nothing_else(served: S
     assert {"AWS_PROFILE", "PLAZA_REDIS_URL", "PYTHONPATH"}.isdisjoint(found)
 
 
-def test_workers_share_the_code_and_the_layer_and_serve_one_after_the_other(
+def test_worker_serves_requests_in_sequence_with_shared_code(
     served: Served,
 ) -> None:
     first, second = answers(served, "where")
@@ -388,7 +388,7 @@ def test_workers_share_the_code_and_the_layer_and_serve_one_after_the_other(
     assert first[:3] == [code, code, str(served.build / "Layer" / "python" / "shared.py")]
 
 
-def test_a_handler_gets_the_context_of_its_invocation(served: Served) -> None:
+def test_handler_gets_the_context_of_its_invocation(served: Served) -> None:
     first, second = answers(served, "context")
     assert first[:3] == ["Likes", "256", "arn:aws:lambda:us-east-1:1:function:Likes"]
     assert first[3] != second[3]
@@ -410,14 +410,14 @@ def test_errors_are_reported_as_lambda_reports_them(served: Served, event: str, 
     assert [event for event, failed, _ in served.likes if failed] == list(EVENTS[4:])
 
 
-def test_a_handler_that_cannot_be_imported_is_an_error_of_each_invocation(served: Served) -> None:
+def test_import_error_fails_each_invocation(served: Served) -> None:
     assert len(served.broken) == 2
     for failed, found in served.broken:
         assert (failed, found["errorType"]) == (True, "ModuleNotFoundError")
         assert "nothing_of_this_name" in found["errorMessage"]
 
 
-def test_a_function_has_a_log_of_its_own_with_its_tracebacks(served: Served) -> None:
+def test_function_has_a_log_of_its_own_with_its_tracebacks(served: Served) -> None:
     lines = (served.build / "logs" / "Likes.log").read_text().splitlines()
     assert lines[0] == "asked for environment"
     assert "[ERROR] ValueError: no nothing" in lines

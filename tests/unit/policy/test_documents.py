@@ -1,0 +1,119 @@
+"""Documents lead somewhere: their links resolve, their commands exist, their figures name one."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bench.__main__ import BENCHES, STACK
+from local.__main__ import build_parser
+from tests.unit.policy.modules import ROOT
+
+DOCUMENTS = sorted(
+    file
+    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/README.md")]
+    if ".venv" not in file.parts
+)
+LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"\b(make|python -m [a-z.]+)((?: [^\s`|]+)?)")
+TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+every_document = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT))
+)
+
+
+def anchors_of(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document."""
+    text = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    plain = [re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in plain}
+
+
+def code_of(document: Path) -> str:
+    """What stands in code spans and code blocks, one a line."""
+    text = document.read_text()
+    blocks = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    return "\n".join([*blocks, *(span.replace("\n", " ") for span in re.findall(r"`[^`]+`", rest))])
+
+
+@every_document
+def test_links_resolve(document: Path) -> None:
+    broken = []
+    for link in LINK.findall(document.read_text()):
+        if re.match(r"https?:|mailto:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path).resolve() if path else document
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@every_document
+def test_commands_exist(document: Path) -> None:
+    verbs = next(
+        action
+        for action in build_parser()._actions
+        if action.dest == "==SUPPRESS==" or action.choices
+    )
+    missing = []
+    for command, argument in COMMAND.findall(code_of(document)):
+        word = argument.strip().strip("'\"`")
+        if command == "make":
+            known = word in TARGETS or not re.fullmatch(r"[a-z][\w-]*", word)
+        elif command == "python -m local":
+            known = word in (verbs.choices or ()) or not re.fullmatch(r"[a-z][\w-]*", word)
+        elif command == "python -m bench":
+            known = word in {*BENCHES, STACK} or not re.fullmatch(r"[a-z][\w-]*", word)
+        else:
+            module = ROOT / command.removeprefix("python -m ").replace(".", "/")
+            ours = command.startswith(("python -m tests", "python -m bench", "python -m local"))
+            known = (
+                not ours or module.with_suffix(".py").exists() or (module / "__main__.py").exists()
+            )
+        if not known:
+            missing.append(f"{command}{argument}")
+    assert missing == []
+
+
+def test_readme_takes_two_screens() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 100
+
+
+def test_every_number_of_the_readme_has_its_command() -> None:
+    """A paragraph or a table with a measured figure names the command that printed it."""
+    text = re.sub(
+        r"^```.*?^```", "", (ROOT / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL
+    )
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    measured = re.compile(r"\d[\d,.]* ?(?:x|s|ms|%|requests/s|likes/s|orders/s)\b")
+    unnamed = [
+        section.splitlines()[0]
+        for section in sections
+        if measured.search(section) and not re.search(r"`(?:make|python -m) ?[\w. -]+`", section)
+    ]
+    assert unnamed == []
+
+
+def test_no_document_is_outside_of_the_index() -> None:
+    """Every page of docs/ can be reached from README by links."""
+    reached, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in reached or not page.exists():
+            continue
+        reached.add(page)
+        for link in LINK.findall(page.read_text()):
+            path = link.partition("#")[0]
+            if path.endswith(".md"):
+                todo.append((page.parent / path).resolve())
+    done = subprocess.run(
+        ["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    pages = {ROOT / name for name in done.stdout.split() if name.endswith(".md")}
+    assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
