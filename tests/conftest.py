@@ -32,10 +32,10 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
         outcome: [r for r in terminalreporter.getreports(outcome) if r.when in ("call", "setup")]
         for outcome in ("passed", "failed", "skipped", "error")
     }
-    told = [r for r in (*reports["passed"], *reports["failed"]) if r.user_properties]
-    if told:
+    reported = [r for r in (*reports["passed"], *reports["failed"]) if r.user_properties]
+    if reported:
         terminalreporter.section("figures")
-    for report in sorted(told, key=lambda r: r.nodeid):
+    for report in sorted(reported, key=lambda r: r.nodeid):
         terminalreporter.line(report.nodeid.partition("::")[2])
         for name, value in report.user_properties:
             terminalreporter.line(f"  {name:<50} {value}")

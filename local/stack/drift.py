@@ -12,6 +12,7 @@ from local.output import console, new_summary
 from local.paths import LocalError
 from local.stack.stack import Stack, use_stack
 from plaza.reconciliation import RunReport, orchestrator
+from plaza.reconciliation.schemas import ReconciliationResponse
 
 TIMEOUT_S = 900.0
 REPAIR_TIMEOUT_S = 120.0

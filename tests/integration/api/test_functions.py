@@ -138,8 +138,8 @@ def test_the_authorizer_authorizes_all_and_passes_on_the_user_or_the_refusal(
         "context": {"anonymous": "true"},
     }
     for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
-        said = identify(event(f"authorizer.{name}"), None)
-        assert said == {"isAuthorized": True, "context": {"refusal": refusal}}
+        response = identify(event(f"authorizer.{name}"), None)
+        assert response == {"isAuthorized": True, "context": {"refusal": refusal}}
     token = new_session.open_session(7)
     good = event("authorizer.token")
     good["headers"]["authorization"] = f"Bearer {token}"
@@ -150,8 +150,8 @@ def test_the_authorizer_reports_that_sessions_cannot_be_checked(
     plaza: World, mysql_away: Away
 ) -> None:
     with mysql_away():
-        said = handler("api/authorizer")(event("authorizer.token"), None)
-    assert said == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
+        response = handler("api/authorizer")(event("authorizer.token"), None)
+    assert response == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
 
 
 def test_health_reports_each_store(plaza: World) -> None:
