@@ -1,4 +1,4 @@
-"""The database gets the schema that this code expects; invoked at each deploy."""
+"""Apply the migrations that this code expects. Invoked at each deploy."""
 
 from plaza.infra.migrations import apply_migrations
 from plaza.infra.observability import record

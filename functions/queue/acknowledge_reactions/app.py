@@ -1,4 +1,4 @@
-"""Settles that failed when their batch was saved are done again."""
+"""Acknowledge stored reactions again whose first acknowledgement failed."""
 
 from plaza.reactions.persist import ACKNOWLEDGEMENTS
 

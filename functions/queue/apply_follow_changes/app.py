@@ -1,4 +1,4 @@
-"""Who is followed comes into the inbox, who isn't any more leaves it."""
+"""Add posts of newly followed authors to inboxes; remove those of unfollowed ones."""
 
 from plaza.feed.apply_follows import FOLLOWS
 

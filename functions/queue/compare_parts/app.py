@@ -1,4 +1,4 @@
-"""Redis, counters and rows are compared in the background, a part of a run at a time."""
+"""Compare Redis, counters and rows, one part of a reconciliation run at a time."""
 
 from plaza.reconciliation.orchestrator import COMPARISONS
 

@@ -1,4 +1,4 @@
-"""Reservations that could not be saved become failures, unless they were saved after all."""
+"""Decide the orders that SaveOrders dead-lettered, by stock."""
 
 from plaza.flash_sales.persist import ORDERS_DLQ
 

@@ -1,4 +1,4 @@
-"""What was changed in MySQL is let go of in Redis a second time: it may have been refilled."""
+"""Drop changed values from caches a second time: a reader may have refilled them."""
 
 from plaza.infra.cache import DROPS
 

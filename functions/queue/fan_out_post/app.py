@@ -1,4 +1,4 @@
-"""Posts are pushed to the inboxes of followers, a page of them a message."""
+"""Push posts to the inboxes of followers, one page of followers a message."""
 
 from plaza.feed.fan_out import FANOUTS
 

@@ -1,4 +1,4 @@
-"""Inboxes, and lists of stars' posts, that Redis lacks are filled from MySQL."""
+"""Rebuild inboxes and lists of stars' posts that Redis lacks, from MySQL."""
 
 from plaza.feed.rebuild import INBOXES
 

@@ -1,4 +1,4 @@
-"""The recommended reviews of shops are read from MySQL and put in place."""
+"""Rebuild the recommended reviews of shops from MySQL."""
 
 from plaza.recommendations.recommend import RECOMMENDATIONS
 

@@ -1,4 +1,4 @@
-"""Redis is told what MySQL has of shops: of some, or of all, a step at a time."""
+"""Project shops from MySQL to Redis: some of them, or all, one step a message."""
 
 from plaza.shops.jobs import SHOPS
 

@@ -1,4 +1,4 @@
-"""The Bloom filter of a big target is built in the background, a step at a time."""
+"""Build the bloom filter of a large target, one step a message."""
 
 from plaza.reactions.rebuild import REBUILDS
 

@@ -1,4 +1,4 @@
-"""What was announced before it was written is told to Redis, as MySQL has it by now."""
+"""Project announced writes to Redis as MySQL has them now."""
 
 from plaza.content.refresh import REFRESHES
 

@@ -1,4 +1,4 @@
-"""What a run found to differ is put right, if it still differs."""
+"""Repair what a reconciliation run found, if it still differs."""
 
 from plaza.reconciliation.repair import REPAIRS
 

@@ -1,4 +1,4 @@
-"""Check-ins that were accepted become rows."""
+"""Store accepted check-ins in MySQL."""
 
 from plaza.checkins.persist import CHECKINS
 

@@ -1,4 +1,4 @@
-"""Reservations become orders: successes while there is stock."""
+"""Decide reserved orders in MySQL: successes while there is stock."""
 
 from plaza.flash_sales.persist import ORDERS
 

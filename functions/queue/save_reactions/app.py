@@ -1,4 +1,4 @@
-"""Reaction events become rows, log and counters."""
+"""Store reaction events in MySQL: log, rows and counters."""
 
 from plaza.reactions.persist import REACTIONS
 

@@ -1,4 +1,4 @@
-"""What has expired is deleted, every hour."""
+"""Delete expired rows, every hour."""
 
 from plaza import idempotency
 from plaza.auth import expired_sessions
@@ -12,7 +12,7 @@ _DELETES = {
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Delete what expired, for less than a minute; what is left is there in an hour still."""
+    """Delete for less than a minute; the next run continues."""
     deleted = delete_in_steps(_DELETES)
     metrics = {
         "sessions_deleted": deleted["session"],

@@ -1,8 +1,8 @@
-"""Sales that are over are compared, Redis with MySQL, and leave Redis; every minute."""
+"""Compare finished sales, Redis with MySQL, and remove them from Redis, every minute."""
 
 from plaza.flash_sales.finalize_vouchers import finalize_vouchers
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Finalize what has closed."""
+    """Finalize the sales that have closed."""
     return {"finalized": finalize_vouchers()}

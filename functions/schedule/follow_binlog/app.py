@@ -1,9 +1,9 @@
-"""What was changed past the API is read from MySQL's binlog and told to Redis."""
+"""Project changes that bypassed the API, read from the binlog of MySQL, to Redis."""
 
 from plaza.changes import follow_changes
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Go on from where the last run stopped."""
+    """Continue at the position of the last run."""
     followed = follow_changes()
     return {"rows": followed.rows, "lost": int(followed.lost)}

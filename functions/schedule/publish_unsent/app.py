@@ -1,8 +1,8 @@
-"""Posts that could not be sent to be pushed, since SQS was away, are sent, every minute."""
+"""Send posts to the fan-out queue that SQS refused, every minute."""
 
 from plaza.content.publish import publish_unsent
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Send what waits."""
+    """Run once; return how many posts were sent."""
     return {"published": publish_unsent()}

@@ -1,8 +1,8 @@
-"""Once a night everything is compared with everything; a run that has not ended goes on."""
+"""Start a reconciliation run every night, or continue one that has not ended."""
 
 from plaza.reconciliation.orchestrator import start
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Begin a run, or go on with the one there is."""
+    """Start a run, or continue the present one."""
     return {"run": start()}

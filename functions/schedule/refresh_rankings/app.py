@@ -1,8 +1,8 @@
-"""The rankings of posts are brought to what MySQL has."""
+"""Bring the rankings of posts to the counts in MySQL."""
 
 from plaza.recommendations.post_rankings import refresh_rankings
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Heal the ranking of all time, and make those of the windows."""
+    """Repair the ranking of all time; replace those of the day and the week."""
     return {"ranked": refresh_rankings()}

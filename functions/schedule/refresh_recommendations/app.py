@@ -1,8 +1,8 @@
-"""Shops whose reviews got other votes have their recommendations made again."""
+"""Request new recommendations for shops whose reviews got votes."""
 
 from plaza.recommendations.recommend import refresh_recommendations
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Ask for the rebuild of each list that isn't up to date."""
+    """Queue a rebuild of each stale list."""
     return {"rebuilds_requested": refresh_recommendations()}

@@ -1,4 +1,4 @@
-"""What the queue never got is published again, every minute; what Redis lost is settled again."""
+"""Send outbox entries that are not acknowledged in time again, every minute."""
 
 from plaza.checkins.sweep import sweep_checkins
 from plaza.infra import clock
@@ -8,7 +8,7 @@ from plaza.reactions.sweep import sweep_outbox
 
 
 def handler(event: object, context: object) -> dict[str, int]:
-    """Sweep the outboxes once."""
+    """Run once; return how many entries of each kind were sent."""
     return run_jobs(
         {
             "republished": sweep_outbox,
