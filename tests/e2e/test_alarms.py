@@ -6,17 +6,23 @@ from local.stack.alarms import make_alarms
 from local.stack.deployment import STACK_NAME
 from local.stack.stack import Stack
 
+ALARM = "AWS::CloudWatch::Alarm"
+
 
 def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack: Stack) -> None:
     declared = json.loads(make_alarms())
     formation = stack.connect("cloudformation")
-    names = {
-        found["PhysicalResourceId"]: found["LogicalResourceId"]
+    resources = [
+        found
         for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME)
         for found in page["StackResourceSummaries"]
-        if found["ResourceType"] == "AWS::CloudWatch::Alarm"
+    ]
+    names = {  # the physical id of a queue is its URL
+        found["PhysicalResourceId"].rpartition("/")[2]: found["LogicalResourceId"]
+        for found in resources
     }
-    assert set(names.values()) == set(declared)
+    deployed = {r["LogicalResourceId"] for r in resources if r["ResourceType"] == ALARM}
+    assert deployed == set(declared)
     alarms = {
         names[alarm["AlarmName"]]: alarm
         for page in stack.connect("cloudwatch").get_paginator("describe_alarms").paginate()
@@ -30,4 +36,4 @@ def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack
         [reference] = properties["Dimensions"][0]["Value"].values()
         logical_id = reference if isinstance(reference, str) else reference[0]
         if logical_id != "Api":
-            assert logical_id in dimension["Value"], "the physical name contains the logical id"
+            assert names[dimension["Value"]] == logical_id
