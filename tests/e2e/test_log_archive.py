@@ -112,7 +112,7 @@ def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], 
             done = subprocess.run([*of_post, *source], cwd=ROOT, capture_output=True, text=True)
             assert done.returncode == 1, done.stderr
             assert f"like of post:{post_id}" in done.stdout
-        assert "does not know comments and posts" in done.stdout
+        assert "the log has no comments and posts" in done.stdout
     finally:
         rows("DELETE FROM content_counter WHERE target_id = %s", post_id)
     refused = subprocess.run(
