@@ -56,7 +56,7 @@ class Cluster:
     def start(self, *, attached: bool = True, timeout_s: float = 60) -> None:
         """Start the nodes that do not run and wait until the cluster is healthy.
 
-        When no node ran, the cluster is formed anew. Raises LocalError.
+        If no node ran, a new cluster is formed. Raises LocalError.
         """
         new = not any(node.is_running() for node in self.nodes)
         if new:

@@ -20,7 +20,7 @@ _HEADERS = {
 
 
 def load_function(folder: str) -> ModuleType:
-    """Import the module of a function (``api/shops``) anew. Raises ImportError."""
+    """Import the module of a function (``api/shops``) again. Raises ImportError."""
     name = "function_" + folder.replace("/", "_")
     spec = spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
     if spec is None or spec.loader is None:

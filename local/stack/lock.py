@@ -75,7 +75,7 @@ def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
 
 
 def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
-    """Write a file anew. Raises CalledProcessError when its packages conflict."""
+    """Write a new file. Raises CalledProcessError when its packages conflict."""
     with tempfile.TemporaryDirectory() as name:
         wanted, agreed, made = (Path(name) / file for file in ("wanted.in", "agreed", "made.txt"))
         wanted.write_text("\n".join(lock.wanted) + "\n")
