@@ -112,10 +112,11 @@ def test_a_reply_may_come_in_pieces_and_chunks(serve: Serve) -> None:
             False,
         ),
         (b"nonsense\r\n\r\n", "ValueError", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "JSONDecodeError", False),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", "ConnectionResetError", True),
         (b"", "ReadTimeout", False),
     ],
-    ids=["failed", "throttled", "refused", "nonsense", "cut", "silent"],
+    ids=["failed", "throttled", "refused", "nonsense", "no JSON", "cut", "silent"],
 )
 def test_a_failed_request_raises_an_error_with_its_code(
     serve: Serve, reply: bytes, code: str, is_passing: bool

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import pytest
 
 from plaza.infra.queues import Queue
 
@@ -28,6 +31,15 @@ class Import(NamedTuple):
     module: str
     name: str
     bound: str
+
+
+def tracked() -> list[Path]:
+    """Every file of the repository. Skips the test outside of a clone."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a clone: the tracked files are unknown")
+    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
+    return [file for file in files if file.is_file()]
 
 
 def product_files() -> list[Path]:

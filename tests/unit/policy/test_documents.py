@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
+from collections.abc import Container
 from pathlib import Path
 
 import pytest
 
 from bench.__main__ import BENCHES, STACK
 from local.__main__ import build_parser
-from tests.unit.policy.modules import ROOT
+from tests.unit.policy.modules import ROOT, tracked
 
 DOCUMENTS = sorted(
     file
@@ -19,7 +19,12 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\b(make|python -m [a-z.]+)((?: [^\s`|]+)?)")
-TARGETS = set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+VERBS: dict[str, Container[str]] = {
+    "make": re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE),
+    "python -m local": next(set(a.choices) for a in build_parser()._actions if a.choices),
+    "python -m bench": {*BENCHES, STACK},
+}
+"""Command -> the words that may follow it."""
 every_document = pytest.mark.parametrize(
     "document", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT))
 )
@@ -56,20 +61,11 @@ def test_links_resolve(document: Path) -> None:
 
 @every_document
 def test_commands_exist(document: Path) -> None:
-    verbs = next(
-        action
-        for action in build_parser()._actions
-        if action.dest == "==SUPPRESS==" or action.choices
-    )
     missing = []
     for command, argument in COMMAND.findall(code_of(document)):
         word = argument.strip().strip("'\"`")
-        if command == "make":
-            known = word in TARGETS or not re.fullmatch(r"[a-z][\w-]*", word)
-        elif command == "python -m local":
-            known = word in (verbs.choices or ()) or not re.fullmatch(r"[a-z][\w-]*", word)
-        elif command == "python -m bench":
-            known = word in {*BENCHES, STACK} or not re.fullmatch(r"[a-z][\w-]*", word)
+        if command in VERBS:
+            known = word in VERBS[command] or not re.fullmatch(r"[a-z][\w-]*", word)
         else:
             module = ROOT / command.removeprefix("python -m ").replace(".", "/")
             ours = command.startswith(("python -m tests", "python -m bench", "python -m local"))
@@ -112,8 +108,5 @@ def test_no_document_is_outside_of_the_index() -> None:
             path = link.partition("#")[0]
             if path.endswith(".md"):
                 todo.append((page.parent / path).resolve())
-    done = subprocess.run(
-        ["git", "ls-files", "docs"], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    pages = {ROOT / name for name in done.stdout.split() if name.endswith(".md")}
+    pages = {file for file in tracked() if file.suffix == ".md" and "docs" in file.parts}
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []

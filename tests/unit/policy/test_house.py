@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from local.stack.lock import PINNED, Lock, read_locks
-from tests.unit.policy.modules import LAYER, ROOT
+from tests.unit.policy.modules import LAYER, ROOT, tracked
 
 # Split into pieces, so that this file does not match.
 REGISTRIES = "|".join(
@@ -46,14 +45,6 @@ LOCKS = read_locks(tomllib.loads((ROOT / "pyproject.toml").read_text()))
 LOCKED = re.compile(
     r"[a-z0-9][a-z0-9.-]*==[0-9][a-z0-9.]*(?: ; [^\n\\]+)?( --hash=sha256:[0-9a-f]{64})+"
 )
-
-
-def tracked() -> list[Path]:
-    if not (ROOT / ".git").exists():
-        pytest.skip("not a clone: the tracked files are unknown")
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
-    return [file for file in files if file.is_file()]
 
 
 @pytest.mark.parametrize("what", FORBIDDEN)

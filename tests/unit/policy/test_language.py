@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.unit.policy.modules import PLAZA, ROOT, product_files, tree_of
+from tests.unit.policy.modules import PLAZA, ROOT, product_files, tracked, tree_of
 
 SELF = Path(__file__).name
 GLOSSARY = ROOT / "docs" / "glossary.md"
-ROOMS = ("layers/", "functions/", "local/", "bench/", "tests/")
+ROOMS = ("layers", "functions", "local", "bench", "tests")
 
 
 class Retired(NamedTuple):
@@ -58,13 +57,13 @@ class Name(NamedTuple):
     place: str
 
 
-def tracked(*suffixes: str) -> list[Path]:
+def sources(*suffixes: str) -> list[Path]:
     """Tracked files of the rooms with one of these suffixes."""
-    done = subprocess.run(
-        ["git", "ls-files", "-z", *ROOMS], cwd=ROOT, capture_output=True, check=True
-    )
-    files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
-    return [file for file in files if file.suffix in suffixes and file.is_file()]
+    return [
+        file
+        for file in tracked()
+        if file.suffix in suffixes and file.relative_to(ROOT).parts[0] in ROOMS
+    ]
 
 
 def names_of_python(file: Path) -> list[Name]:
@@ -101,9 +100,9 @@ def names_of_text(file: Path) -> list[Name]:
 def names() -> list[Name]:
     """All names of the rooms."""
     python = [
-        name for file in tracked(".py") if file.name != SELF for name in names_of_python(file)
+        name for file in sources(".py") if file.name != SELF for name in names_of_python(file)
     ]
-    return python + [name for file in tracked(".lua", ".sql") for name in names_of_text(file)]
+    return python + [name for file in sources(".lua", ".sql") for name in names_of_text(file)]
 
 
 @pytest.mark.parametrize("retired", RETIRED, ids=lambda retired: retired.instead)
@@ -121,7 +120,7 @@ def test_the_search_finds_a_retired_name() -> None:
 def test_no_module_is_a_gerund() -> None:
     found = [
         str(file.relative_to(ROOT))
-        for file in tracked(".py")
+        for file in sources(".py")
         if (last := file.stem.rsplit("_", 1)[-1]).endswith("ing")
         and last not in GERUNDS
         and not file.stem.startswith("test_")
@@ -155,7 +154,7 @@ def test_every_term_of_the_glossary_is_in_use() -> None:
     text = "\n".join(
         file.read_text(errors="replace").casefold()
         for file in [
-            *tracked(".py", ".lua", ".sql"),
+            *sources(".py", ".lua", ".sql"),
             ROOT / "template.yaml",
             *ROOT.glob("docs/**/*.md"),
         ]

@@ -130,8 +130,7 @@ def claim(user_id: int, column: str, limit: int, member: str) -> tuple[bool, Cla
     until_s = clock.monotonic_s() + settings().redis_timeout_s
 
     def args_for(node: Node) -> tuple[Argument, ...]:
-        deadline_us = node.clock_offset_us + int(until_s * 1e6)
-        return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, deadline_us
+        return column, limit, member, CLAIM_TTL_MS, _REPLY_TTL_MS, node.deadline_us(until_s)
 
     code, *times = redis.run_on_node(CLAIM, keys, args_for)
     if code == "LATE":

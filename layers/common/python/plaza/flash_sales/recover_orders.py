@@ -97,10 +97,9 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
         if counts is None or not counts.live or counts.sold >= sold:
             continue
         adopted = buyer_id = 0
-        while not deadline.has_passed:
-            holders = mysql_orders.read_holders(voucher.id, buyer_id, _BATCH)
-            if not holders:
-                break
+        while not deadline.has_passed and (
+            holders := mysql_orders.read_holders(voucher.id, buyer_id, _BATCH)
+        ):
             buyer_id = holders[-1][1]
             rows = [OrderRow(order, voucher.id, buyer, None) for order, buyer in holders]
             adopted += redis_store.acknowledge(rows).adopted

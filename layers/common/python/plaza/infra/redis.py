@@ -53,6 +53,10 @@ class Node(NamedTuple):
     clock_offset_us: int
     measured_s: float
 
+    def deadline_us(self, until_s: float) -> int:
+        """Return the time ``until_s`` of this process's monotonic clock by the node's clock."""
+        return self.clock_offset_us + int(until_s * 1e6)
+
 
 class Call(NamedTuple):
     """One run of a script."""

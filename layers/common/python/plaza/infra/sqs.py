@@ -51,6 +51,11 @@ class SqsError(Exception):
         self.code = code
         self.is_passing = is_passing
 
+    @classmethod
+    def of_reply(cls, status: int, code: str) -> SqsError:
+        """Return the error of a reply: passing if SQS throttled or failed (HTTP 5xx)."""
+        return cls(code, is_passing=status >= 500 or "Throttl" in code)
+
 
 class Depth(NamedTuple):
     """The approximate numbers of waiting, received and delayed messages of a queue."""
@@ -163,29 +168,13 @@ def send_all(
 
 def forward(queue: str, message: Outgoing) -> None:
     """Send one message with its own attributes. One call. Raises QueueDown."""
-    _send(
-        "send_message",
-        {
-            "QueueUrl": settings().queues[queue],
-            "MessageBody": message.body,
-            "DelaySeconds": message.delay_s,
-            **_render_attributes(message.attributes),
-        },
-    )
+    _send("send_message", {"QueueUrl": settings().queues[queue], **_render(message)})
 
 
 def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
     """Send up to ten messages; return index -> SQS's error of those that it refused.
     One call. Raises QueueDown."""
-    entries = [
-        {
-            "Id": str(index),
-            "MessageBody": message.body,
-            "DelaySeconds": message.delay_s,
-            **_render_attributes(message.attributes),
-        }
-        for index, message in enumerate(messages)
-    ]
+    entries = [{"Id": str(i), **_render(message)} for i, message in enumerate(messages)]
     reply = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
     accepted = {int(entry["Id"]) for entry in reply.get("Successful", [])}
     causes = {int(entry["Id"]): entry for entry in reply.get("Failed", [])}
@@ -211,26 +200,20 @@ def _call(operation: str, **parameters: Any) -> Any:
         try:
             return getattr(client(), operation)(**parameters)
         except (BotoCoreError, ClientError) as error:
-            raise SqsError(_name_cause(error), is_passing=_is_passing(error)) from error
+            raise _translate(error) from error
 
     return SQS.call(run)
 
 
-def _name_cause(error: Exception) -> str:
-    """Return SQS's error code, or the type of a client error."""
-    response = getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code") or type(error).__name__)
+def _translate(error: Exception) -> SqsError:
+    """Return an error of botocore as ours. Of those without a reply only a closed connection is
+    passing; a timeout is not: the caller would wait for two."""
+    from botocore.exceptions import ClientError, ConnectionClosedError
 
-
-def _is_passing(error: Exception) -> bool:
-    """Return whether a retry may succeed: the connection was closed, or SQS throttled or failed.
-    A timeout is not repeated: the caller would wait for two."""
-    from botocore.exceptions import ConnectionClosedError
-
-    response = getattr(error, "response", None) or {}
-    status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    is_refused = status >= 500 or "Throttl" in response.get("Error", {}).get("Code", "")
-    return is_refused or isinstance(error, ConnectionClosedError)
+    if isinstance(error, ClientError):
+        status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+        return SqsError.of_reply(status, error.response["Error"]["Code"])
+    return SqsError(type(error).__name__, is_passing=isinstance(error, ConnectionClosedError))
 
 
 def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
@@ -346,11 +329,12 @@ def read_request_id(record: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) and REQUEST_ID.fullmatch(value) else None
 
 
-def _render_attributes(attributes: Mapping[str, str]) -> dict[str, Any]:
-    if not attributes:
-        return {}
-    return {
-        "MessageAttributes": {
-            name: {"DataType": "String", "StringValue": value} for name, value in attributes.items()
+def _render(message: Outgoing) -> dict[str, Any]:
+    """Return a message as the parameters of a call that sends it."""
+    rendered: dict[str, Any] = {"MessageBody": message.body, "DelaySeconds": message.delay_s}
+    if message.attributes:
+        rendered["MessageAttributes"] = {
+            name: {"DataType": "String", "StringValue": value}
+            for name, value in message.attributes.items()
         }
-    }
+    return rendered

@@ -63,7 +63,8 @@ class Sender:
         try:
             connection = self._connect()
             connection.sendall(self._render(action, body, clock.now_s()))
-            status, headers, reply = _receive(connection)
+            status, headers, received = _receive(connection)
+            reply: dict[str, Any] = json.loads(received) if status == 200 else {}
         except TimeoutError:
             self.close()
             raise SqsError("ReadTimeout") from None
@@ -73,10 +74,8 @@ class Sender:
         if headers.get("connection", "").lower() == "close":
             self.close()
         if status == 200:
-            found: dict[str, Any] = json.loads(reply)
-            return found
-        code = _find_code(headers, reply)
-        raise SqsError(code, is_passing=status >= 500 or "Throttl" in code)
+            return reply
+        raise SqsError.of_reply(status, _find_code(headers, received))
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""

@@ -57,7 +57,7 @@ def gate(
                 actor_id,
                 int(on),
                 nonce,
-                node.clock_offset_us + int(until_s * 1e6),
+                node.deadline_us(until_s),
                 run_id,
                 "" if expected is None else int(expected[0]),
                 0 if expected is None else expected[1],
