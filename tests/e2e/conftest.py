@@ -18,7 +18,7 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client
 
 AUTHOR = 6_000_000
-SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20"}
+SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
 _ids = count(6_000_001)
 
 
