@@ -77,7 +77,6 @@ OPTIONAL = [route for route in ROUTES if route.guarded and route not in OWN]
 
 LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
 
-every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
 every_limited_route = pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)
 every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
 every_optional_route = pytest.mark.parametrize("route", OPTIONAL, ids=lambda route: route.name)
