@@ -15,9 +15,10 @@ EXPANDING = (
     "CREATE TABLE IF NOT EXISTS example_new (id BIGINT NOT NULL, PRIMARY KEY (id))",
     "INSERT IGNORE INTO example (id, name) VALUES (99, 'a')",
     "ALTER TABLE example ADD COLUMN more BIGINT NULL",
-    "ALTER TABLE example ADD COLUMN more INT NOT NULL DEFAULT 0 COMMENT 'a, b', ADD KEY by_more (more)",
+    "ALTER TABLE example ADD COLUMN a INT NOT NULL DEFAULT 0 COMMENT 'a, b', ADD KEY by_a (a)",
     "ALTER TABLE example ADD COLUMN (more INT NULL, last DATETIME(6) NOT NULL DEFAULT NOW(6))",
     "ALTER TABLE example ADD INDEX by_name (name, id)",
+    "ALTER TABLE example ALTER COLUMN name SET DEFAULT ''",
 )
 """Code of the version before works with the schema after each of these."""
 
@@ -52,6 +53,7 @@ _EXPANDS = re.compile(r"(CREATE TABLE IF NOT EXISTS|INSERT IGNORE INTO) ")
 _CONTRACTS = re.compile(r"(DROP TABLE IF EXISTS|DELETE FROM) ")
 _ALTER = re.compile(r"ALTER TABLE \w+\s+(.*)", re.DOTALL)
 _ADDS = re.compile(r"ADD (COLUMN\b|(KEY|INDEX) \w+ \()")
+_HAS_DEFAULT = re.compile(r"ALTER COLUMN \w+ SET DEFAULT ")
 _DROPS = re.compile(r"DROP (COLUMN|KEY|INDEX) \w+$")
 
 
@@ -75,6 +77,8 @@ def _contracts(statement: str) -> bool:
 
 
 def _is_harmless(action: str) -> bool:
+    if _HAS_DEFAULT.match(action):
+        return True
     if not _ADDS.match(action):
         return False
     columns = action.removeprefix("ADD COLUMN").strip()
