@@ -6,6 +6,7 @@ from typing import Any
 
 from plaza.auth import session_end
 from plaza.infra.http import (
+    ADMIN,
     BEARER,
     Id,
     create_api,
@@ -14,7 +15,6 @@ from plaza.infra.http import (
     find_caller,
     read_id,
     require_caller,
-    require_caller_with_role,
     serve,
 )
 from plaza.users import profiles
@@ -44,7 +44,7 @@ _GET: dict[str, Any] = {
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [BEARER],
+    "security": [ADMIN],
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
@@ -84,7 +84,7 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
 
     Idempotent. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )
