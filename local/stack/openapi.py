@@ -73,6 +73,7 @@ DETAILS = {
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
     "forbidden": "This request requires the role admin.",
+    "hidden": "Post 1 was hidden by a moderator.",
     "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
     "internal": "The server failed; the error was logged.",
     "not-open": "This sale has not begun.",

@@ -9,6 +9,8 @@ from plaza.infra.http import (
     ADMIN,
     BEARER,
     Id,
+    Ids,
+    Page,
     create_api,
     describe_problems,
     describe_response,
@@ -42,6 +44,12 @@ _GET: dict[str, Any] = {
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
+_LIST_BY_ID: dict[str, Any] = {
+    "tags": ["users"],
+    "security": [{}, BEARER],
+    "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
+    | describe_problems(400, 401),
+}
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
     "security": [ADMIN],
@@ -66,6 +74,17 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     Changes the fields that are sent: nickname, avatar, time zone. Idempotent.
     """
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
+
+
+@app.get("/users", **_LIST_BY_ID)
+def list_users_by_id(ids: Ids) -> Page[UserProfile]:
+    """List users by id.
+
+    Leaves out ids of users that do not exist.
+    """
+    actor_id = find_caller(app)
+    found = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    return Page(items=[UserProfile.of(profile) for profile in found], next=None)
 
 
 @app.get("/users/<user_id>", **_GET)

@@ -67,6 +67,10 @@ Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
 ]
+Ids = Annotated[
+    list[IdText],
+    Query(min_length=1, max_length=100, description="Up to 100 ids, separated by commas."),
+]
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
     str | None,
