@@ -52,7 +52,7 @@ LikeOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the like.")
 ]
 Expand = Annotated[
-    Literal["post"] | None, Query(description="`post`: return the posts with the list.")
+    Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
 app = create_api()

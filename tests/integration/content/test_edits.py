@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from plaza.content import commands, mysql_store, refresh
+from plaza.content.model import ContentDeleted
 from plaza.infra import mysql, redis
 from plaza.infra.redis import RedisDown
 from plaza.reactions import Target
@@ -191,5 +192,5 @@ def test_hidden_and_deleted_is_deleted() -> None:
     assert ask("DELETE", f"/posts/{post_id}").status == 204
     as_another_process()
     assert ask("GET", f"/posts/{post_id}", user=8).slug == "gone"
-    with pytest.raises(commands.queries.ContentDeleted):
+    with pytest.raises(ContentDeleted):
         commands.hide(Target("post", int(post_id)), 1)

@@ -262,7 +262,7 @@ def test_a_parameter_is_never_null() -> None:
 
 def test_every_text_of_a_request_is_limited() -> None:
     """A constraint that the server has and the contract lacks would show here."""
-    limits = {"enum", "pattern", "maxLength"}
+    limits = {"const", "enum", "pattern", "maxLength"}
     of_requests = {name for name in SCHEMAS if name.endswith(("Request", "Reference"))}
     parameters = {
         f"{operation.id} {parameter['name']}"
