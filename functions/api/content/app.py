@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
+from plaza.auth.caller_identity import identify
 from plaza.content import ContentView, Draft, ListPosition, commands, queries
 from plaza.content.schemas import (
     Comment,
@@ -22,6 +23,7 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.errors import BadInput, PlazaError
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
@@ -42,11 +44,11 @@ from plaza.reactions import Target
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
-_OWN = _TAGS | {"security": [BEARER]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
+_OWN = _TAGS | {"security": BEARER}
+_ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from plaza import operations
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     BEARER,
     Limit,
@@ -29,9 +30,9 @@ QueueName = Annotated[
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
+_OWN: dict[str, Any] = {"tags": ["operations"], "security": BEARER}
 _QUEUES = _OWN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
     | describe_problems(401, 403)

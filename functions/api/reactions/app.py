@@ -6,9 +6,11 @@ from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
+from plaza.auth.caller_identity import identify
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     Limit,
@@ -40,9 +42,9 @@ SortOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the like.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["reactions"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -62,13 +64,13 @@ _LIST_OWN = _OWN | {
 }
 _LIST: dict[str, Any] = {
     "tags": ["reactions"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[Liker], "A page of users.")
     | describe_problems(400, 401, 404, 410),
 }
 _QUERY: dict[str, Any] = {
     "tags": ["reactions"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, ReactionQueryResponse, "The totals.")
     | describe_problems(400, 401),
 }

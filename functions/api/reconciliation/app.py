@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
@@ -21,9 +22,9 @@ from plaza.infra.http import (
 from plaza.reconciliation import orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
+_OWN: dict[str, Any] = {"tags": ["operations"], "security": BEARER}
 _LIST = _OWN | {
     "responses": describe_response(200, Page[ReconciliationResponse], "A page of reconciliations.")
     | describe_problems(400, 401, 403)

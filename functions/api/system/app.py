@@ -10,9 +10,11 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict, Field
 
-from plaza.infra import health, limits
+from plaza.auth.caller_identity import identify
+from plaza.infra import health
 from plaza.infra.errors import MethodNotAllowed, NotFound
 from plaza.infra.http import (
+    PUBLIC,
     ResponseModel,
     create_api,
     describe_problems,
@@ -29,7 +31,7 @@ _PATHS = [
     for path, methods in json.loads(_CONTRACT)["paths"].items()
 ]
 
-app = create_api(limiter=limits.acquire_for_address)
+app = create_api(identify)
 
 
 class Health(ResponseModel):
@@ -53,6 +55,7 @@ class Health(ResponseModel):
 @app.get(
     "/health",
     tags=["system"],
+    security=PUBLIC,
     responses=describe_response(200, Health, "The state of the stores.") | describe_problems(),
 )
 def get_health() -> Health:
@@ -67,6 +70,7 @@ def get_health() -> Health:
 @app.get(
     "/openapi.json",
     tags=["system"],
+    security=PUBLIC,
     responses=describe_response(200, dict[str, Any], "An OpenAPI 3.1 document.")
     | describe_problems(),
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from plaza.auth import session_end
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Id,
     create_api,
     describe_problems,
@@ -25,9 +27,9 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {
     "responses": describe_response(200, OwnProfile, "The caller's profile.")
     | describe_problems(401, 404)
@@ -38,13 +40,13 @@ _CHANGE_OWN = _OWN | {
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [BEARER],
+    "security": BEARER,
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
