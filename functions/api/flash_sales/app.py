@@ -21,8 +21,8 @@ from plaza.flash_sales.model import (
 )
 from plaza.flash_sales.place_order import place_order as reserve_unit
 from plaza.flash_sales.schemas import (
-    CodeResponse,
     OrderResponse,
+    RedemptionCodeResponse,
     RedemptionRequest,
     RedemptionResponse,
     VoucherRequest,
@@ -86,7 +86,7 @@ _CANCEL = _OWN | {
     | describe_problems(401, 404, NotCancellable)
 }
 _CODE = _OWN | {
-    "responses": describe_response(200, CodeResponse, "The new code of the order.")
+    "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
     | describe_problems(401, 404, NotUsable)
 }
 _REDEEM = _OWN | {
@@ -164,7 +164,7 @@ def cancel_order(order_id: Id) -> OrderResponse:
 
 
 @app.put("/orders/<order_id>/code", **_CODE)
-def issue_code(order_id: Id) -> CodeResponse:
+def issue_code(order_id: Id) -> RedemptionCodeResponse:
     """Issue the code of an order.
 
     The buyer shows it to the shop, which redeems it. Each request issues a new code and makes an
@@ -172,7 +172,7 @@ def issue_code(order_id: Id) -> CodeResponse:
     """
     buyer_id = require_caller(app)
     code = codes.issue_code(read_id(order_id, "order"), buyer_id)
-    return CodeResponse(order_id=order_id, code=code)
+    return RedemptionCodeResponse(order_id=order_id, code=code)
 
 
 @app.post("/vouchers/<voucher_id>/redemptions", **_REDEEM)

@@ -23,7 +23,7 @@ MODULES = {
     "api/checkins": 40,
     "api/content": 80,
     "api/feed": 77,
-    "api/flash_sales": 51,
+    "api/flash_sales": 55,
     "api/follows": 61,
     "api/operations": 15,
     "api/reactions": 43,

@@ -51,13 +51,17 @@ class Redemption(NamedTuple):
 def issue_code(order_id: int, buyer_id: int) -> str:
     """Store and return a new code of a buyer's unused order; an earlier one becomes invalid.
 
-    One statement after ``queries.read_order``. Raises NotUsable, OrderMissing, NotReady; MysqlDown,
-    RedisDown.
+    Two statements after ``queries.read_order``. Raises NotUsable, OrderMissing, NotReady;
+    MysqlDown, RedisDown.
     """
     order = queries.read_order(order_id, buyer_id)
-    code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
-    if order.status != SUCCESS or not mysql_orders.store_code(order_id, _digest(code)):
+    if order.status != SUCCESS:
         raise NotUsable(f"This order is {order.status}.")
+    code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
+    mysql_orders.store_code(order_id, _digest(code))
+    # Not the number of changed rows: it is 0 if the statement was sent again.
+    if mysql_orders.read_by_code(order.voucher_id, _digest(code)) is None:
+        raise NotUsable("This order was used or cancelled at this moment.")
     return "-".join(code[at : at + _GROUP] for at in range(0, CODE_LENGTH, _GROUP))
 
 

@@ -27,7 +27,7 @@ from plaza.flash_sales.model import (
     VoucherMissing,
     VoucherWithdrawn,
 )
-from plaza.flash_sales.redis_store import Progress
+from plaza.flash_sales.redis_store import LoadProgress
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
@@ -81,7 +81,7 @@ def _load(voucher: Voucher) -> None:
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], shop_deleted=False)
-        progress = Progress(sale, "loading")
+        progress = LoadProgress(sale, "loading")
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)
         if sold is None:
@@ -100,7 +100,7 @@ def _load(voucher: Voucher) -> None:
         open_if_drained(sale) if lost else redis_store.open_sale(sale, drained=True)
 
 
-def _load_orders(progress: Progress, deadline: Deadline) -> int | None:
+def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
     """Load the cancelled orders, then the successes; return how many successes, None if another
     generation has begun. Raises NotReady at the deadline."""
     sale, sold = progress.sale, 0
@@ -118,7 +118,7 @@ def _load_orders(progress: Progress, deadline: Deadline) -> int | None:
     return sold
 
 
-def _advance(progress: Progress, deadline: Deadline) -> Progress:
+def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:
     redis_store.advance(progress)
     if deadline.has_passed:
         raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)

@@ -16,11 +16,8 @@ from plaza.flash_sales.model import OrderEvent, OrderRow
 from plaza.infra import mysql, sql
 
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
-_SHOWN = (
-    f"{_COLUMNS}, used_at IS NOT NULL,"
-    " (SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), FALSE)"
-    " FROM voucher WHERE voucher.id = voucher_order.voucher_id)"
-)
+_EXPIRED = "(SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), 0) FROM voucher WHERE id = voucher_id)"
+_SHOWN = f"{_COLUMNS}, used_at IS NOT NULL, {_EXPIRED}"
 
 
 def read_existing(
@@ -230,10 +227,10 @@ def read_cancelled(voucher_id: int, after_id: int, limit: int) -> list[tuple[int
     ]
 
 
-def store_code(order_id: int, code_sha256: bytes) -> bool:
-    """Store the code of an unused success instead of an earlier one; return False without such an
-    order. One statement. Raises MysqlDown."""
-    changed = mysql.write(
+def store_code(order_id: int, code_sha256: bytes) -> None:
+    """Store the code of an order instead of an earlier one, if it is an unused success. One
+    statement. Raises MysqlDown."""
+    mysql.write(
         """
         UPDATE voucher_order
         SET code_sha256 = %s
@@ -243,7 +240,6 @@ def store_code(order_id: int, code_sha256: bytes) -> bool:
         """,
         (code_sha256, order_id),
     )
-    return changed > 0
 
 
 def read_by_code(voucher_id: int, code_sha256: bytes) -> OrderRow | None:

@@ -11,10 +11,9 @@ from plaza.flash_sales.model import Terms, Voucher, VoucherMissing, VoucherWithd
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
-    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
-    " finalized_at IS NOT NULL,"
-    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id),"
-    " cancelled, kind, expires_at"
+    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, kind, expires_at,"
+    " generation, cancelled, finalized_at IS NOT NULL,"
+    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
 
@@ -171,7 +170,7 @@ def mark_finalized(voucher_id: int) -> None:
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
-    stock, opens, closes, generation, finalized, shop_deleted, cancelled, kind, expires = others
+    stock, opens, closes, kind, expires, generation, cancelled, finalized, shop_deleted = others
     terms = Terms(
         shop_id,
         title,

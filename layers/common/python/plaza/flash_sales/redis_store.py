@@ -81,7 +81,7 @@ class Reservation(NamedTuple):
     id_unused: bool
 
 
-class Progress(NamedTuple):
+class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it."""
 
@@ -144,25 +144,25 @@ def release_lease(voucher_id: int) -> None:
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
 
 
-def read_progress(voucher_id: int) -> Progress | None:
+def read_progress(voucher_id: int) -> LoadProgress | None:
     """Return the progress of the current generation, None without one. Raises RedisDown."""
     names = ("generation", "initial_stock", "phase", "cursor")
     generation, initial_stock, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
     if generation is None:
         return None
     sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-    return Progress(sale, phase, *_parse_cursor(cursor))
+    return LoadProgress(sale, phase, *_parse_cursor(cursor))
 
 
-def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> Progress:
+def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> LoadProgress:
     """Begin a generation unless Redis has one; return its progress. Raises RedisDown."""
     terms = voucher.terms
     args = (sale.generation, sale.initial_stock, terms.opens_us, terms.closes_us, max_drain_us)
     generation, phase, cursor = redis.run(LOAD, (state_key(sale.voucher_id),), args)
-    return Progress(sale._replace(generation=int(generation)), phase, *_parse_cursor(cursor))
+    return LoadProgress(sale._replace(generation=int(generation)), phase, *_parse_cursor(cursor))
 
 
-def advance(progress: Progress) -> None:
+def advance(progress: LoadProgress) -> None:
     """Record what is loaded. Raises RedisDown."""
     args = (progress.sale.generation, f"{progress.stage}{progress.after:019}", 0)
     redis.run(OPEN, (state_key(progress.sale.voucher_id),), args)

@@ -225,7 +225,7 @@ class OrderResponse(ResponseModel):
         )
 
 
-class CodeResponse(ResponseModel):
+class RedemptionCodeResponse(ResponseModel):
     """The code of an order."""
 
     model_config = ConfigDict(
