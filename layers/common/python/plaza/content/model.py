@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -66,13 +66,17 @@ class Text(Draft):
         return Target(self.type, self.id)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":"))
+        # Not asdict: its deep copies take four times as long as the rest, for each text of a page.
+        return json.dumps({name: getattr(self, name) for name in _FIELDS}, separators=(",", ":"))
 
     @classmethod
     def from_json(cls, encoded: str) -> Text:
         """Return the text that ``to_json`` encoded."""
         fields = json.loads(encoded)
         return cls(**fields | {"images": tuple(fields["images"])})
+
+
+_FIELDS = tuple(field.name for field in fields(Text))
 
 
 class StoredText(NamedTuple):
