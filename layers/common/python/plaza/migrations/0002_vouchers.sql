@@ -11,7 +11,7 @@ ALTER TABLE voucher_order
   ADD COLUMN code_sha256 BINARY(32) NULL COMMENT 'of the code that its buyer shows to use it',
   ADD COLUMN used_at DATETIME(6) NULL,
   ADD COLUMN used_by BIGINT NULL COMMENT 'user who redeemed the code',
-  ADD UNIQUE KEY by_code (code_sha256);
+  ADD KEY by_code (code_sha256);
 
 -- flash_sales: an order that its buyer cancelled. Redis gets all of them when it loads a sale, so that no late
 -- message confirms one of them.
