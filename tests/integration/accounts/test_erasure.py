@@ -11,37 +11,26 @@ from plaza import counters, idempotency
 from plaza.accounts import erase, mysql_store
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
 from plaza.accounts.request_erasure import request_erasure
-from plaza.auth import new_session, session_end, session_lookup
-from plaza.checkins import daily_checkin
+from plaza.auth import session_end, session_lookup
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import commands
 from plaza.content import erasure as content_erasure
-from plaza.content.model import Draft
 from plaza.feed import erasure as feed_erasure
-from plaza.feed import queries as feed_queries
-from plaza.flash_sales import place_order
 from plaza.follows import follow_user
-from plaza.idempotency import IdempotentRequest
 from plaza.infra import mysql, redis
 from plaza.infra.clock import Deadline
-from plaza.reactions import COLLECT, LIKE, Target, queries, react
+from plaza.reactions import LIKE, queries, react
 from plaza.reactions import erasure as reactions_erasure
 from plaza.reactions.model import TargetMissing
 from plaza.users import erasure as users_erasure
 from plaza.users import profiles, sign_up
 from plaza.users.model import UserMissing
 from tests.integration.conftest import Away
+from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
 from tests.support.functions import handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World, forget
-from tests.support.sales import offer
-from tests.support.stores import add_users
-
-PHONE = "+14155550123"
-FRIEND, STRANGER = 900_001, 900_002
-BODY = "what the erased user wrote"
-
 
 # Keys without data of the user, which keep late readers from storing old values, and expire.
 MARKS = {"existence", "fence", "toggles", "latest", "earliest"}
@@ -49,57 +38,6 @@ MARKS = {"existence", "fence", "toggles", "latest", "earliest"}
 
 class Killed(BaseException):
     """The process ends here."""
-
-
-def write(
-    author_id: int, text_type: str, key: IdempotentRequest | None = None, **fields: Any
-) -> Target:
-    """Create a text."""
-    if text_type == "post":
-        fields |= {"kind": "note", "title": BODY}
-    return commands.create(
-        Draft(type=text_type, author_id=author_id, body=BODY, **fields), key
-    ).text.target
-
-
-class Account:
-    """A user with all that a user can have, and a second device that is signed in."""
-
-    def __init__(self) -> None:
-        add_users(FRIEND, STRANGER)
-        mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
-        self.id = sign_up.sign_up(PHONE).id
-        self.token = new_session.open_session(self.id)
-        session_lookup.find_session(self.token)
-        profiles.change_profile(self.id, {"nickname": "erasable", "time_zone": "Europe/Berlin"})
-        self.of_friend = write(FRIEND, "post")
-        key = IdempotentRequest(b"k" * 32, b"r" * 32)
-        self.post = write(self.id, "post", key=key, images=("https://a/b",))
-        write(self.id, "comment", parent_id=self.of_friend.id)
-        write(self.id, "review", parent_id=5, score=5)
-        react.react(LIKE, self.of_friend, self.id, True)
-        react.react(COLLECT, self.of_friend, self.id, True)
-        react.react(LIKE, self.post, FRIEND, True)
-        follow_user.follow(FRIEND, self.id)
-        follow_user.follow(self.id, FRIEND)
-        follow_user.follow(self.id, STRANGER)
-        daily_checkin.check_in(self.id)
-        self.order = place_order.place_order(offer().id, self.id)[0]
-
-    def read(self) -> None:
-        """Fill what reading fills."""
-        profiles.read_own_profile(self.id)
-        feed_queries.read_feed(self.id, None, 10)
-        feed_queries.read_feed(FRIEND, None, 10)
-        queries.list_reacted(LIKE, self.id, None, 10)
-        daily_checkin.check_in(self.id)
-
-    def use_other_device(self) -> None:
-        """What a request does whose session was checked before the erasure."""
-        react.react(LIKE, self.of_friend, self.id, True)
-        react.react(COLLECT, self.of_friend, self.id, True)
-        follow_user.follow(STRANGER, self.id)
-        write(self.id, "post")
 
 
 @pytest.fixture

@@ -3,6 +3,6 @@
 Owns the table erasure. The contexts erase what they own, each in its module ``erasure``.
 """
 
-from plaza.accounts.model import Erasure, ExportedRow
+from plaza.accounts.model import Erasure, ExportedRow, ExportPosition
 
-__all__ = ["Erasure", "ExportedRow"]
+__all__ = ["Erasure", "ExportPosition", "ExportedRow"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 SETTLE_S = 120
 """Longer than a request, and than a session in Redis is used without a look at MySQL."""
@@ -25,16 +25,23 @@ class Erasure(NamedTuple):
     closed_at: datetime | None
 
     @property
-    def state(self) -> str:
-        """``erasing``, ``erased`` or ``closed``."""
+    def state(self) -> Literal["erasing", "erased", "closed"]:
+        """How far it is."""
         if self.closed_at:
             return "closed"
         return "erased" if self.erased_at else "erasing"
 
 
+class ExportPosition(NamedTuple):
+    """A position in an export: a section, and the key of a row in it."""
+
+    section: int
+    key: int
+    second_key: int
+
+
 class ExportedRow(NamedTuple):
-    """A row about a user: its section, its fields, and its position in the section."""
+    """A row about a user: the name of its section, and its fields."""
 
     section: str
     fields: dict[str, Any]
-    position: tuple[Any, ...]

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from plaza.accounts import mysql_store
 from plaza.accounts.model import Erasure
+from plaza.accounts.mysql_store import read_latest
 from plaza.auth import session_end
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import error_fields, record
 from plaza.reactions import erasure as reactions_erasure
 from plaza.users import erasure as users_erasure
+
+__all__ = ["read_latest", "request_erasure"]
 
 
 def request_erasure(user_id: int) -> Erasure:
