@@ -101,8 +101,8 @@ def delete_my_account() -> ErasureResponse:
 
 
 @app.get("/users/me/export", **_EXPORT_OWN)
-def export_my_account(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
-    """Export what is stored about the caller.
+def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
+    """Get what is stored about the caller.
 
     Returns the rows of all tables that name the caller, section by section.
     """

@@ -22,6 +22,7 @@ TABLES = {
     "delayed_comment_count": "content",
     "content": "content",
     "content_counter": "counters",
+    "erasure": "accounts",
     "idempotency_key": "idempotency",
     "log_gate": "reactions",
     "order_outbox": "flash_sales",
@@ -50,6 +51,21 @@ TABLES = {
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
+    "accounts": (
+        {
+            "checkin",
+            "content",
+            "idempotency_key",
+            "reaction",
+            "session",
+            "star",
+            "user",
+            "user_counter",
+            "user_phone",
+            "voucher_order",
+        },
+        "an export has all rows about a user",
+    ),
     "auth": ({"user"}, "a session has the present role of its user"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
