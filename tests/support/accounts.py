@@ -55,6 +55,14 @@ class Account:
         follow_user.follow(FRIEND, self.id)
         follow_user.follow(self.id, FRIEND)
         follow_user.follow(self.id, STRANGER)
+        mysql.write(
+            "INSERT INTO user_block (blocker_id, blocked_id) VALUES (%s, %s)", (self.id, STRANGER)
+        )
+        mysql.write(
+            "INSERT INTO report (id, reporter_id, target_type, target_id, reason)"
+            " VALUES (1, %s, 'user', %s, 'spam')",
+            (self.id, STRANGER),
+        )
         daily_checkin.check_in(self.id)
         self.order = place_order.place_order(offer().id, self.id)[0]
 

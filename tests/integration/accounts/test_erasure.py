@@ -80,7 +80,7 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     forget()
     for table, column in {
         "user": "id", "user_phone": "user_id", "session": "user_id", "checkin": "user_id",
-        "idempotency_key": "user_id",
+        "idempotency_key": "user_id", "user_block": "blocker_id", "report": "reporter_id",
     }.items():  # fmt: skip
         assert mysql.fetch_all(f"SELECT 1 FROM {table} WHERE {column} = %s", (user_id,)) == []
     assert mysql.fetch_all(

@@ -16,6 +16,7 @@ from tests.support.plaza import World
 COLUMNS = {
     ("checkin", "user_id"): "checkins",
     ("content", "author_id"): "posts",
+    ("content", "hidden_by"): "an admin's work",
     ("content_counter", "target_id"): "repeats totals",
     ("erasure", "user_id"): "none without an erasure, which ends all sessions",
     ("idempotency_key", "user_id"): "idempotency_keys",
@@ -24,14 +25,20 @@ COLUMNS = {
     ("reaction", "target_id"): "followers",
     ("reaction_log", "actor_id"): "the last eight days of reaction, without a key by user",
     ("reaction_log", "target_id"): "the same",
+    ("report", "reporter_id"): "reports",
+    ("report", "resolved_by"): "an admin's work",
+    ("report", "target_id"): "of their reporters",
     ("reconciliation_finding", "target_id"): "repeats totals",
     ("reconciliation_suspect", "target_id"): "repeats totals",
     ("session", "user_id"): "sessions",
     ("star", "user_id"): "star",
     ("user", "id"): "profile",
     ("user_counter", "user_id"): "totals",
+    ("user_block", "blocked_id"): "of their blockers",
+    ("user_block", "blocker_id"): "blocks",
     ("user_phone", "user_id"): "phone",
-    ("voucher", "created_by"): "the shop's record of an admin",
+    ("voucher", "created_by"): "an admin's work",
+    ("voucher", "withdrawn_by"): "an admin's work",
     ("voucher_order", "buyer_id"): "orders",
     ("voucher_order", "holder_id"): "repeats buyer_id",
 }
@@ -64,7 +71,7 @@ def test_every_row_is_exported_once_in_pages_of_any_size(account: Account, limit
     assert Counter(section for section, _ in rows) == {
         "profile": 1, "phone": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1, "posts": 1,
         "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1, "followers": 2,
-        "star": 1, "orders": 1, "checkins": 1,
+        "blocks": 1, "reports": 1, "star": 1, "orders": 1, "checkins": 1,
     }  # fmt: skip
     text = str(rows)
     assert PHONE in text
@@ -77,7 +84,7 @@ def test_rows_of_others_are_not_exported(account: Account) -> None:
 
 
 def test_every_column_that_can_name_a_user_is_exported_or_has_a_reason(plaza: World) -> None:
-    names = r"(user|actor|author|buyer|holder|target|owner|created_by)(_id)?"
+    names = r"(user|actor|author|buyer|holder|target|owner|block\w+|report\w+)_id|\w+_by"
     found = {
         (table, column)
         for table, column in mysql.fetch_all(

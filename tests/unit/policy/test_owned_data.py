@@ -34,6 +34,7 @@ TABLES = {
     "reconciliation_part": "reconciliation",
     "reconciliation_suspect": "reconciliation",
     "redis_epoch": "reactions",
+    "report": "moderation",
     "schema_migration": "infra/migrations",
     "session": "auth",
     "shop": "shops",
@@ -42,6 +43,7 @@ TABLES = {
     "stale_list": "recommendations",
     "star": "feed",
     "user": "users",
+    "user_block": "blocks",
     "user_counter": "counters",
     "user_phone": "users",
     "voucher": "flash_sales",
@@ -63,6 +65,8 @@ READERS = {
             "user_counter",
             "user_phone",
             "voucher_order",
+            "report",
+            "user_block",
         },
         "an export has all rows about a user",
     ),
@@ -89,6 +93,7 @@ READERS = {
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
+    "accounts": ({"report", "user_block"}, "erasure deletes what a user reported and blocked"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
     "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),

@@ -52,6 +52,7 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     found = session_end.erase(user_id)  # first: a session could write again
     found += users_erasure.erase(user_id)
     found += idempotency.delete_of_user(user_id)
+    found += mysql_store.delete_blocks_and_reports(user_id)
     found += content_erasure.erase(user_id, deadline)
     found += reactions_erasure.erase(user_id, deadline)
     found += checkins_erasure.erase(user_id)

@@ -22,14 +22,14 @@ _CREATED_US = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', created_at)"
 def _texts(text_type: str) -> Section:
     columns = (
         "id", "parent_id", "kind", "title", "body", "images", "score", "votes", "created_at",
-        "deleted_at", "request_id",
+        "deleted_at", "edited_at", "request_id",
     )  # fmt: skip
     return Section(
         f"{text_type}s",
         columns,
         f"""
         SELECT content_id, 0, content_id, parent_id, kind, title, body, images, score, votes,
-               created_at, deleted_at, request_id
+               created_at, deleted_at, edited_at, request_id
         FROM content FORCE INDEX (by_author)
         WHERE content_type = '{text_type}'
           AND author_id = %(user_id)s
@@ -140,6 +140,30 @@ SECTIONS = (
           AND state = 1
           AND actor_id > %(key)s
         ORDER BY actor_id
+        LIMIT %(limit)s
+        """,
+    ),
+    Section(
+        "blocks",
+        ("blocked_id", "created_at"),
+        """
+        SELECT blocked_id, 0, blocked_id, created_at
+        FROM user_block
+        WHERE blocker_id = %(user_id)s
+          AND blocked_id > %(key)s
+        ORDER BY blocked_id
+        LIMIT %(limit)s
+        """,
+    ),
+    Section(
+        "reports",
+        ("id", "target_type", "target_id", "reason", "details", "outcome", "created_at"),
+        """
+        SELECT id, 0, id, target_type, target_id, reason, details, outcome, created_at
+        FROM report
+        WHERE reporter_id = %(user_id)s
+          AND id > %(key)s
+        ORDER BY id
         LIMIT %(limit)s
         """,
     ),
