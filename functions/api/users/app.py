@@ -58,7 +58,7 @@ _LIST_ERASURES: dict[str, Any] = {
     "tags": ["users"],
     "security": [ADMIN],
     "responses": describe_response(200, Page[ErasureResponse], "The latest erasures.", example=1)
-    | describe_problems(400, 401, 403)
+    | describe_problems(400, 401, 403),
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
