@@ -20,7 +20,7 @@ from local.stack.aws import REGION, connect, credentials
 from local.stack.event_sources import EventSource
 from local.stack.gateway import name_function
 from local.stack.processes import run_command
-from local.stack.routes import read_authorizers, read_body, read_routes
+from local.stack.routes import read_body, read_routes
 from local.stack.servers import strip_credentials
 
 STACK_NAME = "plaza"
@@ -218,13 +218,7 @@ def describe_service(
     sources = _take_over_event_sources(lambdas, deployed)
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
-    synchronous = {
-        name_function(uri)
-        for uri in [
-            *(route.uri for route in read_routes(body)),
-            *(authorizer.uri for authorizer in read_authorizers(body)),
-        ]
-    }
+    synchronous = {name_function(route.uri) for route in read_routes(body)}
     for found in _list_functions(lambdas):
         name = found["FunctionName"]
         functions[name] = {
