@@ -1,4 +1,4 @@
-"""The audit in tests: ``python -m local audit``, without the queues of a stack."""
+"""The audit in this process, of the servers of a test."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.servers import IS_CLUSTER
 
 
 class Audit:
-    """Called, it compares all stores."""
+    """``python -m local audit``, without the queues of a stack."""
 
     def __init__(self, redis_url: str, mysql_url: str) -> None:
         self.redis_url, self.mysql_url = redis_url, mysql_url

@@ -8,9 +8,11 @@ from plaza.accounts import ExportPosition, export
 from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     ADMIN,
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     Ids,
@@ -34,9 +36,9 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {
     "responses": describe_response(200, OwnProfile, "The caller's profile.")
     | describe_problems(401, 404)
@@ -56,25 +58,25 @@ _EXPORT_OWN = _OWN | {
 }
 _LIST_ERASURES: dict[str, Any] = {
     "tags": ["users"],
-    "security": [ADMIN],
+    "security": ADMIN,
     "responses": describe_response(200, Page[ErasureResponse], "The latest erasures.", example=1)
     | describe_problems(400, 401, 403),
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
 _LIST_BY_ID: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
     | describe_problems(400, 401),
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [ADMIN],
+    "security": ADMIN,
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
