@@ -38,7 +38,7 @@ _TAGS = {
     "content": "Posts, comments and reviews.",
     "feed": "Posts of the users whom the caller follows.",
     "flash sales": "Vouchers with a limited stock, and their orders.",
-    "follows": "Follows, and lists of followers.",
+    "follows": "Follows, lists of followers, and blocks.",
     "operations": "Queues, dead letters and reconciliations. For admins.",
     "reactions": "Likes and collects.",
     "recommendations": "Rankings of reviews and posts.",
@@ -64,12 +64,15 @@ _MISSING = {
     "list_dead_letters": "Queue likes",
     "list_nearby_shops": "Shop type 1",
     "redrive_dead_letters": "Queue likes",
+    "search_shops": "Shop type 1",
     "update_my_profile": "User 7",
 }
 # 410 of operations whose path has no id of what was deleted.
-_DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1", "place_order": "Shop 1"}
+_DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1"}
 
 DETAILS = {
+    "block-limit": "You block 1000 users. Unblock one first.",
+    "blocked": "A block between you and user 1 refuses this.",
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
     "forbidden": "This request requires the role admin.",
@@ -78,6 +81,7 @@ DETAILS = {
     "internal": "The server failed; the error was logged.",
     "not-open": "This sale has not begun.",
     "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
+    "self-block": "User 7 is your own user. Block another one.",
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
@@ -311,7 +315,8 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
         case "not-found":
             return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist."}
         case "gone":
-            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was deleted."}
+            happened = "withdrawn" if resource == "Voucher" else "deleted"
+            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was {happened}."}
         case "forbidden" if operation["tags"] == ["content"] and resource:
             return {"detail": f"{resource} 1 belongs to another user."}
     return None

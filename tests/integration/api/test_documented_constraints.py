@@ -60,6 +60,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/shops/{shop_id}/reviews/recommended": (7,),
     "/ops/drift": (7,),
     "/posts": (0,),
+    "/shop-types/{type_id}/shops": (7,),
 }
 
 
@@ -228,7 +229,7 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
 @pytest.mark.parametrize("route", WITH_QUERY, ids=lambda route: route.name)
 def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
     parameters = parameters_of(route, "query")
-    needed = {"x": "13.4", "y": "52.5", "month": "2026-11", "ids": "11"}
+    needed = {"x": "13.4", "y": "52.5", "month": "2026-11", "ids": "11", "name": "a"}
     always = {one["name"]: needed[one["name"]] for one in parameters if one["required"]}
     wrong = []
     for parameter in parameters:

@@ -53,6 +53,7 @@ TABLES = {
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
     "auth": ({"user"}, "a session has the present role of its user"),
+    "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
     "flash_sales": ({"shop"}, "vouchers of a deleted shop are not listed"),
@@ -111,6 +112,7 @@ KEYS = {
     "shops:all:types": "shops",
     "sign-in:*": "auth",
     "user:*:*": "feed",
+    "user:*:blocks": "blocks",
     "user:*:card": "users",
     "user:*:checkins": "checkins",
     "user:*:claim:*": "counters",

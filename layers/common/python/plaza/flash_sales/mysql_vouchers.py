@@ -13,7 +13,8 @@ from plaza.infra import mysql, sql
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
     " finalized_at IS NOT NULL,"
-    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
+    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id),"
+    " withdrawn_at IS NOT NULL"
 )
 
 
@@ -113,13 +114,13 @@ def begin_generation(voucher_id: int) -> int:
 
 
 def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
-    """Lock the vouchers that exist; return voucher -> stock, None if its shop was deleted.
+    """Lock the vouchers that exist; return voucher -> stock, None if it was withdrawn.
 
     Until the commit no other transaction decides their orders. The shops are not locked.
     """
     cursor.execute(
         f"""
-        SELECT id, stock, (
+        SELECT id, stock, withdrawn_at IS NOT NULL OR (
             SELECT shop.deleted_at IS NOT NULL
             FROM shop
             WHERE shop.id = voucher.shop_id
@@ -130,8 +131,8 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
         """
     )
     return {
-        voucher_id: None if shop_deleted else stock
-        for voucher_id, stock, shop_deleted in cursor.fetchall()
+        voucher_id: None if withdrawn else stock
+        for voucher_id, stock, withdrawn in cursor.fetchall()
     }
 
 
@@ -150,6 +151,23 @@ def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
         raise ArithmeticError(f"a voucher of {sorted(taken)} has fewer units than orders")
 
 
+def mark_withdrawn(voucher_id: int, admin_id: int) -> bool:
+    """Store that an admin withdrew a voucher; return False if it is withdrawn already. One
+    statement, which waits for transactions that decide orders of the voucher. Raises MysqlDown."""
+    return (
+        mysql.write(
+            """
+            UPDATE voucher
+            SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
+            WHERE id = %s
+              AND withdrawn_at IS NULL
+            """,
+            (admin_id, voucher_id),
+        )
+        == 1
+    )
+
+
 def mark_finalized(voucher_id: int) -> None:
     """Store that a sale is finalized. One statement. Raises MysqlDown."""
     mysql.write(
@@ -162,5 +180,6 @@ def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
     stock, opens, closes, generation, *flags = others
     terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
-    finalized, shop_deleted = map(bool, flags)
-    return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted)
+    finalized, shop_deleted, by_admin = map(bool, flags)
+    withdrawn = shop_deleted or by_admin
+    return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted, withdrawn)

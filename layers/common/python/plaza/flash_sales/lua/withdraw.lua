@@ -1,8 +1,8 @@
---[[ withdraw: end reservations because the shop was deleted, or load again because it was restored.
+--[[ withdraw: end reservations of a withdrawn voucher, or load again because its shop was restored.
 
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, cursor, ...
   ARGV[1]  generation
-  ARGV[2]  1: the shop was deleted; 0: it exists
+  ARGV[2]  1: the voucher is withdrawn; 0: it is not
 
   Returns {code}: CHANGED; UNCHANGED, the phase was right already; COLD, the state is not in Redis;
     STALE_GENERATION, another generation has begun
