@@ -39,6 +39,7 @@ _TAGS = {
     "feed": "Posts of the users whom the caller follows.",
     "flash sales": "Vouchers with a limited stock, and their orders.",
     "follows": "Follows, lists of followers, and blocks.",
+    "moderation": "Reports, and what moderators hide.",
     "operations": "Queues, dead letters and reconciliations. For admins.",
     "reactions": "Likes and collects.",
     "recommendations": "Rankings of reviews and posts.",
@@ -51,6 +52,7 @@ _RESOURCES = {
     "comment_id": "Comment",
     "order_id": "Order",
     "post_id": "Post",
+    "report_id": "Report",
     "review_id": "Review",
     "shop_id": "Shop",
     "type_id": "Shop type",
@@ -59,6 +61,7 @@ _RESOURCES = {
 }
 # 404 of operations whose path has no id, or names another resource: what does not exist.
 _MISSING = {
+    "create_report": "Post 1",
     "create_voucher": "Shop 1",
     "get_my_profile": "User 7",
     "list_dead_letters": "Queue likes",
@@ -68,9 +71,10 @@ _MISSING = {
     "update_my_profile": "User 7",
 }
 # 410 of operations whose path has no id of what was deleted.
-_DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1"}
+_DELETED = {"create_post": "Post 1", "create_report": "Post 1", "create_voucher": "Shop 1"}
 
 DETAILS = {
+    "already-reported": "You have an open report of post 1.",
     "block-limit": "You block 1000 users. Unblock one first.",
     "blocked": "A block between you and user 1 refuses this.",
     "code-refused": "This code is wrong, used or expired: request a new one.",
@@ -81,6 +85,7 @@ DETAILS = {
     "internal": "The server failed; the error was logged.",
     "not-open": "This sale has not begun.",
     "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
+    "report-resolved": "Report 1 was resolved as upheld.",
     "self-block": "User 7 is your own user. Block another one.",
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",

@@ -76,6 +76,12 @@ def read_stored(target: Target) -> StoredText:
     return found[target]
 
 
+def read_all_stored(targets: Iterable[Target]) -> dict[Target, StoredText]:
+    """Return those of ``targets`` that exist or were deleted, from MySQL. One statement. Raises
+    MysqlDown."""
+    return mysql_store.read(targets)
+
+
 def require_not_deleted(target: Target, deleted: bool) -> None:
     """Raise ContentDeleted if ``deleted``."""
     require_existing(target, Existence.DELETED if deleted else Existence.LIVE)
