@@ -88,9 +88,9 @@ def find_follows_of_blocked(blocker_ids: Iterable[int]) -> list[tuple[int, int]]
     numbers = sql.render_ids(blocker_ids)
     arms = [
         f"""
-        SELECT r.actor_id, r.target_id
+        SELECT STRAIGHT_JOIN r.actor_id, r.target_id
         FROM user_block AS b FORCE INDEX (by_time)
-        STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
+        JOIN reaction AS r FORCE INDEX (PRIMARY)
           ON r.target_type = 'user'
             AND r.target_id = b.{followed}
             AND r.kind = 'follow'

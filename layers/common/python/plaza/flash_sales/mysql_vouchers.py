@@ -12,9 +12,8 @@ from plaza.infra import mysql, sql
 
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
-    " finalized_at IS NOT NULL,"
-    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id),"
-    " withdrawn_at IS NOT NULL"
+    " finalized_at IS NOT NULL, withdrawn_at IS NOT NULL,"
+    " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
 
@@ -180,6 +179,6 @@ def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
     stock, opens, closes, generation, *flags = others
     terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
-    finalized, shop_deleted, by_admin = map(bool, flags)
+    finalized, by_admin, shop_deleted = map(bool, flags)
     withdrawn = shop_deleted or by_admin
     return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted, withdrawn)

@@ -56,8 +56,8 @@ def read_own(report_id: int, reporter_id: int) -> Report:
 def list_open(
     after_id: int, limit: int
 ) -> tuple[list[tuple[Report, ReportedContent | None]], int | None]:
-    """Return (a page of open reports, oldest first, with the content that they are about; the last id,
-    None on the last page). Two statements. Raises MysqlDown."""
+    """Return (a page of open reports with the content that they are about, oldest first; its last
+    id, None on the last page). Two statements. Raises MysqlDown."""
     found = mysql_store.read_open(after_id, limit + 1)
     page = found[:limit]
     texts = queries.read_all_stored({r.target for r in page if r.target.type != "user"})
