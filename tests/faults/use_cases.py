@@ -503,6 +503,11 @@ ROUTES: list[UseCase] = [
     *_reaction("/reviews/{review_id}/likes/me"),
     *_reaction("/users/{user_id}/followers/me"),
     *_reaction("/users/{user_id}/blocks/me"),
+    _route(
+        "PUT /users/{user_id}/blocks/me",
+        given=_requested("PUT /users/{user_id}/followers/me"),
+        variant="of a followed user",
+    ),
     *_creation("POST /posts", _POST),
     *_creation("POST /posts/{post_id}/comments", _COMMENT),
     *_creation("POST /shops/{shop_id}/reviews", _REVIEW),

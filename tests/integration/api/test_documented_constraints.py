@@ -59,6 +59,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/shops/{shop_id}/vouchers": (7,),
     "/shops/{shop_id}/reviews/recommended": (7,),
     "/ops/drift": (7,),
+    "/ops/reports": (7,),
     "/posts": (0,),
     "/shop-types/{type_id}/shops": (7,),
 }
@@ -110,7 +111,7 @@ def cases_of_text(schema: dict[str, Any], example: str) -> Iterator[Case]:
     if schema.keys() & {"enum", "const"}:
         values = schema.get("enum") or [schema["const"]]
         yield from (Case(value, True) for value in values)
-        yield Case("other", False)
+        yield Case("none of these", False)
         return
     yield Case(example, True)
     nothing: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())

@@ -176,9 +176,16 @@ def before(patch: pytest.MonkeyPatch, module: Any, name: str, work: Callable[[],
         (block_user, "_drop_projections"),
         (mysql_store, "read_now_us"),
         (redis_store, "drop_blocked"),
-        (react, "react"),
+        (block_user, "_end_follow"),
+        (reaction_queries, "read_counts"),
     ],
-    ids=["after the commit", "before its time", "before the drop", "before the follows end"],
+    ids=[
+        "after the commit",
+        "before its time",
+        "before the drop",
+        "before the follows end",
+        "before their state is read",
+    ],
 )
 @pytest.mark.parametrize(("follower", "followed"), BOTH)
 def test_a_follow_during_a_block_does_not_stay(

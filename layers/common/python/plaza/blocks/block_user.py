@@ -16,7 +16,7 @@ from plaza.blocks import mysql_store, redis_store
 from plaza.blocks.model import MAX_BLOCKS, BlockLimit, SelfBlock
 from plaza.infra import mysql
 from plaza.infra.observability import record
-from plaza.reactions import FOLLOW, Target, react
+from plaza.reactions import FOLLOW, Target, queries, react
 from plaza.targets import announce
 
 
@@ -39,8 +39,8 @@ def block(user_id: int, actor_id: int) -> bool:
     announce.announce_write("user", actor_id)
     is_new = mysql.run_in_transaction(work)
     _drop_projections([actor_id])
-    for follower_id, followed_id in ((user_id, actor_id), (actor_id, user_id)):
-        react.react(FOLLOW, Target("user", followed_id), follower_id, False)
+    _end_follow(user_id, actor_id)
+    _end_follow(actor_id, user_id)
     return is_new
 
 
@@ -65,9 +65,17 @@ def repair(user_ids: Sequence[int]) -> None:
     _drop_projections(user_ids)
     follows = mysql_store.find_follows_of_blocked(user_ids)
     for follower_id, followed_id in follows:
-        react.react(FOLLOW, Target("user", followed_id), follower_id, False)
+        _end_follow(follower_id, followed_id)
     if follows:
         record("follows_of_blocked_ended", ended=len(follows))
+
+
+def _end_follow(follower_id: int, followed_id: int) -> None:
+    """Turn a follow off, if it is on or may be on its way to MySQL while Redis is unavailable."""
+    target = Target("user", followed_id)
+    [followers], exact = queries.read_counts([(FOLLOW, target)], follower_id)
+    if followers.viewer_state or not exact:
+        react.react(FOLLOW, target, follower_id, False)
 
 
 def _drop_projections(user_ids: Sequence[int]) -> None:
