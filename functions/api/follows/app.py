@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import follows
+from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked, BlockLimit, BlockPosition, SelfBlock, queries
 from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
@@ -15,6 +16,7 @@ from plaza.follows.schemas import FollowListItem, FollowResponse
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     Limit,
@@ -35,9 +37,9 @@ SortOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["follows"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _FOLLOW = _OWN | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")
@@ -69,7 +71,7 @@ _LIST_BLOCKS = _OWN | {
     "responses": describe_response(200, Page[BlockListItem], "A page of users.")
     | describe_problems(400, 401)
 }
-_LIST: dict[str, Any] = _PAGE | {"security": [{}, BEARER], "tags": ["follows"]}
+_LIST: dict[str, Any] = _PAGE | {"security": OPTIONAL, "tags": ["follows"]}
 _LIST_OWN: dict[str, Any] = _PAGE | _OWN
 
 

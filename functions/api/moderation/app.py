@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
@@ -35,10 +36,10 @@ from plaza.moderation.schemas import (
 )
 from plaza.reactions import Target
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["moderation"], "security": [BEARER]}
-_ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": [ADMIN]}
+_OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
+_ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
 _CREATE = _OWN | {
     "responses": describe_response(
         201, ReportResponse, "Created by this request, or by an earlier one with the same key."

@@ -8,10 +8,11 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator
 
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
     ADMIN,
-    BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     IdText,
@@ -69,11 +70,11 @@ NamePrefix = Annotated[
     AfterValidator(check_line),
 ]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
-_ADMIN = _TAGS | {"security": [ADMIN]}
+_ANY = _TAGS | {"security": OPTIONAL}
+_ADMIN = _TAGS | {"security": ADMIN}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
