@@ -85,6 +85,6 @@ CASES = [
         "a shop that was deleted",
         redis_store.WITHDRAW,
         _begin,
-        lambda run: redis_store.withdraw([SALE], shop_deleted=run % 2 == 0),
+        lambda run: redis_store.withdraw([SALE], withdrawn=run % 2 == 0),
     ),
 ]

@@ -38,7 +38,8 @@ _TAGS = {
     "content": "Posts, comments and reviews.",
     "feed": "Posts of the users whom the caller follows.",
     "flash sales": "Vouchers with a limited stock, and their orders.",
-    "follows": "Follows, and lists of followers.",
+    "follows": "Follows, lists of followers, and blocks.",
+    "moderation": "Reports, and what moderators hide.",
     "operations": "Queues, dead letters and reconciliations. For admins.",
     "reactions": "Likes and collects.",
     "recommendations": "Rankings of reviews and posts.",
@@ -51,6 +52,7 @@ _RESOURCES = {
     "comment_id": "Comment",
     "order_id": "Order",
     "post_id": "Post",
+    "report_id": "Report",
     "review_id": "Review",
     "shop_id": "Shop",
     "type_id": "Shop type",
@@ -59,17 +61,22 @@ _RESOURCES = {
 }
 # 404 of operations whose path has no id, or names another resource: what does not exist.
 _MISSING = {
+    "create_report": "Post 1",
     "create_voucher": "Shop 1",
     "get_my_profile": "User 7",
     "list_dead_letters": "Queue likes",
     "list_nearby_shops": "Shop type 1",
     "redrive_dead_letters": "Queue likes",
+    "search_shops": "Shop type 1",
     "update_my_profile": "User 7",
 }
 # 410 of operations whose path has no id of what was deleted.
-_DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1", "place_order": "Shop 1"}
+_DELETED = {"create_post": "Post 1", "create_report": "Post 1", "create_voucher": "Shop 1"}
 
 DETAILS = {
+    "already-reported": "You have an open report of post 1.",
+    "block-limit": "You block 1000 users. Unblock one first.",
+    "blocked": "A block between you and user 1 refuses this.",
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
     "already-used": "This order was used at 2030-12-03T18:04:09Z.",
@@ -81,6 +88,8 @@ DETAILS = {
     "not-usable": "This order has expired.",
     "not-open": "This sale has not begun.",
     "queue-has-consumer": "orders_dlq has a consumer. Its own dead letters are in orders_dlq_dlq.",
+    "report-resolved": "Report 1 was resolved as upheld.",
+    "self-block": "User 7 is your own user. Block another one.",
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
@@ -315,7 +324,8 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
         case "not-found":
             return {"detail": f"{_MISSING.get(operation_id, f'{resource} 1')} does not exist."}
         case "gone":
-            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was deleted."}
+            happened = "withdrawn" if resource == "Voucher" else "deleted"
+            return {"detail": f"{_DELETED.get(operation_id, f'{resource} 1')} was {happened}."}
         case "forbidden" if operation["tags"] == ["content"] and resource:
             return {"detail": f"{resource} 1 belongs to another user."}
     return None

@@ -161,6 +161,18 @@ def _shop(name: str) -> dict[str, Any]:
     return {**sample_body("POST /shops"), "name": name, "type_id": "3"}
 
 
+def _report(harness: Harness) -> dict[str, Any]:
+    target = {"type": "post", "id": harness.ids["post_id"]}
+    return {**sample_body("POST /reports"), "target": target}
+
+
+def _reported(harness: Harness) -> None:
+    """Prepare an open report."""
+    report = harness.expect_success("POST /reports", READER, _report(harness))
+    harness.ids["report_id"] = report["id"]
+    harness.run_until_quiet()
+
+
 def _empty_type(harness: Harness) -> None:
     """Prepare a type without shops."""
     harness.ids["type_id"] = harness.expect_success("POST /shop-types", ADMIN, _TYPE, role="admin")[
@@ -514,6 +526,12 @@ ROUTES: list[UseCase] = [
     *_reaction("/posts/{post_id}/collects/me"),
     *_reaction("/reviews/{review_id}/likes/me"),
     *_reaction("/users/{user_id}/followers/me"),
+    *_reaction("/users/{user_id}/blocks/me"),
+    _route(
+        "PUT /users/{user_id}/blocks/me",
+        given=_requested("PUT /users/{user_id}/followers/me"),
+        variant="of a followed user",
+    ),
     *_creation("POST /posts", _POST),
     *_creation("POST /posts/{post_id}/comments", _COMMENT),
     *_creation("POST /shops/{shop_id}/reviews", _REVIEW),
@@ -534,7 +552,23 @@ ROUTES: list[UseCase] = [
     _route("POST /shop-types", caller=ADMIN, role="admin", body=_TYPE),
     _route("PUT /shop-types/{type_id}", caller=ADMIN, role="admin", body=_TYPE, then=[]),
     _route("DELETE /shop-types/{type_id}", caller=ADMIN, role="admin", given=_empty_type, then=[]),
+    *_creation("POST /reports", _report),
+    _route(
+        "PUT /ops/reports/{report_id}/outcome",
+        caller=ADMIN,
+        role="admin",
+        body={"outcome": "upheld"},
+        given=_reported,
+        then=[],
+        varying={"resolved_at"},
+    ),
+    *(
+        _route(f"{method} /ops/{path}/hidden", caller=ADMIN, role="admin", then=[])
+        for path in ("posts/{post_id}", "comments/{comment_id}", "reviews/{review_id}")
+        for method in ("PUT", "DELETE")
+    ),
     *_creation("POST /vouchers", _voucher, ADMIN, "admin"),
+    _deletion("DELETE /vouchers/{voucher_id}", ADMIN, "admin"),
     _route(_ORDER),
     _route(_ORDER, then=[ClientRequest(_ORDER)], variant="twice"),
     _route(_ORDER, given=_last_unit, variant="the last unit"),

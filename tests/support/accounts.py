@@ -19,7 +19,7 @@ from tests.support.sales import offer
 from tests.support.stores import add_users
 
 PHONE = "+14155550123"
-FRIEND, STRANGER = 900_001, 900_002
+FRIEND, STRANGER, BLOCKED = 900_001, 900_002, 900_003
 BODY = "what the erased user wrote"
 
 
@@ -38,7 +38,7 @@ class Account:
     """A user with all that a user can have, and a second device that is signed in."""
 
     def __init__(self) -> None:
-        add_users(FRIEND, STRANGER)
+        add_users(FRIEND, STRANGER, BLOCKED)
         mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
         self.id = sign_up.sign_up(PHONE).id
         self.token = new_session.open_session(self.id)
@@ -56,7 +56,7 @@ class Account:
         follow_user.follow(self.id, FRIEND)
         follow_user.follow(self.id, STRANGER)
         mysql.write(
-            "INSERT INTO user_block (blocker_id, blocked_id) VALUES (%s, %s)", (self.id, STRANGER)
+            "INSERT INTO user_block (blocker_id, blocked_id) VALUES (%s, %s)", (self.id, BLOCKED)
         )
         mysql.write(
             "INSERT INTO report (id, reporter_id, target_type, target_id, reason)"

@@ -4,6 +4,7 @@
 export const KEYED_PATHS: ReadonlySet<string> = new Set([
   "/posts",
   "/posts/{post_id}/comments",
+  "/reports",
   "/shops/{shop_id}/reviews",
   "/vouchers"
 ]);
@@ -209,8 +210,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the state of Redis, MySQL and SQS
-         * @description The state is at most 5 seconds old. Needs no session. Counts as one request of the caller's network.
+         * Check that Plaza answers
+         * @description A constant answer for load balancers and probes: it asks no store, is not limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_health"];
         put?: never;
@@ -241,6 +242,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/comments/{comment_id}/hidden": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Hide a comment
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["hide_comment"];
+        post?: never;
+        /**
+         * Show a hidden comment again
+         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["show_comment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/drift": {
         parameters: {
             query?: never;
@@ -256,6 +281,50 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the state of Redis, MySQL and SQS
+         * @description Asks each of them once. A 503 means that the caller's session could not be checked, because Redis and MySQL are down. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_store_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/posts/{post_id}/hidden": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Hide a post
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["hide_post"];
+        post?: never;
+        /**
+         * Show a hidden post again
+         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["show_post"];
         options?: never;
         head?: never;
         patch?: never;
@@ -341,6 +410,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List open reports
+         * @description Oldest first, with the beginning of the content that they are about. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_open_reports"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/reports/{report_id}/outcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Resolve a report
+         * @description The report leaves the queue; the content is hidden by a request of its own. Idempotent; another outcome than the first one is a 409. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["resolve_report"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/reviews/{review_id}/hidden": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Hide a review
+         * @description Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and recommendations within 2 seconds, and stays counted. Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["hide_review"];
+        post?: never;
+        /**
+         * Show a hidden review again
+         * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["show_review"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/orders/{order_id}": {
         parameters: {
             query?: never;
@@ -368,7 +501,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List posts by id
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_posts_by_id"];
         put?: never;
         /**
          * Create a post
@@ -422,7 +559,11 @@ export interface paths {
         delete: operations["delete_post"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update a post of the caller
+         * @description Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the change within 2 seconds. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        patch: operations["update_post"];
         trace?: never;
     };
     "/posts/{post_id}/collects/me": {
@@ -458,7 +599,7 @@ export interface paths {
         };
         /**
          * List the comments of a post
-         * @description Newest first, unless `order` says otherwise. A session is optional. Counts as one read of the caller.
+         * @description Newest first, unless `order` says otherwise. Comments of users whom the caller blocks are left out, so a page may be shorter than `limit`. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_comments"];
         put?: never;
@@ -531,6 +672,46 @@ export interface paths {
          * @description Returns likes, collects and the caller's state of each target. A target that does not exist has zeros. A session is optional. Counts as one read of the caller.
          */
         post: operations["query_reactions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report content or a user
+         * @description A user has at most one open report of a target. With an `Idempotency-Key` the request can be repeated. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["create_report"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/reports/{report_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a report of the caller
+         * @description Returns its outcome once it is resolved. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_report"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -653,6 +834,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/shop-types/{type_id}/shops": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the shops of a type
+         * @description Newest first. A change may be missing for 3 seconds. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_shops_of_type"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/shops": {
         parameters: {
             query?: never;
@@ -671,6 +872,26 @@ export interface paths {
          * @description Each request creates one. For admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["create_shop"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/shops/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Search shops by name
+         * @description Returns the first `limit` shops, by name, whose names begin with `name`. A change may be missing for 3 seconds. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["search_shops"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -714,7 +935,7 @@ export interface paths {
         };
         /**
          * List the reviews of a shop
-         * @description Newest first. A session is optional. Counts as one read of the caller.
+         * @description Newest first. Reviews of users whom the caller blocks are left out, so a page may be shorter than `limit`. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_reviews"];
         put?: never;
@@ -769,6 +990,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List users by id
+         * @description Leaves out ids of users that do not exist. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_users_by_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me": {
         parameters: {
             query?: never;
@@ -793,6 +1034,26 @@ export interface paths {
         patch: operations["update_my_profile"];
         trace?: never;
     };
+    "/users/me/blocks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the users whom the caller blocks
+         * @description Latest block first. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_my_blocks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me/collects": {
         parameters: {
             query?: never;
@@ -802,7 +1063,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
         put?: never;
@@ -822,7 +1083,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller likes
-         * @description Latest like first. A new like appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest like first. A new like appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
         put?: never;
@@ -868,6 +1129,30 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/{user_id}/blocks/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Block a user
+         * @description Ends the follows between the two users. While the block lasts, neither can follow the other or comment on the other's posts, and the caller's lists of comments and reviews leave out those of the blocked user. What is public stays readable. Idempotent. A user blocks at most 1,000 users. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["block_user"];
+        post?: never;
+        /**
+         * Unblock a user
+         * @description The follows that the block ended stay ended. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["unblock_user"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1017,6 +1302,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vouchers/{voucher_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get a voucher
+         * @description Returns its terms and the units that are left. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["get_voucher"];
+        put?: never;
+        post?: never;
+        /**
+         * Withdraw a voucher
+         * @description No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones stay. A repeat is a 410. For admins. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["withdraw_voucher"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/vouchers/{voucher_id}/orders": {
         parameters: {
             query?: never;
@@ -1041,6 +1350,28 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description A user whom the caller blocks. */
+        BlockListItem: {
+            /**
+             * Format: date-time
+             * @description When the block was made.
+             */
+            at: string;
+            user: components["schemas"]["UserCard"];
+        };
+        /** @description One page of a list. */
+        BlockListItemPage: {
+            items: components["schemas"]["BlockListItem"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description The caller's block of a user after the request. */
+        BlockResponse: {
+            /** @description Whether the caller blocks the user. */
+            blocked: boolean;
+            /** @description Whether this request changed `blocked`. */
+            changed: boolean;
+        };
         /** @description The caller's check-ins of a month. */
         CheckInsResponse: {
             /** @description Days of the month with a check-in; null while it is provisional. */
@@ -1096,6 +1427,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1190,8 +1523,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
-        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        /** @description Plaza answers. Says nothing about the stores. */
         Health: {
+            /** @constant */
+            status: "up";
+        };
+        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        HealthResponse: {
             /** @enum {string} */
             mysql: "up" | "down";
             /** @enum {string} */
@@ -1199,10 +1537,14 @@ export interface components {
             /** @enum {string} */
             redis: "up" | "down";
             /**
-             * @description `degraded`: some stores are down. `down`: Plaza does not work.
+             * @description `degraded`: some stores are down. `down`: Redis and MySQL are.
              * @enum {string}
              */
             status: "up" | "degraded" | "down";
+        };
+        /** @description Whether content is hidden after the request. */
+        HiddenResponse: {
+            hidden: boolean;
         };
         /** @description The caller's like of a target after the request. */
         LikeResponse: {
@@ -1222,6 +1564,7 @@ export interface components {
              * @description When the user liked it.
              */
             at: string;
+            user: components["schemas"]["UserCard"];
             user_id: string;
         };
         /** @description One page of a list. */
@@ -1263,6 +1606,32 @@ export interface components {
              */
             updated_at: string;
         };
+        /** @description A report in the operators' queue. */
+        OpenReport: {
+            /** @description Null for a report of a user. */
+            content: components["schemas"]["ReportedContentPreview"] | null;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            details: string | null;
+            id: string;
+            /** @description Null while the report is open. */
+            outcome: ("upheld" | "dismissed") | null;
+            /** @enum {string} */
+            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other";
+            reporter_id: string;
+            /** @description When it was resolved; null while it is open. */
+            resolved_at: string | null;
+            target: components["schemas"]["ReportedTarget"];
+        };
+        /** @description One page of a list. */
+        OpenReportPage: {
+            items: components["schemas"]["OpenReport"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
         /** @description One page of a list. */
         OrderPage: {
             items: components["schemas"]["OrderResponse"][];
@@ -1272,7 +1641,7 @@ export interface components {
         /** @description An order of one unit of a voucher. */
         OrderResponse: {
             order_id: string;
-            /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the shop was deleted. `timed-out`: it could not be stored; order again. */
+            /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; order again. */
             reason: ("sold-out" | "already-bought" | "timed-out" | "withdrawn") | null;
             /**
              * @description `pending` is not decided: read the order again after `Retry-After`.
@@ -1280,6 +1649,11 @@ export interface components {
              */
             status: "pending" | "success" | "failed";
             voucher_id: string;
+        };
+        /** @description How a report is resolved. */
+        OutcomeRequest: {
+            /** @enum {string} */
+            outcome: "upheld" | "dismissed";
         };
         /** @description The caller's own profile. */
         OwnProfile: {
@@ -1331,8 +1705,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1341,6 +1719,43 @@ export interface components {
              * @enum {string}
              */
             kind: "note" | "blog";
+            /** @description Number of likes. */
+            likes: number;
+            /** @description The caller's state; null without a session. */
+            mine: components["schemas"]["PostViewerState"] | null;
+            title: string;
+            /** @description Estimated number of viewers; null while Redis is unavailable. */
+            viewers: number | null;
+        };
+        /** @description A post with the first users who like it. */
+        PostDetails: {
+            author: components["schemas"]["UserCard"];
+            body: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Number of comments. */
+            comments: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
+            /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
+            exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            /**
+             * @description A `note` is short, a `blog` is long.
+             * @enum {string}
+             */
+            kind: "note" | "blog";
+            /** @description The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two. */
+            likers: components["schemas"]["UserCard"][] | null;
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -1368,6 +1783,15 @@ export interface components {
             kind: "note" | "blog";
             /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
             title: string;
+        };
+        /** @description The fields of a post to change: at least one. */
+        PostUpdateRequest: {
+            /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            body?: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
+            title?: string;
         };
         /** @description What the caller did to a post. */
         PostViewerState: {
@@ -1438,8 +1862,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1466,6 +1894,8 @@ export interface components {
              */
             at: string;
             id: string;
+            /** @description The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden. */
+            post: components["schemas"]["Post"] | null;
             /** @enum {string} */
             type: "post" | "comment" | "review";
         };
@@ -1537,6 +1967,52 @@ export interface components {
             /** @description Approximate number of dead letters left. Repeat the request. */
             remaining: number;
         };
+        /** @description A report of content or of a user. */
+        ReportRequest: {
+            details?: string | null;
+            /** @enum {string} */
+            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other";
+            target: components["schemas"]["ReportedReference"];
+        };
+        /** @description A report, as its reporter sees it. */
+        ReportResponse: {
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            details: string | null;
+            id: string;
+            /** @description Null while the report is open. */
+            outcome: ("upheld" | "dismissed") | null;
+            /** @enum {string} */
+            reason: "spam" | "abuse" | "nudity" | "violence" | "illegal" | "other";
+            /** @description When it was resolved; null while it is open. */
+            resolved_at: string | null;
+            target: components["schemas"]["ReportedTarget"];
+        };
+        /** @description What a report is about, as it is now. */
+        ReportedContentPreview: {
+            author_id: string;
+            /** @description The first 500 characters of the text. */
+            body: string;
+            deleted: boolean;
+            hidden: boolean;
+            title: string | null;
+        };
+        /** @description The type and the id of what is reported. */
+        ReportedReference: {
+            /** @description Positive integer of at most 9223372036854775807, as a string. */
+            id: string;
+            /** @enum {string} */
+            type: "post" | "comment" | "review" | "user";
+        };
+        /** @description The type and the id of what was reported. */
+        ReportedTarget: {
+            id: string;
+            /** @enum {string} */
+            type: "post" | "comment" | "review" | "user";
+        };
         /** @description A review of a shop. */
         Review: {
             author: components["schemas"]["UserCard"];
@@ -1548,6 +2024,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1584,6 +2062,12 @@ export interface components {
             /** @description Session token, sent as `Authorization: Bearer`. */
             token: string;
             user: components["schemas"]["UserCard"];
+        };
+        /** @description One page of a list. */
+        ShopPage: {
+            items: components["schemas"]["ShopResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
         };
         /** @description All fields of a shop. A field that is not sent is null or empty. */
         ShopRequest: {
@@ -1708,6 +2192,12 @@ export interface components {
             /** @description Posts of the user that are not deleted. */
             posts: number;
         };
+        /** @description One page of a list. */
+        UserProfilePage: {
+            items: components["schemas"]["UserProfile"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
         /** @description What the caller did to a user. */
         UserViewerState: {
             /** @description Whether the caller follows the user. */
@@ -1813,6 +2303,8 @@ export interface operations {
             /** @description The new session. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1924,11 +2416,20 @@ export interface operations {
             /** @description The comment. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Comment"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -1975,11 +2476,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2081,14 +2591,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The state of the stores. */
+            /** @description Plaza answers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2104,12 +2623,67 @@ export interface operations {
             /** @description An OpenAPI 3.1 document. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": {
                         [key: string]: unknown;
                     };
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    hide_comment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                comment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
+    show_comment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                comment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is not hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
                 };
             };
         };
@@ -2135,6 +2709,72 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
+    get_store_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the stores. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthResponse"];
+                };
+            };
+        };
+    };
+    hide_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                post_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
+    show_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                post_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is not hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
                 };
             };
         };
@@ -2232,6 +2872,104 @@ export interface operations {
             };
         };
     };
+    list_open_reports: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of open reports. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenReportPage"];
+                };
+            };
+        };
+    };
+    resolve_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["OutcomeRequest"];
+            };
+        };
+        responses: {
+            /** @description The resolved report. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportResponse"];
+                };
+            };
+        };
+    };
+    hide_review: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
+    show_review: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is not hidden. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
     get_order: {
         parameters: {
             query?: never;
@@ -2257,6 +2995,40 @@ export interface operations {
             };
         };
     };
+    list_posts_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The posts, in the order of `ids`. Long texts make it shorter than `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostPage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     create_post: {
         parameters: {
             query?: never;
@@ -2276,6 +3048,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2303,11 +3077,20 @@ export interface operations {
             /** @description A page of posts. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RankedPostPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2326,11 +3109,20 @@ export interface operations {
             /** @description The post. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Post"];
+                    "application/json": components["schemas"]["PostDetails"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2352,6 +3144,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    update_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                post_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PostUpdateRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed post. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
             };
         };
     };
@@ -2441,11 +3260,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CommentPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2471,6 +3299,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2501,11 +3331,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2597,6 +3436,58 @@ export interface operations {
             };
         };
     };
+    create_report: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Key of this creation, chosen by the client. Requests of one user with the same key create one resource. Kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportRequest"];
+            };
+        };
+        responses: {
+            /** @description Created by this request, or by an earlier one with the same key. */
+            201: {
+                headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportResponse"];
+                };
+            };
+        };
+    };
+    get_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                report_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The report. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportResponse"];
+                };
+            };
+        };
+    };
     get_review: {
         parameters: {
             query?: never;
@@ -2612,11 +3503,20 @@ export interface operations {
             /** @description The review. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Review"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2663,11 +3563,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2747,11 +3656,20 @@ export interface operations {
             /** @description All shop types. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ShopTypePage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2771,6 +3689,8 @@ export interface operations {
             /** @description The new shop type. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2827,6 +3747,43 @@ export interface operations {
             };
         };
     };
+    list_shops_of_type: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                type_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of shops. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopPage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     list_nearby_shops: {
         parameters: {
             query: {
@@ -2852,11 +3809,20 @@ export interface operations {
             /** @description A page of shops. It may be shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NearbyShopPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2876,11 +3842,49 @@ export interface operations {
             /** @description The new shop. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ShopResponse"];
                 };
+            };
+        };
+    };
+    search_shops: {
+        parameters: {
+            query: {
+                /** @description Beginning of the name, of any case, without control characters. */
+                name: string;
+                /** @description Id of a shop type: only its shops. */
+                type?: string;
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shops. `next` is null. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopPage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2899,11 +3903,20 @@ export interface operations {
             /** @description The shop. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ShopResponse"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2975,11 +3988,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3005,6 +4027,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3033,11 +4057,20 @@ export interface operations {
             /** @description A page of reviews. Empty until the first list is computed. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3061,11 +4094,52 @@ export interface operations {
             /** @description A page of vouchers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VoucherPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_users_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The profiles, in the order of `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserProfilePage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3113,6 +4187,31 @@ export interface operations {
             };
         };
     };
+    list_my_blocks: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of users. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlockListItemPage"];
+                };
+            };
+        };
+    };
     list_my_collects: {
         parameters: {
             query?: {
@@ -3120,6 +4219,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3145,6 +4246,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3203,10 +4306,65 @@ export interface operations {
             /** @description The profile of the user. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserProfile"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    block_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller blocks the user. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlockResponse"];
+                };
+            };
+        };
+    };
+    unblock_user: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                user_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller does not block the user. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BlockResponse"];
                 };
             };
         };
@@ -3261,11 +4419,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3353,11 +4520,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3381,11 +4557,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PostPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3431,11 +4616,66 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VoucherResponse"];
                 };
+            };
+        };
+    };
+    get_voucher: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The voucher. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VoucherResponse"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    withdraw_voucher: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Withdrawn. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

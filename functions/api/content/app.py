@@ -10,6 +10,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
 from plaza.auth.caller_identity import identify
+from plaza.blocks import Blocked
 from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
 from plaza.content.model import ContentHidden
 from plaza.content.schemas import (
@@ -180,7 +181,7 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
     return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
 
 
-@app.post("/posts/<post_id>/comments", **_create(Comment, 404, ContentHidden))
+@app.post("/posts/<post_id>/comments", **_create(Comment, Blocked, 404, ContentHidden))
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
 ) -> tuple[Comment, int]:
@@ -200,7 +201,8 @@ def list_comments(
 ) -> Page[Comment]:
     """List the comments of a post.
 
-    Newest first, unless `order` says otherwise.
+    Newest first, unless `order` says otherwise. Comments of users whom the caller blocks are left
+    out, so a page may be shorter than `limit`.
     """
     actor_id, latest = find_caller(app), order == "latest"
     post = read_id(post_id, "post")
@@ -247,7 +249,8 @@ def create_review(
 def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
     """List the reviews of a shop.
 
-    Newest first.
+    Newest first. Reviews of users whom the caller blocks are left out, so a page may be shorter
+    than `limit`.
     """
     actor_id = find_caller(app)
     page = queries.list_reviews(read_id(shop_id, "shop"), _parse_cursor(cursor), limit, actor_id)

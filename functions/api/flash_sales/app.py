@@ -9,7 +9,14 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
-from plaza.flash_sales import PENDING, VoucherAvailability, backlog, codes, queries
+from plaza.flash_sales import (
+    PENDING,
+    VoucherAvailability,
+    backlog,
+    codes,
+    queries,
+    withdraw_vouchers,
+)
 from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
@@ -65,6 +72,15 @@ _OFFER = _ADMIN | {
     )
     | describe_problems(400, 401, 403, 404, KeyReused, 410)
 }
+_WITHDRAW = _ADMIN | {
+    "responses": {204: {"description": "Withdrawn."}} | describe_problems(401, 403, 404, 410)
+}
+_GET: dict[str, Any] = {
+    "tags": ["flash sales"],
+    "security": OPTIONAL,
+    "responses": describe_response(200, VoucherResponse, "The voucher.")
+    | describe_problems(401, 404, 410),
+}
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
     "security": OPTIONAL,
@@ -118,6 +134,27 @@ def create_voucher(
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
     voucher = store_voucher(terms, admin_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
+
+
+@app.get("/vouchers/<voucher_id>", **_GET)
+def get_voucher(voucher_id: Id) -> VoucherResponse:
+    """Get a voucher.
+
+    Returns its terms and the units that are left.
+    """
+    find_caller(app)  # refuses invalid tokens
+    return VoucherResponse.of(queries.read_voucher(read_id(voucher_id, "voucher")))
+
+
+@app.delete("/vouchers/<voucher_id>", **_WITHDRAW)
+def withdraw_voucher(voucher_id: Id) -> Response[None]:
+    """Withdraw a voucher.
+
+    No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones
+    stay. A repeat is a 410. For admins.
+    """
+    withdraw_vouchers.withdraw_voucher(read_id(voucher_id, "voucher"), require_caller(app))
+    return Response(204)
 
 
 @app.get("/shops/<shop_id>/vouchers", **_LIST)

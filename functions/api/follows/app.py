@@ -1,4 +1,4 @@
-"""Follows, and lists of followers."""
+"""Follows, lists of followers, and blocks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import follows
 from plaza.auth.caller_identity import identify
+from plaza.blocks import Blocked, BlockLimit, BlockPosition, SelfBlock, queries
+from plaza.blocks.block_user import block, unblock
+from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
+from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
     OPTIONAL,
@@ -40,7 +44,7 @@ _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _FOLLOW = _OWN | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")
     | describe_response(202, FollowResponse, _PROVISIONAL, example=1)
-    | describe_problems(401, 404, SelfFollow, FollowLimit)
+    | describe_problems(401, Blocked, 404, SelfFollow, FollowLimit)
 }
 _UNFOLLOW = _OWN | {
     "responses": describe_response(
@@ -52,6 +56,20 @@ _UNFOLLOW = _OWN | {
 _PAGE = {
     "responses": describe_response(200, Page[FollowListItem], "A page of users.")
     | describe_problems(400, 401, 404)
+}
+_BLOCK = _OWN | {
+    "responses": describe_response(200, BlockResponse, "The caller blocks the user.")
+    | describe_problems(401, 404, SelfBlock, BlockLimit)
+}
+_UNBLOCK = _OWN | {
+    "responses": describe_response(
+        200, BlockResponse, "The caller does not block the user.", example=1
+    )
+    | describe_problems(401, 404)
+}
+_LIST_BLOCKS = _OWN | {
+    "responses": describe_response(200, Page[BlockListItem], "A page of users.")
+    | describe_problems(400, 401)
 }
 _LIST: dict[str, Any] = _PAGE | {"security": OPTIONAL, "tags": ["follows"]}
 _LIST_OWN: dict[str, Any] = _PAGE | _OWN
@@ -111,6 +129,45 @@ def list_common_follows(
     """
     actor_id, of_id = require_caller(app), read_id(user_id, "user")
     return _page(follows.list_common(of_id, actor_id, _parse_cursor(cursor), limit))
+
+
+@app.put("/users/<user_id>/blocks/me", **_BLOCK)
+def block_user(user_id: Id) -> BlockResponse:
+    """Block a user.
+
+    Ends the follows between the two users. While the block lasts, neither can follow the other or
+    comment on the other's posts, and the caller's lists of comments and reviews leave out those of
+    the blocked user. What is public stays readable. Idempotent. A user blocks at most 1,000 users.
+    """
+    actor_id = require_caller(app)
+    changed = block(read_id(user_id, "user"), actor_id)
+    return BlockResponse(blocked=True, changed=changed)
+
+
+@app.delete("/users/<user_id>/blocks/me", **_UNBLOCK)
+def unblock_user(user_id: Id) -> BlockResponse:
+    """Unblock a user.
+
+    The follows that the block ended stay ended. Idempotent.
+    """
+    actor_id = require_caller(app)
+    changed = unblock(read_id(user_id, "user"), actor_id)
+    return BlockResponse(blocked=False, changed=changed)
+
+
+@app.get("/users/me/blocks", **_LIST_BLOCKS)
+def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListItem]:
+    """List the users whom the caller blocks.
+
+    Latest block first.
+    """
+    after = BlockPosition(*unpack_cursor(cursor, (int, int))) if cursor else None
+    if after and not after.is_valid:
+        raise BadInput("cursor", "was not returned by this API")
+    page, last = queries.list_blocked(require_caller(app), after, limit)
+    return Page(
+        items=[BlockListItem.of(one) for one in page], next=pack_cursor(*last) if last else None
+    )
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

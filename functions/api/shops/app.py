@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
@@ -21,10 +22,13 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
     find_caller,
+    pack_cursor,
     read_id,
     serve,
+    unpack_cursor,
 )
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.infra.texts import VISIBLE, check_line
 from plaza.shops import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
@@ -33,6 +37,7 @@ from plaza.shops import (
     NearPosition,
     Place,
     commands,
+    lists,
     nearby,
     queries,
     shop_types,
@@ -53,6 +58,16 @@ Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latit
 Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
 TypeId = Annotated[
     IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
+]
+NamePrefix = Annotated[
+    str,
+    Query(
+        min_length=1,
+        max_length=200,
+        description="Beginning of the name, of any case, without control characters.",
+        json_schema_extra={"pattern": VISIBLE},
+    ),
+    AfterValidator(check_line),
 ]
 
 app = create_api(identify)
@@ -83,6 +98,14 @@ _NEAR = _ANY | {
     "responses": describe_response(
         200, Page[NearbyShopResponse], "A page of shops. It may be shorter than `limit`."
     )
+    | describe_problems(400, 401, 404)
+}
+_LIST_OF_TYPE = _ANY | {
+    "responses": describe_response(200, Page[ShopResponse], "A page of shops.")
+    | describe_problems(400, 401, 404)
+}
+_SEARCH = _ANY | {
+    "responses": describe_response(200, Page[ShopResponse], "The shops. `next` is null.")
     | describe_problems(400, 401, 404)
 }
 _CREATE = _ADMIN | {
@@ -136,6 +159,32 @@ def delete_shop_type(type_id: Id) -> Response[None]:
     """
     shop_types.delete_type(read_id(type_id, "shop type"))
     return Response(204)
+
+
+@app.get("/shop-types/<type_id>/shops", **_LIST_OF_TYPE)
+def list_shops_of_type(type_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[ShopResponse]:
+    """List the shops of a type.
+
+    Newest first. A change may be missing for 3 seconds.
+    """
+    find_caller(app)
+    before_id = unpack_cursor(cursor, (int,))[0] if cursor else None
+    page, last = lists.list_of_type(read_id(type_id, "shop type"), before_id, limit)
+    return Page(
+        items=[ShopResponse.of(shop) for shop in page], next=pack_cursor(last) if last else None
+    )
+
+
+@app.get("/shops/search", **_SEARCH)
+def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) -> Page[ShopResponse]:
+    """Search shops by name.
+
+    Returns the first `limit` shops, by name, whose names begin with `name`. A change may be missing
+    for 3 seconds.
+    """
+    find_caller(app)
+    found = lists.search(name, None if type_id is None else int(type_id), limit)
+    return Page(items=[ShopResponse.of(shop) for shop in found], next=None)
 
 
 @app.get("/shops/<shop_id>", **_READ)

@@ -169,8 +169,8 @@ def test_a_post_that_is_shown_again_is_as_before() -> None:
     post_id = post()
     before = ask("GET", f"/posts/{post_id}", user=8).body
     hide("post", post_id)
-    commands.show(Target("post", int(post_id)))
-    commands.show(Target("post", int(post_id)))
+    commands.show(Target("post", int(post_id)), 1)
+    commands.show(Target("post", int(post_id)), 1)
     as_another_process()
     assert ask("GET", f"/posts/{post_id}", user=8).body == before
     assert [item["id"] for item in ask("GET", "/users/7/posts", user=8).body["items"]] == [post_id]

@@ -18,6 +18,7 @@ from plaza.flash_sales import (
     backlog,
     finalize_vouchers,
     mysql_orders,
+    mysql_vouchers,
     persist,
     place_order,
     queries,
@@ -823,6 +824,65 @@ def test_the_recovery_withdraws_missed_vouchers_and_a_restored_shop_sells_again(
     order(voucher.id, 8)
     drain(plaza, voucher.id)
     assert sales.counts(voucher.id) == (1, 0, 2)
+
+
+# ---------------------------------------------------------------- withdrawn by an admin
+
+
+def test_a_withdrawn_voucher_takes_no_orders_and_decides_the_pending_ones(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    bought = order(voucher.id, 7)
+    drain(plaza, voucher.id)
+    pending = order(voucher.id, 8)
+    withdraw_vouchers.withdraw_voucher(voucher.id, sales.ADMIN)
+    for _ in range(2):
+        with pytest.raises(VoucherWithdrawn):
+            place_order.place_order(voucher.id, 9)
+        clear_caches()
+    drain(plaza, voucher.id)
+    assert queries.read_order(pending.id, 8) == Order(pending.id, voucher.id, FAILED, "withdrawn")
+    assert queries.read_order(bought.id, 7) == bought._replace(status=SUCCESS)
+    assert (sales.holders(voucher.id), sales.stock(voucher.id)) == ([7], 2)
+    assert queries.list_vouchers(sales.SHOP, None, 10) == ([], None)
+    with pytest.raises(VoucherWithdrawn):
+        queries.read_voucher(voucher.id)
+    close(voucher.id)
+    assert finalize_vouchers.finalize_vouchers() == 1
+
+
+def test_a_repeated_withdrawal_is_refused_and_repairs_redis(plaza: World) -> None:
+    """Given a first request that ended after its commit."""
+    voucher = sales.offer(stock=3)
+    assert queries.list_vouchers(sales.SHOP, None, 10)[0]
+    mysql_vouchers.mark_withdrawn(voucher.id, sales.ADMIN)
+    with pytest.raises(VoucherWithdrawn):
+        withdraw_vouchers.withdraw_voucher(voucher.id, sales.ADMIN)
+    with pytest.raises(VoucherWithdrawn):
+        place_order.place_order(voucher.id, 9)
+    with pytest.raises(VoucherMissing):
+        withdraw_vouchers.withdraw_voucher(4711, sales.ADMIN)
+
+
+def test_the_recovery_withdraws_what_a_withdrawal_left_in_redis(plaza: World) -> None:
+    """Given an order that is reserved after the commit and before Redis has the withdrawal."""
+    voucher = sales.offer(stock=3)
+    mysql_vouchers.mark_withdrawn(voucher.id, sales.ADMIN)
+    late = order(voucher.id, 7)
+    recover_orders.recover_orders()
+    with pytest.raises(VoucherWithdrawn):
+        place_order.place_order(voucher.id, 8)
+    drain(plaza, voucher.id)
+    assert queries.read_order(late.id, 7).reason == "withdrawn"
+    assert sales.counts(voucher.id) == (3, 0, 0)
+
+
+def test_a_voucher_is_read_with_its_units_left(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    order(voucher.id, 7)
+    found = queries.read_voucher(voucher.id)
+    assert (found.voucher.terms.title, found.left, found.exact) == ("Dinner", 2, True)
+    with pytest.raises(VoucherMissing):
+        queries.read_voucher(4711)
 
 
 # ---------------------------------------------------------------- finalizing

@@ -381,7 +381,7 @@ def test_the_search_finds_the_queues_of_functions() -> None:
     assert queues_needed("RollUpVotes") == set()
     assert queues_needed("RebuildTarget") == {"rebuilds", "rebuilds_dlq"}
     assert queues_needed("ContentApi") == {"refreshes", "rebuilds", "fanouts", "shops"}
-    refreshing = {"refreshes", "refreshes_dlq", "fanouts"}
+    refreshing = {"refreshes", "refreshes_dlq", "fanouts", "reactions", "rebuilds"}
     assert queues_needed("RefreshProjections") == refreshing
     assert queues_needed("FlashSalesApi") == {"orders", "shops"}
     assert queues_needed("RecoverOrders") == {"orders"}

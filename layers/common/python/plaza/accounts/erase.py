@@ -11,6 +11,7 @@ from plaza import idempotency
 from plaza.accounts import mysql_store
 from plaza.accounts.model import Erasure
 from plaza.auth import session_end
+from plaza.blocks import redis_store as blocks_store
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
@@ -53,6 +54,7 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     found += users_erasure.erase(user_id)
     found += idempotency.delete_of_user(user_id)
     found += mysql_store.delete_blocks_and_reports(user_id)
+    blocks_store.delete(user_id)
     found += content_erasure.erase(user_id, deadline)
     found += reactions_erasure.erase(user_id, deadline)
     found += checkins_erasure.erase(user_id)

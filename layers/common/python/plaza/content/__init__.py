@@ -1,4 +1,4 @@
-"""Posts, comments on posts and reviews of shops: create, read, list, delete.
+"""Posts, comments on posts and reviews of shops: create, read, list, edit, hide, delete.
 
 Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` for an erased user.
 """
@@ -19,6 +19,7 @@ __all__ = [
     "Draft",
     "ListPosition",
     "Text",
+    "commands",
     "count_fitting",
     "erasure",
     "hash_viewer",

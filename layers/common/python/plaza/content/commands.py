@@ -65,20 +65,22 @@ def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView
 def hide(target: Target, moderator_id: int) -> None:
     """Hide a text from all but its author. Safe to repeat. Raises ContentMissing, ContentDeleted,
     MysqlDown."""
-    _change(
-        target,
-        lambda cursor, text: (
-            text if text.hidden else mysql_store.set_hidden(cursor, target, moderator_id)
-        ),
-    )
+
+    def work(cursor: Cursor, text: Text) -> Text:
+        return text if text.hidden else mysql_store.set_hidden(cursor, target, moderator_id)
+
+    _change(target, work)
+    record("content_hidden", {"content_hidden": 1}, target=str(target), by=moderator_id)
 
 
-def show(target: Target) -> None:
+def show(target: Target, moderator_id: int) -> None:
     """Show a hidden text again. Safe to repeat. Raises as ``hide``."""
-    _change(
-        target,
-        lambda cursor, text: mysql_store.set_hidden(cursor, target, None) if text.hidden else text,
-    )
+
+    def work(cursor: Cursor, text: Text) -> Text:
+        return mysql_store.set_hidden(cursor, target, None) if text.hidden else text
+
+    _change(target, work)
+    record("content_shown", target=str(target), by=moderator_id)
 
 
 def delete(target: Target, actor_id: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from plaza import counters
+from plaza.blocks import queries as block_queries
 from plaza.content import mysql_store, redis_store
 from plaza.content.model import (
     ContentDeleted,
@@ -75,6 +76,12 @@ def read_stored(target: Target) -> StoredText:
     return found[target]
 
 
+def read_all_stored(targets: Iterable[Target]) -> dict[Target, StoredText]:
+    """Return those of ``targets`` that exist or were deleted, from MySQL. One statement. Raises
+    MysqlDown."""
+    return mysql_store.read(targets)
+
+
 def require_not_deleted(target: Target, deleted: bool) -> None:
     """Raise ContentDeleted if ``deleted``."""
     require_existing(target, Existence.DELETED if deleted else Existence.LIVE)
@@ -89,11 +96,14 @@ def require_existing(target: Target, existence: Existence) -> None:
 
 
 def require_parent(draft: Draft) -> None:
-    """Raise NotFound or Gone if the parent of ``draft`` does not exist; MysqlDown, RedisDown."""
+    """Raise NotFound or Gone if the parent of ``draft`` does not exist; Blocked if its author and
+    that of ``draft`` may not have contact; MysqlDown, RedisDown."""
     if draft.parent_id is None:
         return
     if draft.type == "comment":
-        read(Target("post", draft.parent_id), draft.author_id)
+        post = read(Target("post", draft.parent_id), draft.author_id)
+        if post.author_id != draft.author_id:
+            block_queries.require_unblocked(draft.author_id, post.author_id)
     else:
         require_shop(draft.parent_id)
 
@@ -159,7 +169,8 @@ def list_posts(
 def list_comments(
     post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the comments of a post, newest first if ``latest``. Raises ContentMissing,
+    """Return a page of the comments of a post, newest first if ``latest``, without those of users
+    whom the actor blocks. Raises ContentMissing,
     ContentDeleted, ContentHidden, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id), actor_id)
     return _list(("comment", post_id, latest), after, limit, actor_id)
@@ -168,7 +179,8 @@ def list_comments(
 def list_reviews(
     shop_id: int, after: ListPosition | None, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the reviews of a shop, newest first. Raises ShopMissing, ShopDeleted,
+    """Return a page of the reviews of a shop, newest first, without those of users whom the actor
+    blocks. Raises ShopMissing, ShopDeleted,
     ContentListsBusy, MysqlDown, RedisDown."""
     require_shop(shop_id)
     return _list(("review", shop_id, True), after, limit, actor_id)
@@ -220,6 +232,9 @@ def _list(
         texts = _read_page(list_id, after, limit + 1)
     page, last = paginate(texts, limit)
     visible = [text for text in page if text.is_visible_to(actor_id)]
+    if actor_id is not None and list_id[0] != "post" and visible:
+        blocked = block_queries.read_blocked(actor_id)
+        visible = [text for text in visible if text.author_id not in blocked]
     return ContentPage(build_views(visible, actor_id), last)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from pymysql.cursors import Cursor
 
 from plaza import counters
+from plaza.blocks import block_user
 from plaza.content import mysql_store, publish, redis_store
 from plaza.content.model import StoredText
 from plaza.infra import mysql
@@ -24,7 +25,7 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     """Write the projections of the targets again; missing targets are skipped.
 
     Safe to repeat, in any order. Statements and round trips do not grow with the number of targets.
-    Raises MysqlDown, RedisDown.
+    Raises MysqlDown, RedisDown, QueueDown.
     """
     wanted = set(refreshes)
     stored = mysql_store.read({Target(*one) for one in wanted if one.type != "user"})
@@ -35,7 +36,9 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     publish.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
     )
-    cards.refresh_cards(sorted(one.id for one in wanted if one.type == "user"))
+    users = sorted(one.id for one in wanted if one.type == "user")
+    cards.refresh_cards(users)
+    block_user.repair(users)
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))
 
 

@@ -45,8 +45,8 @@ def load_sale(voucher_id: int) -> None:
     voucher = voucher_lookup.find_voucher(voucher_id)
     if voucher is None:
         raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
-    if voucher.shop_deleted:
-        raise VoucherWithdrawn("The shop of this voucher was deleted.")
+    if voucher.withdrawn:
+        raise VoucherWithdrawn("This voucher was withdrawn.")
     if voucher.finalized or voucher.terms.closes_us <= clock.now_us():
         raise NotOpen("This sale is over.")
     if not redis_store.acquire_lease(voucher_id):
@@ -80,7 +80,7 @@ def _load(voucher: Voucher) -> None:
     )
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
-        redis_store.withdraw([sale], shop_deleted=False)
+        redis_store.withdraw([sale], withdrawn=False)
         progress = LoadProgress(sale, "loading")
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)

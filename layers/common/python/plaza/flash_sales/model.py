@@ -43,7 +43,7 @@ class VoucherMissing(NotFound):
 
 
 class VoucherWithdrawn(Gone):
-    """The shop of the voucher was deleted."""
+    """The voucher was withdrawn by an admin, or because its shop was deleted."""
 
 
 class OrderMissing(NotFound):
@@ -128,8 +128,8 @@ class Terms:
 
 class Voucher(NamedTuple):
     """A voucher as stored in MySQL. ``stock``: the units that no success has; ``generation``: as in
-    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted; ``cancelled``: the number of
-    its cancelled orders."""
+    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted; ``withdrawn``: that, or an
+    admin withdrew it; ``cancelled``: the number of its cancelled orders."""
 
     id: int
     terms: Terms
@@ -137,6 +137,7 @@ class Voucher(NamedTuple):
     generation: int
     finalized: bool
     shop_deleted: bool = False
+    withdrawn: bool = False
     cancelled: int = 0
 
 
@@ -278,7 +279,7 @@ def decide(
     """Decide the events without a row in ``existing``; return their rows, lowest order id first.
 
     ``holders``: the (voucher, buyer) pairs that have a success; ``stocks``: voucher -> units left,
-    None if its shop was deleted.
+    None if it was withdrawn.
     """
     successes, left = set(holders), dict(stocks)
     rows = []

@@ -12,7 +12,7 @@ from plaza.infra import mysql, sql
 
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, kind, expires_at,"
-    " generation, cancelled, finalized_at IS NOT NULL,"
+    " generation, cancelled, finalized_at IS NOT NULL, withdrawn_at IS NOT NULL,"
     " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
@@ -115,13 +115,13 @@ def begin_generation(voucher_id: int) -> int:
 
 
 def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
-    """Lock the vouchers that exist; return voucher -> stock, None if its shop was deleted.
+    """Lock the vouchers that exist; return voucher -> stock, None if it was withdrawn.
 
     Until the commit no other transaction decides their orders. The shops are not locked.
     """
     cursor.execute(
         f"""
-        SELECT id, stock, (
+        SELECT id, stock, withdrawn_at IS NOT NULL OR (
             SELECT shop.deleted_at IS NOT NULL
             FROM shop
             WHERE shop.id = voucher.shop_id
@@ -132,8 +132,8 @@ def lock(cursor: Cursor, voucher_ids: Collection[int]) -> dict[int, int | None]:
         """
     )
     return {
-        voucher_id: None if shop_deleted else stock
-        for voucher_id, stock, shop_deleted in cursor.fetchall()
+        voucher_id: None if withdrawn else stock
+        for voucher_id, stock, withdrawn in cursor.fetchall()
     }
 
 
@@ -160,6 +160,23 @@ def count_cancelled(cursor: Cursor, voucher_id: int, units: int) -> None:
     )
 
 
+def mark_withdrawn(voucher_id: int, admin_id: int) -> bool:
+    """Store that an admin withdrew a voucher; return False if it is withdrawn already. One
+    statement, which waits for transactions that decide orders of the voucher. Raises MysqlDown."""
+    return (
+        mysql.write(
+            """
+            UPDATE voucher
+            SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
+            WHERE id = %s
+              AND withdrawn_at IS NULL
+            """,
+            (admin_id, voucher_id),
+        )
+        == 1
+    )
+
+
 def mark_finalized(voucher_id: int) -> None:
     """Store that a sale is finalized. One statement. Raises MysqlDown."""
     mysql.write(
@@ -170,7 +187,7 @@ def mark_finalized(voucher_id: int) -> None:
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
-    stock, opens, closes, kind, expires, generation, cancelled, finalized, shop_deleted = others
+    stock, opens, closes, kind, expires, generation, cancelled, *flags = others
     terms = Terms(
         shop_id,
         title,
@@ -181,6 +198,8 @@ def _voucher(row: tuple[Any, ...]) -> Voucher:
         kind,
         None if expires is None else sql.to_us(expires),
     )
+    finalized, by_admin, shop_deleted = map(bool, flags)
+    withdrawn = shop_deleted or by_admin
     return Voucher(
-        voucher_id, terms, stock, generation, bool(finalized), bool(shop_deleted), cancelled
+        voucher_id, terms, stock, generation, finalized, shop_deleted, withdrawn, cancelled
     )

@@ -91,7 +91,7 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
             case "SOLD_OUT":
                 raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
             case "WITHDRAWN":
-                refusal = VoucherWithdrawn("The shop of this voucher was deleted.")
+                refusal = VoucherWithdrawn("This voucher was withdrawn.")
                 raise _cache_refusal(voucher_id, refusal)
             case "CLOSED":
                 raise _cache_refusal(voucher_id, NotOpen("This sale is over."))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple
 
@@ -16,11 +17,14 @@ from plaza.flash_sales.model import (
     Terms,
     Voucher,
     VoucherAvailability,
+    VoucherMissing,
+    VoucherWithdrawn,
     may_be_pending,
 )
 from plaza.infra import cache, clock, ids
 from plaza.infra.cache import StillLoading
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.process import LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import queries
@@ -28,6 +32,7 @@ from plaza.shops import queries
 # Lists of vouchers are public, so the reads of one process from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 _MAX_PAGE_SIZE = 100
+_vouchers: LocalCache[int, Voucher | None] = LocalCache(max_entries=1_000, ttl_s=1)
 _UNKNOWN_RETRY_S = 5
 
 
@@ -101,19 +106,36 @@ def list_vouchers(
     if vouchers and vouchers[0].shop_deleted:
         mysql_vouchers.check_shop(shop_id)
     page = vouchers[:limit]
+    offered = _read_availability([voucher for voucher in page if not voucher.withdrawn])
+    return offered, page[-1].id if len(vouchers) > limit else None
+
+
+def read_voucher(voucher_id: int) -> VoucherAvailability:
+    """Return a voucher and its units left. One round trip if this process read the voucher within
+    1 s. Raises VoucherMissing, VoucherWithdrawn, NotReady, MysqlDown."""
+    voucher = _vouchers.get_or_load(voucher_id, lambda: voucher_lookup.find_voucher(voucher_id))
+    if voucher is None:
+        raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
+    if voucher.withdrawn:
+        raise VoucherWithdrawn(f"Voucher {voucher_id} was withdrawn.")
+    [availability] = _read_availability([voucher])
+    return availability
+
+
+def _read_availability(vouchers: Sequence[Voucher]) -> list[VoucherAvailability]:
+    """Return the units left of each voucher. One round trip."""
     try:
-        counts = redis_store.read_counts([voucher.id for voucher in page]) if page else {}
+        counts = redis_store.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}
         redis_up = True
     except RedisDown:
         counts, redis_up = {}, False
-    offered = [
+    return [
         VoucherAvailability(v, max(0, counts[v.id].stock), True)
         if v.id in counts
         # Not in Redis: never loaded, finalized, or lost; only a lost one has pending orders.
         else VoucherAvailability(v, v.stock, v.finalized or (redis_up and v.generation == 0))
-        for v in page
+        for v in vouchers
     ]
-    return offered, page[-1].id if len(vouchers) > limit else None
 
 
 def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:

@@ -59,7 +59,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
         after_id = vouchers[-1].id
         voucher_ids = [voucher.id for voucher in vouchers]
         VOUCHER_IDS.add(voucher_ids)  # repeats what create_voucher may have missed
-        _withdraw_of_deleted_shops(vouchers)
+        _withdraw_missed(vouchers)
         _continue_loading(voucher_ids)
         more = True
         while more and not deadline.has_passed:
@@ -83,13 +83,13 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     return resent + decided_late
 
 
-def _withdraw_of_deleted_shops(vouchers: Sequence[Voucher]) -> None:
-    """Withdraw vouchers of deleted shops that ``withdraw_vouchers`` missed."""
-    shop_deleted = [voucher.id for voucher in vouchers if voucher.shop_deleted]
-    if shop_deleted:
-        sales = list(redis_store.find_sales(shop_deleted).values())
-        if withdrawn := redis_store.withdraw(sales, shop_deleted=True):
-            record("vouchers_withdrawn", withdrawn=withdrawn)
+def _withdraw_missed(vouchers: Sequence[Voucher]) -> None:
+    """Withdraw vouchers in Redis that ``withdraw_vouchers`` missed."""
+    withdrawn = [voucher.id for voucher in vouchers if voucher.withdrawn]
+    if withdrawn:
+        sales = list(redis_store.find_sales(withdrawn).values())
+        if changed := redis_store.withdraw(sales):
+            record("vouchers_withdrawn", withdrawn=changed)
 
 
 def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:

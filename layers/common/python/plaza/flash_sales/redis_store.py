@@ -189,12 +189,12 @@ def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
     return Reservation(code, detail, code != "RESERVED" and count_resends() == before)
 
 
-def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
-    """Withdraw sales of deleted shops, or load them again if the shop was restored.
+def withdraw(sales: Sequence[SaleGeneration], withdrawn: bool = True) -> int:
+    """Withdraw sales, or load them again if their shop was restored.
 
     Returns how many phases changed. One round trip. Raises RedisDown.
     """
-    phase = "withdrawn" if shop_deleted else "loading"
+    phase = "withdrawn" if withdrawn else "loading"
     calls = [Call(WITHDRAW, (state_key(v.voucher_id),), (v.generation, phase)) for v in sales]
     return sum(code == "CHANGED" for [code] in redis.run_all(calls))
 

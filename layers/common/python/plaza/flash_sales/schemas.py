@@ -206,8 +206,9 @@ class OrderResponse(ResponseModel):
         Field(
             description=(
                 "Why the order failed; null otherwise. `sold-out`: no unit is left. "
-                "`already-bought`: the buyer has an order of this voucher. `withdrawn`: the shop "
-                "was deleted. `timed-out`: it could not be stored; order again."
+                "`already-bought`: the buyer has an order of this voucher. `withdrawn`: the "
+                "voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; "
+                "order again."
             )
         ),
     ]

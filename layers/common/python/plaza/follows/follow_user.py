@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 
 from plaza import counters
+from plaza.blocks import Blocked
+from plaza.blocks import queries as block_queries
 from plaza.counters import Claim
 from plaza.follows.model import FOLLOW_LIMIT, FollowLimit, SelfFollow
 from plaza.infra.redis import RedisDown
@@ -14,11 +16,21 @@ _LIMITED_TOTAL = "following_total"
 
 
 def follow(user_id: int, actor_id: int) -> Outcome:
-    """Follow a user. Two round trips to Redis if all is cached. Raises SelfFollow, FollowLimit,
-    TargetMissing; retryable: OutboxFull, ReactionUndecided, MysqlDown, QueueDown."""
+    """Follow a user. Four round trips to Redis if all is cached. Raises SelfFollow, Blocked,
+    FollowLimit, TargetMissing; retryable: OutboxFull, ReactionUndecided, MysqlDown, QueueDown."""
     if user_id == actor_id:
         raise SelfFollow(f"User {user_id} is your own user. Follow another one.")
-    target = Target("user", user_id)
+    block_queries.require_unblocked(actor_id, user_id)
+    outcome = _follow(Target("user", user_id), actor_id)
+    try:
+        block_queries.require_unblocked(actor_id, user_id)
+    except Blocked:  # made since the first check; its own unfollow may have come too early
+        unfollow(user_id, actor_id)
+        raise
+    return outcome
+
+
+def _follow(target: Target, actor_id: int) -> Outcome:
     try:
         claim = counters.claim(actor_id, _LIMITED_TOTAL, FOLLOW_LIMIT, str(target))
     except RedisDown:

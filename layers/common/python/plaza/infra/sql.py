@@ -37,6 +37,11 @@ def placeholders(count: int) -> str:
     return ", ".join(["%s"] * count)
 
 
+def escape_like(text: str) -> str:
+    """Escape ``text`` for a LIKE, so that its wildcards stand for themselves."""
+    return re.sub(r"([\\%_])", r"\\\1", text)
+
+
 def concat_columns(*columns: str) -> str:
     """Return SQL for one text of all ``columns``, which are numbers or words and never NULL.
     For many rows: the driver takes several microseconds per column."""

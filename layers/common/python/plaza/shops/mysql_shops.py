@@ -63,6 +63,40 @@ def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
     return {stored.shop.id: stored for stored in map(_stored, rows)}
 
 
+def read_of_type(type_id: int, before_id: int | None, limit: int) -> list[Shop]:
+    """Return a page of the shops of a type, newest first. One statement. Raises MysqlDown."""
+    where, args = ("", [type_id]) if before_id is None else (" AND id < %s", [type_id, before_id])
+    rows = mysql.fetch_all(
+        f"""
+        SELECT {_COLUMNS}
+        FROM shop FORCE INDEX (by_type)
+        WHERE type_id = %s{where}
+          AND deleted_at IS NULL
+        ORDER BY id DESC LIMIT {limit:d}
+        """,
+        args,
+    )
+    return [_stored(row).shop for row in rows]
+
+
+def search_names(prefix: str, type_id: int | None, limit: int) -> list[Shop]:
+    """Return the first shops whose names begin with ``prefix``, by name, then by id. One statement,
+    which reads ``limit`` rows of an index. Raises MysqlDown."""
+    index = "by_name" if type_id is None else "by_type_and_name"
+    of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
+    rows = mysql.fetch_all(
+        f"""
+        SELECT {_COLUMNS}
+        FROM shop FORCE INDEX ({index})
+        WHERE deleted_at IS NULL{of_type}
+          AND name LIKE %s
+        ORDER BY name, id LIMIT {limit:d}
+        """,
+        (sql.escape_like(prefix) + "%",),
+    )
+    return [_stored(row).shop for row in rows]
+
+
 def read_types() -> ShopTypes:
     """Return all types. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(

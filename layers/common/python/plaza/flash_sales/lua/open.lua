@@ -6,7 +6,7 @@
            of them, and the successes of buyers up to it; '': everything is loaded
   ARGV[3]  1: the queue has no older orders; 0: it may have some, so the drain must end first
 
-  Returns LIVE; LOADING; DRAINING; WITHDRAWN, its shop was deleted;
+  Returns LIVE; LOADING; DRAINING; WITHDRAWN, the voucher is;
     STALE_GENERATION, another generation has begun
 
   Safe to repeat: a live generation stays live, and the cursor never moves back. ]]

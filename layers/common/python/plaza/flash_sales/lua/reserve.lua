@@ -11,8 +11,8 @@
   ARGV[6]  limit of pending orders
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN, the
-            shop was deleted; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in microseconds; or the state
+    code    RESERVED; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN,
+            the voucher is; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in microseconds; or the state
             is unusable: COLD, not in Redis; STALE_GENERATION, another generation has begun; LOADING, not yet
             complete; DRAINING, complete, but the queue may have older orders
 

@@ -1,4 +1,4 @@
---[[ withdraw: end a sale because its shop was deleted or it is over, or load it again because the shop was restored.
+--[[ withdraw: end a withdrawn sale or one that is over, or load it again because its shop was restored.
 
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, cursor, ...
   ARGV[1]  generation

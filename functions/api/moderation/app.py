@@ -1,0 +1,188 @@
+"""Reports, and what moderators hide. All but reporting is for admins."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from plaza.auth.caller_identity import identify
+from plaza.content import commands
+from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.infra.http import (
+    ADMIN,
+    BEARER,
+    Cursor,
+    Id,
+    IdempotencyKey,
+    Limit,
+    Page,
+    create_api,
+    describe_problems,
+    describe_response,
+    pack_cursor,
+    read_id,
+    require_caller,
+    serve,
+    unpack_cursor,
+)
+from plaza.moderation import reports
+from plaza.moderation.model import AlreadyReported, ReportResolved
+from plaza.moderation.schemas import (
+    HiddenResponse,
+    OpenReport,
+    OutcomeRequest,
+    ReportRequest,
+    ReportResponse,
+)
+from plaza.reactions import Target
+
+app = create_api(identify)
+
+_OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
+_ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
+_CREATE = _OWN | {
+    "responses": describe_response(
+        201, ReportResponse, "Created by this request, or by an earlier one with the same key."
+    )
+    | describe_problems(400, 401, 404, AlreadyReported, KeyReused, 410)
+}
+_READ = _OWN | {
+    "responses": describe_response(200, ReportResponse, "The report.") | describe_problems(401, 404)
+}
+_LIST = _ADMIN | {
+    "responses": describe_response(200, Page[OpenReport], "A page of open reports.")
+    | describe_problems(400, 401, 403)
+}
+_RESOLVE = _ADMIN | {
+    "responses": describe_response(200, ReportResponse, "The resolved report.")
+    | describe_problems(400, 401, 403, 404, ReportResolved)
+}
+_HIDE = _ADMIN | {
+    "responses": describe_response(200, HiddenResponse, "It is hidden.")
+    | describe_problems(401, 403, 404, 410)
+}
+_SHOW = _ADMIN | {
+    "responses": describe_response(200, HiddenResponse, "It is not hidden.", example=1)
+    | describe_problems(401, 403, 404, 410)
+}
+
+
+@app.post("/reports", **_CREATE)
+def create_report(request: ReportRequest, key: IdempotencyKey = None) -> tuple[ReportResponse, int]:
+    """Report content or a user.
+
+    A user has at most one open report of a target. With an `Idempotency-Key` the request can be
+    repeated.
+    """
+    draft = request.to_draft(require_caller(app))
+    attempt = IdempotentRequest.of(key, {"report": asdict(draft)}) if key else None
+    return ReportResponse.of(reports.create(draft, attempt)), 201
+
+
+@app.get("/reports/<report_id>", **_READ)
+def get_report(report_id: Id) -> ReportResponse:
+    """Get a report of the caller.
+
+    Returns its outcome once it is resolved.
+    """
+    reporter_id = require_caller(app)
+    return ReportResponse.of(reports.read_own(read_id(report_id, "report"), reporter_id))
+
+
+@app.get("/ops/reports", **_LIST)
+def list_open_reports(limit: Limit = 20, cursor: Cursor = None) -> Page[OpenReport]:
+    """List open reports.
+
+    Oldest first, with the beginning of the content that they are about. For admins.
+    """
+    after_id = unpack_cursor(cursor, (int,))[0] if cursor else 0
+    page, last = reports.list_open(after_id, limit)
+    return Page(
+        items=[OpenReport.at(report, content) for report, content in page],
+        next=pack_cursor(last) if last else None,
+    )
+
+
+@app.put("/ops/reports/<report_id>/outcome", **_RESOLVE)
+def resolve_report(report_id: Id, request: OutcomeRequest) -> ReportResponse:
+    """Resolve a report.
+
+    The report leaves the queue; the content is hidden by a request of its own. Idempotent; another
+    outcome than the first one is a 409. For admins.
+    """
+    operator_id = require_caller(app)
+    return ReportResponse.of(
+        reports.resolve(read_id(report_id, "report"), request.outcome, operator_id)
+    )
+
+
+@app.put("/ops/posts/<post_id>/hidden", **_HIDE)
+def hide_post(post_id: Id) -> HiddenResponse:
+    """Hide a post.
+
+    Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
+    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    """
+    return _hide("post", post_id)
+
+
+@app.delete("/ops/posts/<post_id>/hidden", **_SHOW)
+def show_post(post_id: Id) -> HiddenResponse:
+    """Show a hidden post again.
+
+    Idempotent. For admins.
+    """
+    return _show("post", post_id)
+
+
+@app.put("/ops/comments/<comment_id>/hidden", **_HIDE)
+def hide_comment(comment_id: Id) -> HiddenResponse:
+    """Hide a comment.
+
+    Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
+    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    """
+    return _hide("comment", comment_id)
+
+
+@app.delete("/ops/comments/<comment_id>/hidden", **_SHOW)
+def show_comment(comment_id: Id) -> HiddenResponse:
+    """Show a hidden comment again.
+
+    Idempotent. For admins.
+    """
+    return _show("comment", comment_id)
+
+
+@app.put("/ops/reviews/<review_id>/hidden", **_HIDE)
+def hide_review(review_id: Id) -> HiddenResponse:
+    """Hide a review.
+
+    Only its author gets it then, marked as hidden. It leaves lists, feeds, rankings and
+    recommendations within 2 seconds, and stays counted. Idempotent. For admins.
+    """
+    return _hide("review", review_id)
+
+
+@app.delete("/ops/reviews/<review_id>/hidden", **_SHOW)
+def show_review(review_id: Id) -> HiddenResponse:
+    """Show a hidden review again.
+
+    Idempotent. For admins.
+    """
+    return _show("review", review_id)
+
+
+def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Answer one request about moderation."""
+    return serve(app, event, context)
+
+
+def _hide(target_type: str, target_id: str) -> HiddenResponse:
+    commands.hide(Target(target_type, read_id(target_id, target_type)), require_caller(app))
+    return HiddenResponse(hidden=True)
+
+
+def _show(target_type: str, target_id: str) -> HiddenResponse:
+    commands.show(Target(target_type, read_id(target_id, target_type)), require_caller(app))
+    return HiddenResponse(hidden=False)

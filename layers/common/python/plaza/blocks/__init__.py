@@ -1,0 +1,18 @@
+"""Blocks: a user ends the contact with another user.
+
+Neither can follow the other or comment on the other's posts, and the blocker's lists leave out the
+blocked user's comments and reviews. Owns the table user_block. Other contexts use ``queries``, and
+``block_user`` after announced writes.
+"""
+
+from plaza.blocks.model import Blocked, BlockedUser, BlockLimit, BlockPosition, SelfBlock
+
+__all__ = [
+    "BlockLimit",
+    "BlockPosition",
+    "Blocked",
+    "BlockedUser",
+    "SelfBlock",
+    "block_user",
+    "queries",
+]

@@ -1,0 +1,47 @@
+"""Projections of blocks in Redis (``plaza.infra.projections``). Each call is one round trip.
+
+{<shard>}:user:<id>:blocks  hash  version, value: the users that the user blocks, JSON
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from plaza.infra import projections, redis
+from plaza.infra.projections import Projection, key_of
+
+
+def blocks_key(user_id: int) -> str:
+    return key_of(f"user:{user_id}", "blocks")
+
+
+def read_blocked(user_ids: Sequence[int]) -> dict[int, tuple[frozenset[int], int]]:
+    """Return user -> (the users that it blocks, version) of users in Redis. Raises RedisDown."""
+    found = projections.read_all([blocks_key(user_id) for user_id in user_ids])
+    return {
+        user_id: (frozenset(json.loads(entry[1])), entry[0])
+        for user_id, entry in zip(user_ids, found, strict=True)
+        if entry is not None
+    }
+
+
+def store_blocked(blocked: Mapping[int, tuple[frozenset[int], int]], *, create: bool) -> None:
+    """Project (the users that a user blocks, version). Raises RedisDown."""
+    projections.store_all(
+        [
+            Projection(blocks_key(user_id), version, json.dumps(sorted(ids)))
+            for user_id, (ids, version) in blocked.items()
+        ],
+        create=create,
+    )
+
+
+def drop_blocked(user_ids: Iterable[int], version: int) -> None:
+    """Drop the projections of users that are older than ``version``. Raises RedisDown."""
+    projections.drop_all({blocks_key(user_id): version for user_id in user_ids})
+
+
+def delete(user_id: int) -> None:
+    """Delete the projection of an erased user. Raises RedisDown."""
+    redis.execute("DEL", blocks_key(user_id))

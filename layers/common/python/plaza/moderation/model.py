@@ -1,0 +1,64 @@
+"""Reports and their rules. No I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from plaza.infra.errors import Conflict, NotFound
+from plaza.reactions import Target
+
+Reason = Literal["spam", "abuse", "nudity", "violence", "illegal", "other"]
+ReportOutcome = Literal["upheld", "dismissed"]
+MAX_PREVIEW_CHARS = 500
+
+
+class ReportMissing(NotFound):
+    """The report does not exist, or it is another user's."""
+
+
+class AlreadyReported(Conflict):
+    """The user has an open report of the target."""
+
+    slug = "already-reported"
+    title = "Already reported"
+
+
+class ReportResolved(Conflict):
+    """The report was resolved with another outcome."""
+
+    slug = "report-resolved"
+    title = "Report resolved"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportDraft:
+    """A report before it is stored."""
+
+    reporter_id: int
+    target: Target
+    reason: str
+    details: str | None
+
+
+class Report(NamedTuple):
+    """A stored report. ``outcome`` is None while it is open; times are microseconds since 1970."""
+
+    id: int
+    reporter_id: int
+    target: Target
+    reason: str
+    details: str | None
+    outcome: str | None
+    created_us: int
+    resolved_us: int | None
+
+
+class ReportedContent(NamedTuple):
+    """What a report of content is about, as it is now; ``preview`` is the beginning of its text."""
+
+    author_id: int
+    title: str | None
+    preview: str
+    hidden: bool
+    deleted: bool

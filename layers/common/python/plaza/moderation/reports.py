@@ -1,0 +1,106 @@
+"""Create, read and resolve reports."""
+
+from __future__ import annotations
+
+from pymysql.cursors import Cursor
+
+from plaza import idempotency
+from plaza.content import queries
+from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.infra import ids, mysql
+from plaza.infra.observability import record
+from plaza.moderation import mysql_store
+from plaza.moderation.model import (
+    MAX_PREVIEW_CHARS,
+    AlreadyReported,
+    Report,
+    ReportDraft,
+    ReportedContent,
+    ReportMissing,
+    ReportResolved,
+)
+from plaza.reactions import react
+
+
+def create(draft: ReportDraft, attempt: IdempotentRequest | None = None) -> Report:
+    """Store a report, or return the one that ``attempt``'s key already created. Raises
+    TargetMissing, TargetDeleted, AlreadyReported, KeyReused, MysqlDown."""
+    if attempt and (created := idempotency.find(draft.reporter_id, attempt)):
+        return _read_created(*created)
+    react.require_existing(draft.target)
+    report_id = ids.new_id()
+
+    def work(cursor: Cursor) -> Report | None:
+        resource = ("report", report_id)
+        if attempt and not idempotency.claim(cursor, draft.reporter_id, attempt, resource):
+            return None
+        if not mysql_store.insert(cursor, report_id, draft):
+            raise AlreadyReported(f"You have an open report of {_describe(draft)}.")
+        return mysql_store.lock(cursor, report_id)
+
+    report = mysql.run_in_transaction(work)
+    if report is None:
+        return create(draft, attempt)
+    record("report_created", {"reports_created": 1}, report_id=report_id, reason=draft.reason)
+    return report
+
+
+def read_own(report_id: int, reporter_id: int) -> Report:
+    """Return a report of the reporter. One statement. Raises ReportMissing, MysqlDown."""
+    report = mysql_store.read(report_id)
+    if report is None or report.reporter_id != reporter_id:
+        raise ReportMissing(f"Report {report_id} does not exist.")
+    return report
+
+
+def list_open(
+    after_id: int, limit: int
+) -> tuple[list[tuple[Report, ReportedContent | None]], int | None]:
+    """Return (a page of open reports with the content that they are about, oldest first; its last
+    id, None on the last page). Two statements. Raises MysqlDown."""
+    found = mysql_store.read_open(after_id, limit + 1)
+    page = found[:limit]
+    texts = queries.read_all_stored({r.target for r in page if r.target.type != "user"})
+    contents = {
+        target: ReportedContent(
+            text.author_id, text.title, text.body[:MAX_PREVIEW_CHARS], text.hidden, deleted
+        )
+        for target, (text, deleted) in texts.items()
+    }
+    listed = [(report, contents.get(report.target)) for report in page]
+    return listed, page[-1].id if len(found) > limit else None
+
+
+def resolve(report_id: int, outcome: str, operator_id: int) -> Report:
+    """Resolve an open report and return it; a repeat with the same outcome changes nothing. Raises
+    ReportMissing, ReportResolved, MysqlDown."""
+
+    def lock(cursor: Cursor) -> Report:
+        report = mysql_store.lock(cursor, report_id)
+        if report is None:
+            raise ReportMissing(f"Report {report_id} does not exist.")
+        return report
+
+    def work(cursor: Cursor) -> Report:
+        report = lock(cursor)
+        if report.outcome is None:
+            mysql_store.resolve(cursor, report_id, outcome, operator_id)
+            report = lock(cursor)
+        if report.outcome != outcome:
+            raise ReportResolved(f"Report {report_id} was resolved as {report.outcome}.")
+        return report
+
+    report = mysql.run_in_transaction(work)
+    record("report_resolved", report_id=report_id, outcome=outcome, by=operator_id)
+    return report
+
+
+def _read_created(created_type: str, created_id: int) -> Report:
+    report = mysql_store.read(created_id) if created_type == "report" else None
+    if report is None:
+        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+    return report
+
+
+def _describe(draft: ReportDraft) -> str:
+    return f"{draft.target.type} {draft.target.id}"

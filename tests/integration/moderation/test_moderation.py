@@ -1,0 +1,210 @@
+"""Reports and their queue, and hidden content in lists, feeds, rankings and recommendations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from plaza.content import commands
+from plaza.follows import follow
+from plaza.infra import mysql, redis
+from plaza.reactions import LIKE, Target, react
+from plaza.recommendations import post_rankings, recommend, vote_roll_up
+from tests.support.content_api import (
+    SHOP,
+    Reply,
+    add_shop,
+    add_users,
+    as_another_process,
+    ask,
+    comment,
+    post,
+    review,
+)
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World
+
+ADMIN, ADA, ME = 1, 8, 7
+FOLDER = "api/moderation"
+
+
+@pytest.fixture(autouse=True)
+def world(plaza: World) -> None:
+    add_users(ME, ADA, 9)
+    add_shop()
+
+
+def report(target_type: str, target_id: str, user: int = ADA, **options: Any) -> Reply:
+    body = {"target": {"type": target_type, "id": target_id}, "reason": "spam"}
+    return ask("POST", "/reports", body, user=user, folder=FOLDER, **options)
+
+
+def admin(method: str, path: str, body: Any = None) -> Reply:
+    return ask(method, path, body, user=ADMIN, role="admin", folder=FOLDER)
+
+
+def queue() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = admin("GET", "/ops/reports").body["items"]
+    return found
+
+
+# ---------------------------------------------------------------- reports
+
+
+def test_a_report_is_read_by_its_reporter_only() -> None:
+    post_id = post()
+    created = report("post", post_id)
+    assert (created.status, created.headers["location"]) == (201, f"/reports/{created.body['id']}")
+    assert created.body["target"] == {"type": "post", "id": post_id}
+    path = created.headers["location"]
+    assert ask("GET", path, user=ADA, folder=FOLDER).body == created.body
+    assert ask("GET", path, user=ME, folder=FOLDER).status == 404
+
+
+def test_a_reporter_has_one_open_report_of_a_target() -> None:
+    post_id = post()
+    first = report("post", post_id)
+    assert report("post", post_id).slug == "already-reported"
+    assert report("post", post_id, user=9).status == 201
+    assert report("user", str(ME)).status == 201
+    path = f"/ops/reports/{first.body['id']}/outcome"
+    assert admin("PUT", path, {"outcome": "dismissed"}).body["outcome"] == "dismissed"
+    assert report("post", post_id).status == 201, "the first one is resolved"
+
+
+def test_a_key_creates_one_report() -> None:
+    post_id = post()
+    first = report("post", post_id, key="once")
+    assert report("post", post_id, key="once").body == first.body
+    assert report("post", post(), key="once").slug == "idempotency-key-reused"
+    assert mysql.fetch_all("SELECT COUNT(*) FROM report") == [(1,)]
+
+
+def test_what_does_not_exist_cannot_be_reported() -> None:
+    assert report("post", "4711").status == 404
+    post_id = post()
+    ask("DELETE", f"/posts/{post_id}")
+    as_another_process()
+    assert report("post", post_id).status == 410
+
+
+def test_the_queue_has_open_reports_with_their_content_oldest_first() -> None:
+    post_id = post()
+    of_post = report("post", post_id).body
+    of_user = report("user", str(ME)).body
+    page = admin("GET", "/ops/reports?limit=1").body
+    assert page["items"] == [
+        of_post
+        | {
+            "reporter_id": str(ADA),
+            "content": {
+                "author_id": str(ME),
+                "title": "Noodles",
+                "body": "Ask for the thick ones.",
+                "hidden": False,
+                "deleted": False,
+            },
+        }
+    ]
+    rest = admin("GET", f"/ops/reports?cursor={page['next']}").body
+    assert [(item["id"], item["content"]) for item in rest["items"]] == [(of_user["id"], None)]
+    admin("PUT", f"/ops/posts/{post_id}/hidden")
+    assert queue()[0]["content"]["hidden"] is True
+    admin("PUT", f"/ops/reports/{of_post['id']}/outcome", {"outcome": "upheld"})
+    assert [item["id"] for item in queue()] == [of_user["id"]]
+
+
+def test_an_outcome_is_final_and_its_repeat_is_not_an_error() -> None:
+    path = f"/ops/reports/{report('post', post()).body['id']}/outcome"
+    first = admin("PUT", path, {"outcome": "upheld"})
+    assert admin("PUT", path, {"outcome": "upheld"}).body == first.body
+    assert admin("PUT", path, {"outcome": "dismissed"}).slug == "report-resolved"
+    assert admin("PUT", "/ops/reports/4711/outcome", {"outcome": "upheld"}).status == 404
+
+
+# ---------------------------------------------------------------- hidden
+
+
+def test_moderators_hide_content_and_show_it_again() -> None:
+    of = post()
+    for kind, content_id in (("post", of), ("comment", comment(of, ME)), ("review", review())):
+        path = f"/ops/{kind}s/{content_id}/hidden"
+        for _ in range(2):
+            assert admin("PUT", path).body == {"hidden": True}
+        as_another_process()
+        assert ask("GET", f"/{kind}s/{content_id}", user=ADA).slug == "hidden"
+        assert ask("GET", f"/{kind}s/{content_id}", user=ME).body["hidden"] is True
+        for _ in range(2):
+            assert admin("DELETE", path).body == {"hidden": False}
+        as_another_process()
+        assert ask("GET", f"/{kind}s/{content_id}", user=ADA).body["hidden"] is False
+    assert admin("PUT", "/ops/posts/4711/hidden").status == 404
+
+
+def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> None:
+    follow(ME, ADA)
+    posts = [post(), post()]
+    for post_id in posts:
+        react.react(LIKE, Target("post", int(post_id)), 9, True)
+    plaza.queues.drain()
+    vote_roll_up.roll_up_votes()
+    post_rankings.refresh_rankings()
+    paths = [("/feed", "api/feed")] + [
+        (f"/posts/ranking?window={window}", "api/recommendations") for window in ("all", "day")
+    ]
+
+    def listed() -> list[list[str]]:
+        as_another_process()
+        return [
+            [item["id"] for item in ask("GET", path, user=ADA, folder=folder).body["items"]]
+            for path, folder in paths
+        ]
+
+    listed()
+    plaza.queues.drain()
+    assert listed() == [posts[::-1]] * 3
+    admin("PUT", f"/ops/posts/{posts[1]}/hidden")
+    assert listed() == [posts[:1]] * 3
+    post_rankings.refresh_rankings()
+    plaza.queues.drain()
+    assert listed() == [posts[:1]] * 3
+    admin("DELETE", f"/ops/posts/{posts[1]}/hidden")
+    assert listed() == [posts[::-1]] * 3
+    assert ask("GET", f"/posts/{posts[1]}").body["likes"] == 1
+
+
+def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
+    reviews = [review(), review()]
+    path = f"/shops/{SHOP}/reviews"
+    recommend.recommend(SHOP, 0, 20, None)
+    plaza.queues.drain()
+    admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
+    as_another_process()
+    for url, folder in ((path, "api/content"), (f"{path}/recommended", "api/recommendations")):
+        items = ask("GET", url, user=ADA, folder=folder).body["items"]
+        assert [item["id"] for item in items] == reviews[1:]
+
+
+def test_the_refresh_repairs_what_hiding_left_in_redis(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that ended after its commit, and a text that Redis has cached."""
+    post_id = post()
+    plaza.queues.drain()
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commands, "_project", end)
+        with pytest.raises(KeyboardInterrupt):
+            commands.hide(Target("post", int(post_id)), ADMIN)
+    as_another_process()
+    assert find_keys("*:text")
+    assert ask("GET", f"/posts/{post_id}", user=ADA).status == 200
+    plaza.queues.drain()
+    as_another_process()
+    assert ask("GET", f"/posts/{post_id}", user=ADA).slug == "hidden"
+    redis.execute("FLUSHALL")
+    assert ask("GET", f"/posts/{post_id}", user=ADA).slug == "hidden"
