@@ -87,6 +87,10 @@ format: .venv/.ready ## format the code
 bench: setup ## measure, each figure beside a limit or a peer
 	@.venv/bin/python -m bench $(ARGS)
 
+.PHONY: capacity
+capacity: setup ## print dollars per million operations, an idle month and ceilings, from prices and measured inputs
+	@.venv/bin/python -m bench.capacity $(ARGS)
+
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; ARGS="pairs": two faults)
 	@.venv/bin/python -m tests.chaos $(ARGS)
