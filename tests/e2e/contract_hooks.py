@@ -22,6 +22,8 @@ TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
 # Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
 LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
 TEXTS = {"body"}
+BOUND_CURSORS = {"/posts", "/shops", "/users"}
+"""Lists whose cursor is valid for one query only."""
 CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/likes": (10**15, "post", 7),
     "/users/me/collects": (10**15, "post", 7),
@@ -31,10 +33,11 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
 }
 
 
-@schemathesis.auth()
+@schemathesis.auth(refresh_interval=None)
 class SignedIn:
     """Signs each case in; schemathesis itself tries requests without a token.
 
+    Nothing is cached: the token of the first operation would serve all.
     Operations of /auth use another user, because sign-out ends the session.
     """
 
@@ -61,8 +64,8 @@ def before_call(context: object, case: schemathesis.Case[Any], kwargs: dict[str,
     query = dict(case.query or {})
     cursor = query.get("cursor")
     if _is(CURSOR, cursor):
-        if case.operation.path == "/shops":
-            del query["cursor"]  # it is signed for its query
+        if case.operation.path in BOUND_CURSORS:
+            del query["cursor"]
         else:
             query["cursor"] = pack_cursor(*CURSORS.get(case.operation.path, (10**15, 7)))
         case.query = query

@@ -32,7 +32,7 @@ def main() -> int:
     options = parser.parse_args()
     stack = Stack.load(options.dir)
     leaving, token = open_sessions(stack, (69, 70))
-    command = [
+    command: list[str | Path] = [
         Path(sys.executable).with_name("schemathesis"), "--config-file", CONFIG, "--no-color",
         "run", f"{stack.base_url}/openapi.json", "--url", stack.base_url,
         "--workers", "2", "--checks", "all", "--max-response-time", str(MAX_RESPONSE_S),

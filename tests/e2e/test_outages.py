@@ -116,6 +116,7 @@ def test_without_mysql_loaded_targets_are_decided_and_others_are_503(
     for client in clients:  # loads the sessions and the post into Redis
         like(client, warm)
     wait_until("both likes are saved", lambda: read_like_totals(rows, warm) == (2, 2))
+    assert anonymous("GET", f"/posts/{warm}/likers").status == 200  # loads the users' names
 
     getattr(mysql_server, how)()
     unlike = clients[0]("DELETE", f"/posts/{warm}/likes/me")
