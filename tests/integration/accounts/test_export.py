@@ -14,6 +14,7 @@ from tests.support.plaza import World
 
 # Columns that may contain the id of a user: (table, column) -> its section, or why it has none.
 COLUMNS = {
+    ("cancelled_order", "buyer_id"): "repeats orders",
     ("checkin", "user_id"): "checkins",
     ("content", "author_id"): "posts",
     ("content", "hidden_by"): "an admin's work",
@@ -41,6 +42,7 @@ COLUMNS = {
     ("voucher", "withdrawn_by"): "an admin's work",
     ("voucher_order", "buyer_id"): "orders",
     ("voucher_order", "holder_id"): "repeats buyer_id",
+    ("voucher_order", "used_by"): "an operator's work",
 }
 SECTIONS = {section.name for section in mysql_export.SECTIONS}
 

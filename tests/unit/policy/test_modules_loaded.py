@@ -22,7 +22,7 @@ MODULES = {
     "api/checkins": 51,
     "api/content": 92,
     "api/feed": 89,
-    "api/flash_sales": 62,
+    "api/flash_sales": 64,
     "api/follows": 72,
     "api/operations": 36,
     "api/reactions": 54,

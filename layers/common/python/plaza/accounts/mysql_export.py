@@ -180,9 +180,9 @@ SECTIONS = (
     ),
     Section(
         "orders",
-        ("id", "voucher_id", "reason", "request_id", "decided_at"),
+        ("id", "voucher_id", "reason", "request_id", "decided_at", "used_at"),
         """
-        SELECT order_id, 0, order_id, voucher_id, reason, request_id, decided_at
+        SELECT order_id, 0, order_id, voucher_id, reason, request_id, decided_at, used_at
         FROM voucher_order
         WHERE buyer_id = %(user_id)s
           AND order_id > %(key)s
