@@ -42,7 +42,7 @@ COLUMNS = {
     ("voucher", "withdrawn_by"): "an admin's work",
     ("voucher_order", "buyer_id"): "orders",
     ("voucher_order", "holder_id"): "repeats buyer_id",
-    ("voucher_order", "used_by"): "an admin's work",
+    ("voucher_order", "used_by"): "an operator's work",
 }
 SECTIONS = {section.name for section in mysql_export.SECTIONS}
 
