@@ -246,11 +246,6 @@ def get_broken() -> dict[str, int]:
     raise RuntimeError("an internal secret")
 
 
-@app.get("/undeclared")
-def get_undeclared() -> dict[str, int]:
-    return {}
-
-
 @app.get("/unavailable", security=PUBLIC)
 def get_unavailable() -> dict[str, int]:
     raise Unavailable("MySQL is unavailable", retry_after_s=9)
@@ -403,9 +398,11 @@ def test_the_event_names_no_caller() -> None:
     assert request("PUT", "/things/7", '{"number": 3}', Caller(), authorizer=forged)[0] == 401
 
 
-def test_a_route_that_declares_no_security_needs_a_session() -> None:
+def test_a_route_declares_its_security_and_an_unknown_one_needs_a_session() -> None:
+    with pytest.raises(TypeError, match="security"):
+        app.get("/undeclared")
     assert request("GET", "/undeclared", caller=Caller())[0] == 401
-    assert request("GET", "/undeclared")[0] == 200
+    assert request("GET", "/undeclared")[0] == 404
 
 
 def test_a_limited_caller_is_refused_before_its_session_and_body(
