@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
-
-from aws_lambda_powertools.event_handler.openapi.params import Query
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.errors import BadInput
-from plaza.infra.http import (
+from plaza.infra.api import (
     BEARER,
     OPTIONAL,
-    Cursor,
     Id,
-    Limit,
-    Page,
     create_api,
-    describe_problems,
-    describe_response,
     find_caller,
     pack_cursor,
     read_id,
@@ -25,59 +18,52 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.errors import BadInput
+from plaza.infra.lazy_modules import LazyModule
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
-from plaza.reactions.model import ReactedTarget, Reactor
-from plaza.reactions.schemas import (
-    CollectResponse,
-    Liker,
-    LikeResponse,
-    ReactionListItem,
-    ReactionQueryRequest,
-    ReactionQueryResponse,
-    TargetTotals,
-    TargetViewerState,
-)
+from plaza.reactions.model import Outcome, ReactedTarget, Reactor
 
-SortOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
-]
+if TYPE_CHECKING:
+    from plaza.infra import http
+    from plaza.reactions import schemas
+else:  # a like needs no pydantic
+    http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
 
 app = create_api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
+_ANY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
-def _change(model: Any, description: str, *, example: int = 0) -> dict[str, Any]:
-    decided = describe_response(200, model, description, example=example)
-    provisional = describe_response(202, model, _PROVISIONAL, example=example + 1)
-    return _OWN | {"responses": decided | provisional | describe_problems(401, 404, 410)}
+def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> dict[str, Any]:
+    def describe() -> dict[int, Any]:
+        decided = http.describe_response(200, model(), description, example=example)
+        provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
+        return decided | provisional | http.describe_problems(401, 404, 410)
+
+    return _OWN | {"responses": describe}
 
 
-_LIKE = _change(LikeResponse, "The caller likes it.")
-_UNLIKE = _change(LikeResponse, "The caller does not like it.", example=2)
-_COLLECT = _change(CollectResponse, "The caller collects it.")
-_UNCOLLECT = _change(CollectResponse, "The caller does not collect it.", example=2)
-_LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[ReactionListItem], "A page of targets.")
-    | describe_problems(400, 401)
-}
-_LIST: dict[str, Any] = {
-    "tags": ["reactions"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, Page[Liker], "A page of users.")
-    | describe_problems(400, 401, 404, 410),
-}
-_QUERY: dict[str, Any] = {
-    "tags": ["reactions"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, ReactionQueryResponse, "The totals.")
-    | describe_problems(400, 401),
-}
+def _read(model: Callable[[], Any], description: str, *problems: int) -> dict[str, Any]:
+    def describe() -> dict[int, Any]:
+        found = http.describe_response(200, model(), description)
+        return found | http.describe_problems(400, 401, *problems)
+
+    return {"responses": describe}
+
+
+_LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")
+_UNLIKE = _change(lambda: schemas.LikeResponse, "The caller does not like it.", example=2)
+_COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.")
+_UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not collect it.", example=2)
+_LIST_OWN = _OWN | _read(lambda: http.Page[schemas.ReactionListItem], "A page of targets.")
+_LIST = _ANY | _read(lambda: http.Page[schemas.Liker], "A page of users.", 404, 410)
+_QUERY = _ANY | _read(lambda: schemas.ReactionQueryResponse, "The totals.")
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
-def like_post(post_id: Id) -> tuple[LikeResponse, int]:
+def like_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Like a post.
 
     Idempotent: a like counts once.
@@ -86,7 +72,7 @@ def like_post(post_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/posts/<post_id>/likes/me", **_UNLIKE)
-def unlike_post(post_id: Id) -> tuple[LikeResponse, int]:
+def unlike_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a post.
 
     Idempotent.
@@ -95,7 +81,7 @@ def unlike_post(post_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/comments/<comment_id>/likes/me", **_LIKE)
-def like_comment(comment_id: Id) -> tuple[LikeResponse, int]:
+def like_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     """Like a comment.
 
     Idempotent: a like counts once.
@@ -104,7 +90,7 @@ def like_comment(comment_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/comments/<comment_id>/likes/me", **_UNLIKE)
-def unlike_comment(comment_id: Id) -> tuple[LikeResponse, int]:
+def unlike_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a comment.
 
     Idempotent.
@@ -113,7 +99,7 @@ def unlike_comment(comment_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/reviews/<review_id>/likes/me", **_LIKE)
-def like_review(review_id: Id) -> tuple[LikeResponse, int]:
+def like_review(review_id: Id) -> tuple[dict[str, Any], int]:
     """Like a review.
 
     Idempotent: a like counts once.
@@ -122,7 +108,7 @@ def like_review(review_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/reviews/<review_id>/likes/me", **_UNLIKE)
-def unlike_review(review_id: Id) -> tuple[LikeResponse, int]:
+def unlike_review(review_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a review.
 
     Idempotent.
@@ -131,7 +117,7 @@ def unlike_review(review_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/posts/<post_id>/collects/me", **_COLLECT)
-def collect_post(post_id: Id) -> tuple[CollectResponse, int]:
+def collect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Collect a post.
 
     Saves the post in the caller's private list. Idempotent: a collect counts once.
@@ -140,7 +126,7 @@ def collect_post(post_id: Id) -> tuple[CollectResponse, int]:
 
 
 @app.delete("/posts/<post_id>/collects/me", **_UNCOLLECT)
-def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
+def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Remove a post from the caller's collects.
 
     Idempotent.
@@ -150,8 +136,11 @@ def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
 
 @app.get("/posts/<post_id>/likers", **_LIST)
 def list_post_likers(
-    post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
+    post_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.SortOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a post.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -161,8 +150,11 @@ def list_post_likers(
 
 @app.get("/comments/<comment_id>/likers", **_LIST)
 def list_comment_likers(
-    comment_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
+    comment_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.SortOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a comment.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -172,8 +164,11 @@ def list_comment_likers(
 
 @app.get("/reviews/<review_id>/likers", **_LIST)
 def list_review_likers(
-    review_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
+    review_id: Id,
+    limit: http.Limit = 20,
+    cursor: http.Cursor = None,
+    order: schemas.SortOrder = "earliest",
+) -> http.Page[schemas.Liker]:
     """List the users who like a review.
 
     Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
@@ -182,7 +177,9 @@ def list_review_likers(
 
 
 @app.get("/users/me/likes", **_LIST_OWN)
-def list_my_likes(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
+def list_my_likes(
+    limit: http.Limit = 20, cursor: http.Cursor = None
+) -> http.Page[schemas.ReactionListItem]:
     """List the targets that the caller likes.
 
     Latest like first. A new like appears after a second or two.
@@ -191,7 +188,9 @@ def list_my_likes(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionList
 
 
 @app.get("/users/me/collects", **_LIST_OWN)
-def list_my_collects(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
+def list_my_collects(
+    limit: http.Limit = 20, cursor: http.Cursor = None
+) -> http.Page[schemas.ReactionListItem]:
     """List the targets that the caller collects.
 
     Latest collect first. A new collect appears after a second or two.
@@ -200,7 +199,7 @@ def list_my_collects(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionL
 
 
 @app.post("/reactions/query", **_QUERY)
-def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
+def query_reactions(request: schemas.ReactionQueryRequest) -> schemas.ReactionQueryResponse:
     """Query the totals of up to 100 targets.
 
     Returns likes, collects and the caller's state of each target. A target that does not exist has
@@ -214,11 +213,11 @@ def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
     items = []
     for ref, target in zip(request.targets, targets, strict=True):
         likes, collects = found[LIKE, target], found.get((COLLECT, target))
-        mine = TargetViewerState(
+        mine = schemas.TargetViewerState(
             liked=likes.viewer_state, collected=collects.viewer_state if collects else None
         )
         items.append(
-            TargetTotals(
+            schemas.TargetTotals(
                 type=ref.type,
                 id=ref.id,
                 likes=likes.total,
@@ -226,7 +225,7 @@ def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
                 mine=None if actor_id is None else mine,
             )
         )
-    return ReactionQueryResponse(items=items, exact=exact)
+    return schemas.ReactionQueryResponse(items=items, exact=exact)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -238,26 +237,38 @@ def _target(target_type: str, target_id: str) -> Target:
     return Target(target_type, read_id(target_id, target_type))
 
 
-def _like(target_type: str, target_id: str, on: bool) -> tuple[LikeResponse, int]:
-    actor_id = require_caller(app)
-    outcome = react.react(LIKE, _target(target_type, target_id), actor_id, on)
-    return LikeResponse.of(outcome), 200 if outcome.exact else 202
+def _like(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
+    outcome = _react(LIKE, target_type, target_id, on)
+    return _answer(outcome, liked=outcome.on, likes=outcome.total)
 
 
-def _collect(target_type: str, target_id: str, on: bool) -> tuple[CollectResponse, int]:
-    actor_id = require_caller(app)
-    outcome = react.react(COLLECT, _target(target_type, target_id), actor_id, on)
-    return CollectResponse.of(outcome), 200 if outcome.exact else 202
+def _collect(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
+    outcome = _react(COLLECT, target_type, target_id, on)
+    return _answer(outcome, collected=outcome.on, collects=outcome.total)
 
 
-def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
+def _react(kind: Kind, target_type: str, target_id: str, on: bool) -> Outcome:
+    return react.react(kind, _target(target_type, target_id), require_caller(app), on)
+
+
+def _answer(outcome: Outcome, **fields: Any) -> tuple[dict[str, Any], int]:
+    """Return a LikeResponse or CollectResponse as a dict, and its status."""
+    fields |= {"changed": outcome.changed, "exact": outcome.exact}
+    return fields, 200 if outcome.exact else 202
+
+
+def _likers(target: Target, order: str, limit: int, cursor: str | None) -> http.Page[schemas.Liker]:
     find_caller(app)  # refuses invalid tokens
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
     page, last = queries.list_reactors(LIKE, target, after, order == "latest", limit)
-    return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
+    return http.Page(
+        items=[schemas.Liker.of(r) for r in page], next=pack_cursor(*last) if last else None
+    )
 
 
-def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactionListItem]:
+def _my_reactions(
+    kind: Kind, limit: int, cursor: str | None
+) -> http.Page[schemas.ReactionListItem]:
     actor_id = require_caller(app)
     after = None
     if cursor:
@@ -267,4 +278,4 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactionLi
         after = ReactedTarget(Target(target_type, target_id), version_us)
     page, last = queries.list_reacted(kind, actor_id, after, limit)
     cursor_after = pack_cursor(last.version_us, *last.target) if last else None
-    return Page(items=[ReactionListItem.of(r) for r in page], next=cursor_after)
+    return http.Page(items=[schemas.ReactionListItem.of(r) for r in page], next=cursor_after)

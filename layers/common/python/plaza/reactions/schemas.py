@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
-from plaza.reactions.model import Outcome, ReactedTarget, Reactor
+from plaza.reactions.model import ReactedTarget, Reactor
 
 TargetType = Literal["post", "comment", "review"]
+SortOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
+]
 Changed = Annotated[
     bool | None,
     Field(description="Whether this request changed the state; null while provisional."),
@@ -38,13 +42,6 @@ class LikeResponse(ResponseModel):
     changed: Changed
     exact: Exact
 
-    @classmethod
-    def of(cls, outcome: Outcome) -> LikeResponse:
-        """Returns ``outcome`` as the API sends it."""
-        return cls(
-            liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
-        )
-
 
 class CollectResponse(ResponseModel):
     """The caller's collect of a post after the request."""
@@ -66,16 +63,6 @@ class CollectResponse(ResponseModel):
     ]
     changed: Changed
     exact: Exact
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> CollectResponse:
-        """Returns ``outcome`` as the API sends it."""
-        return cls(
-            collected=outcome.on,
-            collects=outcome.total,
-            changed=outcome.changed,
-            exact=outcome.exact,
-        )
 
 
 class Liker(ResponseModel):
