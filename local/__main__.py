@@ -178,7 +178,8 @@ def build_parser() -> argparse.ArgumentParser:
             action.add_argument("--limit", type=int, help="maximum number (default: all)")
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
-    add("packages", _packages, "install missing server programs")
+    sub = add("packages", _packages, "install missing server programs")
+    _add_flag(sub, "--tests", "install a browser too")
     for name in _JSON_COMMANDS:
         _add_flag(commands.choices[name], "--json", "print JSON")
     return parser
@@ -211,6 +212,8 @@ def _run_standalone(module: str) -> Command:
 def _packages(args: argparse.Namespace) -> int:
     if installed := packages.install_packages():
         print(f"installed {', '.join(installed)}")
+    if args.tests and not packages.install_browser():
+        print("plaza: Chromium is missing; the browser tests are skipped", file=sys.stderr)
     return 0
 
 

@@ -55,6 +55,18 @@ def start_lambda_service(directory: Path, port: int, *, attached: bool) -> Proce
     )
 
 
+def start_web_server(directory: Path, port: int, *, attached: bool) -> Process:
+    """Start ``web`` for the stack in ``directory``; it listens at ``port``."""
+    return _start(
+        directory,
+        "web",
+        [sys.executable, "-P", "-m", "local.stack.web", directory, str(port)],
+        port=port,
+        attached=attached,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+
+
 def _start(
     directory: Path,
     name: str,

@@ -12,16 +12,13 @@ from plaza.infra.api import (
     Id,
     create_api,
     find_caller,
-    pack_cursor,
     read_id,
     require_caller,
     serve,
-    unpack_cursor,
 )
-from plaza.infra.errors import BadInput
 from plaza.infra.lazy_modules import LazyModule
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
-from plaza.reactions.model import Outcome, ReactedTarget, Reactor
+from plaza.reactions.model import Outcome
 
 if TYPE_CHECKING:
     from plaza.infra import http
@@ -32,7 +29,6 @@ else:  # a like needs no pydantic
 app = create_api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
-_ANY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -45,21 +41,18 @@ def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> 
     return _OWN | {"responses": describe}
 
 
-def _read(model: Callable[[], Any], description: str, *problems: int) -> dict[str, Any]:
-    def describe() -> dict[int, Any]:
-        found = http.describe_response(200, model(), description)
-        return found | http.describe_problems(400, 401, *problems)
-
-    return {"responses": describe}
-
-
 _LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")
 _UNLIKE = _change(lambda: schemas.LikeResponse, "The caller does not like it.", example=2)
 _COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.")
 _UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not collect it.", example=2)
-_LIST_OWN = _OWN | _read(lambda: http.Page[schemas.ReactionListItem], "A page of targets.")
-_LIST = _ANY | _read(lambda: http.Page[schemas.Liker], "A page of users.", 404, 410)
-_QUERY = _ANY | _read(lambda: schemas.ReactionQueryResponse, "The totals.")
+
+
+def _describe_query() -> dict[int, Any]:
+    found = http.describe_response(200, schemas.ReactionQueryResponse, "The totals.")
+    return found | http.describe_problems(400, 401)
+
+
+_QUERY = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
@@ -134,70 +127,6 @@ def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _collect("post", post_id, False)
 
 
-@app.get("/posts/<post_id>/likers", **_LIST)
-def list_post_likers(
-    post_id: Id,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.SortOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who like a post.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("post", post_id), order, limit, cursor)
-
-
-@app.get("/comments/<comment_id>/likers", **_LIST)
-def list_comment_likers(
-    comment_id: Id,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.SortOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who like a comment.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("comment", comment_id), order, limit, cursor)
-
-
-@app.get("/reviews/<review_id>/likers", **_LIST)
-def list_review_likers(
-    review_id: Id,
-    limit: http.Limit = 20,
-    cursor: http.Cursor = None,
-    order: schemas.SortOrder = "earliest",
-) -> http.Page[schemas.Liker]:
-    """List the users who like a review.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("review", review_id), order, limit, cursor)
-
-
-@app.get("/users/me/likes", **_LIST_OWN)
-def list_my_likes(
-    limit: http.Limit = 20, cursor: http.Cursor = None
-) -> http.Page[schemas.ReactionListItem]:
-    """List the targets that the caller likes.
-
-    Latest like first. A new like appears after a second or two.
-    """
-    return _my_reactions(LIKE, limit, cursor)
-
-
-@app.get("/users/me/collects", **_LIST_OWN)
-def list_my_collects(
-    limit: http.Limit = 20, cursor: http.Cursor = None
-) -> http.Page[schemas.ReactionListItem]:
-    """List the targets that the caller collects.
-
-    Latest collect first. A new collect appears after a second or two.
-    """
-    return _my_reactions(COLLECT, limit, cursor)
-
-
 @app.post("/reactions/query", **_QUERY)
 def query_reactions(request: schemas.ReactionQueryRequest) -> schemas.ReactionQueryResponse:
     """Query the totals of up to 100 targets.
@@ -255,27 +184,3 @@ def _answer(outcome: Outcome, **fields: Any) -> tuple[dict[str, Any], int]:
     """Return a LikeResponse or CollectResponse as a dict, and its status."""
     fields |= {"changed": outcome.changed, "exact": outcome.exact}
     return fields, 200 if outcome.exact else 202
-
-
-def _likers(target: Target, order: str, limit: int, cursor: str | None) -> http.Page[schemas.Liker]:
-    find_caller(app)  # refuses invalid tokens
-    after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = queries.list_reactors(LIKE, target, after, order == "latest", limit)
-    return http.Page(
-        items=[schemas.Liker.of(r) for r in page], next=pack_cursor(*last) if last else None
-    )
-
-
-def _my_reactions(
-    kind: Kind, limit: int, cursor: str | None
-) -> http.Page[schemas.ReactionListItem]:
-    actor_id = require_caller(app)
-    after = None
-    if cursor:
-        version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
-        if target_type not in kind.targets:
-            raise BadInput("cursor", "was not returned by this API")
-        after = ReactedTarget(Target(target_type, target_id), version_us)
-    page, last = queries.list_reacted(kind, actor_id, after, limit)
-    cursor_after = pack_cursor(last.version_us, *last.target) if last else None
-    return http.Page(items=[schemas.ReactionListItem.of(r) for r in page], next=cursor_after)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -54,6 +55,9 @@ Security = list[dict[str, list[str]]]
 
 BEARER: Security = [{"bearer": []}]
 """The route needs a session."""
+
+ADMIN: Security = [{"bearer": ["admin"]}]
+"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
 
 OPTIONAL: Security = [{}, *BEARER]
 """The route accepts requests without a token, and refuses invalid tokens."""
@@ -167,6 +171,9 @@ class Api:
             find_caller(self)
         elif security:
             require_caller(self)
+            for role in security[0]["bearer"]:
+                if caller.role != role:
+                    raise Forbidden(f"This request requires the role {role}.")
 
     def answer(self, event: Event) -> dict[str, Any]:
         """Return the response of the route of a request. Raises what the route raises."""
@@ -260,8 +267,12 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
             response = answer(event)
         except Exception as error:
             response = problem(_to_problem_error(error))
+        headers = response["headers"]
         if request_id is not None:
-            response["headers"]["x-request-id"] = request_id
+            headers["x-request-id"] = request_id
+        if response["statusCode"] == HTTPStatus.CREATED:
+            headers["location"] = _locate(event["rawPath"], json.loads(response["body"]))
+        _add_cache_headers(event, response, app.caller)
         record(
             "request_served",
             {"requests_limited": 1} if app.caller.wait_ms else None,
@@ -275,6 +286,33 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
     finally:
         end_request()
     return response
+
+
+def _locate(path: str, created: dict[str, Any]) -> str:
+    """Return the path of what a POST to ``path`` created: its id in the last collection of the
+    path, or ``current`` for a session, which has no id."""
+    collection = path.rstrip("/")
+    if "id" not in created:
+        return f"{collection}/current"
+    return f"/{collection.rpartition('/')[2]}/{created['id']}"
+
+
+def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -> None:
+    """Forbid caches to store a private response. A public one, a 200 to a GET of an anonymous
+    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag."""
+    is_public = (
+        event["routeKey"].startswith("GET ")
+        and response["statusCode"] == HTTPStatus.OK
+        and caller.user_id is None
+    )
+    if not is_public:
+        response["headers"]["cache-control"] = "no-store"
+        return
+    etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
+    response["headers"] |= {"cache-control": "no-cache", "etag": etag, "vary": "authorization"}
+    sent = event["headers"].get("if-none-match", "").split(",")
+    if etag in {tag.strip().removeprefix("W/") for tag in sent}:
+        response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
 
 
 def _caller_fields(caller: Caller) -> dict[str, str | None]:
@@ -333,14 +371,6 @@ def find_caller(app: Api) -> int | None:
         case "malformed":
             raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
     return app.caller.user_id
-
-
-def require_caller_with_role(app: Api, role: str) -> int:
-    """Return the user id of a caller with ``role``. Raises as ``require_caller``; Forbidden."""
-    user_id = require_caller(app)
-    if app.caller.role != role:
-        raise Forbidden(f"This request requires the role {role}.")
-    return user_id
 
 
 def read_source_ip(app: Api) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from plaza.infra.api import ADMIN as ADMIN
 from plaza.infra.api import BEARER as BEARER
 from plaza.infra.api import JSON as JSON
 from plaza.infra.api import MAX_BODY_BYTES as MAX_BODY_BYTES
@@ -31,7 +32,6 @@ from plaza.infra.api import read_id as read_id
 from plaza.infra.api import read_source_ip as read_source_ip
 from plaza.infra.api import refuse as refuse
 from plaza.infra.api import require_caller as require_caller
-from plaza.infra.api import require_caller_with_role as require_caller_with_role
 from plaza.infra.api import serve as serve
 from plaza.infra.api import unpack_cursor as unpack_cursor
 from plaza.infra.errors import (
@@ -60,6 +60,10 @@ def check_id(text: str) -> str:
 
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=ID_DESCRIPTION), AfterValidator(check_id)
+]
+Ids = Annotated[
+    list[IdText],
+    Query(min_length=1, max_length=100, description="Up to 100 ids, separated by commas."),
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
