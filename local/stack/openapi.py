@@ -20,7 +20,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 from local.paths import ROOT
 from local.stack.functions import load_function
 from plaza.infra.api import Api
-from plaza.infra.arguments import hints_of
+from plaza.infra.arguments import types_of
 
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
@@ -164,10 +164,10 @@ def _type(function: Callable[..., Any]) -> Callable[..., Any]:
     def typed() -> None:
         raise NotImplementedError
 
-    hints = hints_of(function)
+    types = types_of(function)
     parameters = signature(function).parameters.values()
     typed.__signature__ = Signature(  # type: ignore[attr-defined]
-        [one.replace(annotation=hints[one.name]) for one in parameters], return_annotation=None
+        [one.replace(annotation=types[one.name]) for one in parameters], return_annotation=None
     )
     return typed
 

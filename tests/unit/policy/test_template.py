@@ -481,9 +481,8 @@ def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(fol
     app = load_function(f"api/{folder}").app
     assert app.identify is identify
     for route in app.routes.values():
-        expected = (
-            (PUBLIC,) if route.function.__name__ in PUBLIC_ROUTES else (BEARER, ADMIN, OPTIONAL)
-        )
+        is_public = route.function.__name__ in PUBLIC_ROUTES
+        assert route.security in ((PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)), route.key
 
 
 def test_functions_read_no_verdict_of_an_authorizer() -> None:

@@ -36,17 +36,17 @@ class _Argument(NamedTuple):
     type: TypeAdapter[Any]
 
 
-def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
+def types_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the types of a route's function: name -> type, ``return`` included."""
-    hints = get_type_hints(function, include_extras=True)
-    return {name: _PATH_ID if hint is Id else hint for name, hint in hints.items()}
+    types = get_type_hints(function, include_extras=True)
+    return {name: _PATH_ID if declared is Id else declared for name, declared in types.items()}
 
 
 @cache
 def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
-    hints = hints_of(function)
-    found = [_analyse(p, hints[name]) for name, p in signature(function).parameters.items()]
+    types = types_of(function)
+    found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
     arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
 
     def read(event: Event) -> dict[str, Any]:
@@ -58,12 +58,12 @@ def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]
     return read
 
 
-def _analyse(parameter: Parameter, hint: Any) -> _Argument:
-    info = next((part for part in get_args(hint) if isinstance(part, Param)), None)
+def _analyse(parameter: Parameter, declared: Any) -> _Argument:
+    info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
     source, alias = ("body", "") if info is None else (info.in_.value, info.alias)
-    kind = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
     name, is_list = parameter.name, get_origin(kind) is list
-    return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(hint))
+    return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))
 
 
 def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
