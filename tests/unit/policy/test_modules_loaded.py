@@ -1,4 +1,4 @@
-"""The number of modules that each function loads: each costs time at a cold start.
+"""The modules that each function loads: each costs time at a cold start.
 
 ``python -m tests.unit.policy.test_modules_loaded [FUNCTION ...]`` prints the numbers, and the
 modules of the given functions.
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from functools import cache
+from math import inf
 
 import pytest
 
@@ -101,6 +102,51 @@ def test_every_function_has_a_number() -> None:
 @pytest.mark.parametrize("function", all_functions())
 def test_a_function_loads_its_number_of_modules(function: str) -> None:
     assert len(modules_loaded()[function]) == MODULES[function], "update the number; avoid more"
+
+
+# What a like does without: libraries of other routes, and clients that it has not used yet.
+UNUSED = ("aws_lambda_powertools", "boto3", "botocore", "pydantic", "plaza.infra.sqs_sender")
+# function -> CPU time of its import, in imports of json, socket and ssl. With pydantic and
+# Powertools, which other functions load, it is about 20.
+BUDGETS = {"api/reactions": 13, "queue/save_reactions": 13}
+ROUNDS = 8
+_IMPORT = """
+import time
+began_s = time.process_time()
+import {}
+print(time.process_time() - began_s)
+"""
+
+
+def run_import(modules: str, function: str, code: str = _IMPORT) -> str:
+    """Return what an interpreter prints that imports ``modules`` in the folder of a function."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(
+        [sys.executable, "-c", code.format(modules)],
+        env=env | {"PYTHONPATH": os.pathsep.join([str(LAYER), str(FUNCTIONS / function)])},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_a_like_loads_no_library_that_it_does_not_use() -> None:
+    loaded = run_import("app", "api/reactions", "import {}, sys; print(*sys.modules)").split()
+    assert "plaza.reactions.react" in loaded
+    assert [m for m in loaded if m.startswith(UNUSED)] == []
+
+
+@pytest.mark.parametrize("function", BUDGETS)
+def test_an_import_stays_within_its_budget(function: str) -> None:
+    """The best of several rounds: the first may have to compile, and other processes disturb."""
+    base_s = took_s = inf
+    for _ in range(ROUNDS):
+        base_s = min(base_s, float(run_import("json, socket, ssl", function)))
+        took_s = min(took_s, float(run_import("app", function)))
+        if took_s / base_s < BUDGETS[function]:
+            return
+    pytest.fail(f"{took_s / base_s:.1f}")
 
 
 if __name__ == "__main__":
