@@ -112,7 +112,7 @@ class Api:
     """The routes of a function. Each request is identified and limited before it is routed.
 
     Then its session is checked, then the size and type of the body, then the parameters. Each route
-    declares its ``security``: ``BEARER``, ``OPTIONAL`` or ``PUBLIC``.
+    declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``.
     """
 
     def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
@@ -157,7 +157,7 @@ class Api:
 
     def admit(self, event: Event, security: Security) -> None:
         """Identify the caller of a request, and check its rate limit and its session.
-        Raises TooManyRequests, Unauthenticated, Unavailable."""
+        Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
         header = event["headers"].get("authorization") if security else None
         address, route = event["requestContext"]["http"]["sourceIp"], event["routeKey"]
         self.caller = caller = self.identify(header, address, route)
