@@ -30,7 +30,7 @@ MODULES = {
     "api/reconciliation": 59,
     "api/shops": 58,
     "api/system": 29,
-    "api/users": 71,
+    "api/users": 80,
     "ops/migrate": 11,
     "queue/apply_follow_changes": 38,
     "queue/compare_parts": 49,
