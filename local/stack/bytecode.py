@@ -1,8 +1,9 @@
 """``python -m local.stack.bytecode [layer]``: add bytecode to the layer that ``sam build`` made.
 
 Lambda keeps no bytecode, and compiling takes more than half of a cold start. Only the modules that
-a like imports are compiled: other functions import most of them too, and with all of them the layer
-would exceed its 25 MB. ``make build`` runs this with the interpreter of the functions.
+a like, its consumer and the largest API function import are compiled: other functions import most
+of them too, and with all modules the layer would exceed its 25 MB. ``make build`` runs this with
+the interpreter of the functions.
 """
 
 import py_compile
@@ -14,10 +15,10 @@ from local.paths import ROOT
 from local.stack.functions import load_function
 
 BUILT = ROOT / ".aws-sam" / "build" / "CommonLayer" / "python"
-LIKE_PATH = ("api/reactions", "queue/save_reactions")
+COMPILED = ("api/reactions", "api/content", "queue/save_reactions")
 
 
-def compile_imported(layer: Path, functions: tuple[str, ...] = LIKE_PATH) -> int:
+def compile_imported(layer: Path, functions: tuple[str, ...] = COMPILED) -> int:
     """Compile the modules of ``layer`` that ``functions`` import. Returns the bytes of bytecode.
 
     Python never compares it with the source, because the upload changes the source's time. Raises

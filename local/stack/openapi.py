@@ -9,13 +9,18 @@ import inspect
 import json
 import os
 import re
+from collections.abc import Callable
+from inspect import Signature, signature
 from typing import Any
 
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, SecurityScheme
 
 from local.paths import ROOT
 from local.stack.functions import load_function
+from plaza.infra.api import Api
+from plaza.infra.arguments import types_of
 
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
@@ -123,11 +128,9 @@ def make_contract() -> str:
         on_conflict="error",
     )
     for path in sorted(API.glob("*/app.py")):
-        resolver = getattr(load_function(f"api/{path.parent.name}"), "app", None)
-        if resolver is not None:
-            for route in (*resolver._static_routes, *resolver._dynamic_routes):
-                _document(route)
-            merge.add_schema(resolver.get_openapi_schema(security_schemes=bearer))
+        resolver = _make_resolver(load_function(f"api/{path.parent.name}").app)
+        schema: Any = resolver.get_openapi_schema(security_schemes=bearer)
+        merge.add_schema(schema)
     # Page[ShopResponse] is Page_ShopResponse_ to pydantic and ShopPage to clients.
     text = re.sub(r"\bPage_(\w+?)(?:Response)?_\b", r"\1Page", merge.get_openapi_json_schema())
     contract: dict[str, Any] = json.loads(text)
@@ -145,12 +148,41 @@ def make_contract() -> str:
     return json.dumps(contract, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _document(route: Any) -> None:
-    """Take the id, the summary and the description of an operation from its handler."""
-    summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
-    route.operation_id = route.func.__name__
-    route.summary = summary.removesuffix(".")
-    route.description = _join_lines(description)
+def _make_resolver(app: Api) -> APIGatewayHttpResolver:
+    """Return a resolver of Powertools, which describes routes, with the routes of ``app``.
+
+    The id, the summary and the description of an operation come from its function.
+    """
+    resolver = APIGatewayHttpResolver(enable_validation=True)
+    for route in app.routes.values():
+        summary, _, description = (inspect.getdoc(route.function) or "").partition("\n")
+        contract = dict(route.contract)
+        responses = contract.pop("responses")
+        resolver.route(
+            route.path,
+            route.method,
+            security=route.security,
+            operation_id=route.function.__name__,
+            summary=summary.removesuffix("."),
+            description=_join_lines(description),
+            responses=responses() if callable(responses) else responses,
+            **contract,
+        )(_type(route.function))
+    return resolver
+
+
+def _type(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function with the parameters of ``function``, their types and no response."""
+
+    def typed() -> None:
+        raise NotImplementedError
+
+    types = types_of(function)
+    parameters = signature(function).parameters.values()
+    typed.__signature__ = Signature(  # type: ignore[attr-defined]
+        [one.replace(annotation=types[one.name]) for one in parameters], return_annotation=None
+    )
+    return typed
 
 
 def _join_lines(text: str) -> str:

@@ -660,12 +660,11 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
     _discard_old_totals(run, monkeypatch)
-    execute, send = redis.client().__class__.execute_command, cluster.send
+    execute, send = redis._execute, cluster.send
 
-    def execute_command(client: Any, *args: Any, **options: Any) -> Any:
-        if args[0] == "EVALSHA":
-            return call(args, lambda: execute_at(args))
-        return execute(client, *args, **options)
+    def execute_command(command: Any) -> Any:
+        args = bind(command, "")
+        return call(args, lambda: execute_at(args)) if args[0] == "EVALSHA" else execute(args)
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
         is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main
@@ -695,7 +694,7 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     if IS_CLUSTER:
         monkeypatch.setattr(cluster, "send", send_all)
     else:
-        monkeypatch.setattr(redis.client().__class__, "execute_command", execute_command)
+        monkeypatch.setattr(redis, "_execute", execute_command)
 
 
 def _forget_clocks() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
-
 from plaza import auth
 from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
@@ -15,6 +13,7 @@ from plaza.infra.errors import Unauthenticated
 from plaza.infra.http import (
     BEARER,
     PUBLIC,
+    Response,
     create_api,
     describe_problems,
     describe_response,
@@ -95,7 +94,7 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 def _token() -> str:
-    token = auth.parse_bearer(app.current_event.headers.get("authorization", ""))
+    token = auth.parse_bearer(app.event["headers"].get("authorization", ""))
     if token is None:
         raise Unauthenticated("Send `Authorization: Bearer <token>`")
     return token

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
@@ -36,6 +35,7 @@ from plaza.infra.http import (
     Ids,
     Limit,
     Page,
+    Response,
     create_api,
     describe_problems,
     describe_response,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
-
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales import (
@@ -47,6 +45,7 @@ from plaza.infra.http import (
     IdempotencyKey,
     Limit,
     Page,
+    Response,
     create_api,
     describe_problems,
     describe_response,

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http import (
+from plaza.infra.api import (
     BEARER,
     OPTIONAL,
     Id,
     create_api,
-    describe_problems,
-    describe_response,
     find_caller,
     read_id,
     require_caller,
     serve,
 )
-from plaza.reactions import COLLECT, LIKE, Target, queries, react
-from plaza.reactions.schemas import (
-    CollectResponse,
-    LikeResponse,
-    ReactionQueryRequest,
-    ReactionQueryResponse,
-    TargetTotals,
-    TargetViewerState,
-)
+from plaza.infra.lazy_modules import LazyModule
+from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
+from plaza.reactions.model import Outcome
+
+if TYPE_CHECKING:
+    from plaza.infra import http
+    from plaza.reactions import schemas
+else:  # a like needs no pydantic
+    http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
 
 app = create_api(identify)
 
@@ -33,26 +32,31 @@ _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
-def _change(model: Any, description: str, *, example: int = 0) -> dict[str, Any]:
-    decided = describe_response(200, model, description, example=example)
-    provisional = describe_response(202, model, _PROVISIONAL, example=example + 1)
-    return _OWN | {"responses": decided | provisional | describe_problems(401, 404, 410)}
+def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> dict[str, Any]:
+    def describe() -> dict[int, Any]:
+        decided = http.describe_response(200, model(), description, example=example)
+        provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
+        return decided | provisional | http.describe_problems(401, 404, 410)
+
+    return _OWN | {"responses": describe}
 
 
-_LIKE = _change(LikeResponse, "The caller likes it.")
-_UNLIKE = _change(LikeResponse, "The caller does not like it.", example=2)
-_COLLECT = _change(CollectResponse, "The caller collects it.")
-_UNCOLLECT = _change(CollectResponse, "The caller does not collect it.", example=2)
-_QUERY: dict[str, Any] = {
-    "tags": ["reactions"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, ReactionQueryResponse, "The totals.")
-    | describe_problems(400, 401),
-}
+_LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")
+_UNLIKE = _change(lambda: schemas.LikeResponse, "The caller does not like it.", example=2)
+_COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.")
+_UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not collect it.", example=2)
+
+
+def _describe_query() -> dict[int, Any]:
+    found = http.describe_response(200, schemas.ReactionQueryResponse, "The totals.")
+    return found | http.describe_problems(400, 401)
+
+
+_QUERY = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
-def like_post(post_id: Id) -> tuple[LikeResponse, int]:
+def like_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Like a post.
 
     Idempotent: a like counts once.
@@ -61,7 +65,7 @@ def like_post(post_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/posts/<post_id>/likes/me", **_UNLIKE)
-def unlike_post(post_id: Id) -> tuple[LikeResponse, int]:
+def unlike_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a post.
 
     Idempotent.
@@ -70,7 +74,7 @@ def unlike_post(post_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/comments/<comment_id>/likes/me", **_LIKE)
-def like_comment(comment_id: Id) -> tuple[LikeResponse, int]:
+def like_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     """Like a comment.
 
     Idempotent: a like counts once.
@@ -79,7 +83,7 @@ def like_comment(comment_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/comments/<comment_id>/likes/me", **_UNLIKE)
-def unlike_comment(comment_id: Id) -> tuple[LikeResponse, int]:
+def unlike_comment(comment_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a comment.
 
     Idempotent.
@@ -88,7 +92,7 @@ def unlike_comment(comment_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/reviews/<review_id>/likes/me", **_LIKE)
-def like_review(review_id: Id) -> tuple[LikeResponse, int]:
+def like_review(review_id: Id) -> tuple[dict[str, Any], int]:
     """Like a review.
 
     Idempotent: a like counts once.
@@ -97,7 +101,7 @@ def like_review(review_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.delete("/reviews/<review_id>/likes/me", **_UNLIKE)
-def unlike_review(review_id: Id) -> tuple[LikeResponse, int]:
+def unlike_review(review_id: Id) -> tuple[dict[str, Any], int]:
     """Unlike a review.
 
     Idempotent.
@@ -106,7 +110,7 @@ def unlike_review(review_id: Id) -> tuple[LikeResponse, int]:
 
 
 @app.put("/posts/<post_id>/collects/me", **_COLLECT)
-def collect_post(post_id: Id) -> tuple[CollectResponse, int]:
+def collect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Collect a post.
 
     Saves the post in the caller's private list. Idempotent: a collect counts once.
@@ -115,7 +119,7 @@ def collect_post(post_id: Id) -> tuple[CollectResponse, int]:
 
 
 @app.delete("/posts/<post_id>/collects/me", **_UNCOLLECT)
-def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
+def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     """Remove a post from the caller's collects.
 
     Idempotent.
@@ -124,7 +128,7 @@ def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
 
 
 @app.post("/reactions/query", **_QUERY)
-def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
+def query_reactions(request: schemas.ReactionQueryRequest) -> schemas.ReactionQueryResponse:
     """Query the totals of up to 100 targets.
 
     Returns likes, collects and the caller's state of each target. A target that does not exist has
@@ -138,11 +142,11 @@ def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
     items = []
     for ref, target in zip(request.targets, targets, strict=True):
         likes, collects = found[LIKE, target], found.get((COLLECT, target))
-        mine = TargetViewerState(
+        mine = schemas.TargetViewerState(
             liked=likes.viewer_state, collected=collects.viewer_state if collects else None
         )
         items.append(
-            TargetTotals(
+            schemas.TargetTotals(
                 type=ref.type,
                 id=ref.id,
                 likes=likes.total,
@@ -150,7 +154,7 @@ def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
                 mine=None if actor_id is None else mine,
             )
         )
-    return ReactionQueryResponse(items=items, exact=exact)
+    return schemas.ReactionQueryResponse(items=items, exact=exact)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
@@ -162,13 +166,21 @@ def _target(target_type: str, target_id: str) -> Target:
     return Target(target_type, read_id(target_id, target_type))
 
 
-def _like(target_type: str, target_id: str, on: bool) -> tuple[LikeResponse, int]:
-    actor_id = require_caller(app)
-    outcome = react.react(LIKE, _target(target_type, target_id), actor_id, on)
-    return LikeResponse.of(outcome), 200 if outcome.exact else 202
+def _like(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
+    outcome = _react(LIKE, target_type, target_id, on)
+    return _answer(outcome, liked=outcome.on, likes=outcome.total)
 
 
-def _collect(target_type: str, target_id: str, on: bool) -> tuple[CollectResponse, int]:
-    actor_id = require_caller(app)
-    outcome = react.react(COLLECT, _target(target_type, target_id), actor_id, on)
-    return CollectResponse.of(outcome), 200 if outcome.exact else 202
+def _collect(target_type: str, target_id: str, on: bool) -> tuple[dict[str, Any], int]:
+    outcome = _react(COLLECT, target_type, target_id, on)
+    return _answer(outcome, collected=outcome.on, collects=outcome.total)
+
+
+def _react(kind: Kind, target_type: str, target_id: str, on: bool) -> Outcome:
+    return react.react(kind, _target(target_type, target_id), require_caller(app), on)
+
+
+def _answer(outcome: Outcome, **fields: Any) -> tuple[dict[str, Any], int]:
+    """Return a LikeResponse or CollectResponse as a dict, and its status."""
+    fields |= {"changed": outcome.changed, "exact": outcome.exact}
+    return fields, 200 if outcome.exact else 202

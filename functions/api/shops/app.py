@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator
 
@@ -18,6 +17,7 @@ from plaza.infra.http import (
     IdText,
     Limit,
     Page,
+    Response,
     create_api,
     describe_problems,
     describe_response,

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any, Literal
 
-from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
@@ -15,6 +14,7 @@ from plaza.infra.errors import MethodNotAllowed, NotFound
 from plaza.infra.http import (
     JSON,
     PUBLIC,
+    Response,
     ResponseModel,
     create_api,
     describe_problems,

@@ -120,17 +120,16 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
     """Given a node that has cached the script, the client repeats a command packed for another."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
-    redis_client = redis.client()
-    execute = redis_client.execute_command
+    execute = redis._execute
 
-    def execute_command(*command: Any, **options: Any) -> Any:
-        reply = execute(*command, **options)
+    def execute_on_promoted(command: Any) -> Any:
+        reply = execute(command)
         if command[0] == "EVALSHA":
             monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(run_id="promoted"))
         return reply
 
     with monkeypatch.context() as patch:
-        patch.setattr(redis_client, "execute_command", execute_command)
+        patch.setattr(redis, "_execute", execute_on_promoted)
         with pytest.raises(ReactionUndecided):
             react.react(LIKE, POST, 8, True)
     assert react.react(LIKE, POST, 8, True).total == 2

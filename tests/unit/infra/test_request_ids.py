@@ -14,7 +14,7 @@ from plaza.infra import sqs as sqs_client
 from plaza.infra.callers import Caller
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.http import PROBLEM, create_api, refuse, serve
+from plaza.infra.http import OPTIONAL, PROBLEM, Id, create_api, refuse, serve
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
 
@@ -102,8 +102,8 @@ def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
 app = create_api(lambda *_: Caller(9))
 
 
-@app.get("/things/<thing_id>")
-def get_thing(thing_id: str) -> dict[str, str | None]:
+@app.get("/things/<thing_id>", security=OPTIONAL)
+def get_thing(thing_id: Id) -> dict[str, str | None]:
     record("thing_read")
     if thing_id == "8":
         raise Unavailable("MySQL is unavailable")
@@ -130,16 +130,14 @@ def test_all_lines_and_the_response_of_a_request_have_its_id(
 
 
 def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
-    def other(path: str, **more: Any) -> dict[str, Any]:
-        request = event("my-request-2", rawPath=path, **more)
-        request["requestContext"]["http"]["path"] = path
-        return request
+    def other(**more: Any) -> dict[str, Any]:
+        return event("my-request-2", **more)
 
     responses = [
-        serve(app, other("/things/8"), None),
-        serve(app, other("/nowhere"), None),
-        serve(app, other("/things/7", body="x" * 100_000), None),
-        refuse(app, other("/x"), Unavailable("MySQL is unavailable"), {"allow": "GET"}),
+        serve(app, other(pathParameters={"thing_id": "8"}), None),
+        serve(app, other(routeKey="GET /nowhere"), None),
+        serve(app, other(body="x" * 100_000), None),
+        refuse(app, other(), Unavailable("MySQL is unavailable"), {"allow": "GET"}),
     ]
     assert [response["statusCode"] for response in responses] == [503, 404, 400, 503]
     for response in responses:

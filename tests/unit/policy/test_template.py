@@ -480,9 +480,9 @@ PUBLIC_ROUTES = {"send_code", "create_session", "get_health", "get_contract"}
 def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(folder: str) -> None:
     app = load_function(f"api/{folder}").app
     assert app.identify is identify
-    for route in (*app._static_routes, *app._dynamic_routes):
-        expected = (PUBLIC,) if route.func.__name__ in PUBLIC_ROUTES else (BEARER, ADMIN, OPTIONAL)
-        assert route.security in expected, f"{route.method} {route.path}"
+    for route in app.routes.values():
+        is_public = route.function.__name__ in PUBLIC_ROUTES
+        assert route.security in ((PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)), route.key
 
 
 def test_functions_read_no_verdict_of_an_authorizer() -> None:

@@ -243,7 +243,7 @@ def execute(*command: Argument) -> Any:
     of_nodes = settings().redis_cluster and key_of_command(command) is None
     if not of_nodes and (hot_key_report or settings().redis_cluster):
         return REDIS.call(lambda: _pipeline([command], {}, hot_key_report))[0]
-    return REDIS.call(lambda: client().execute_command(*command))
+    return REDIS.call(lambda: client().execute_command(*command) if of_nodes else _execute(command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
@@ -256,12 +256,10 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArgum
         )[0]
 
     def evaluate() -> Any:
-        redis_client = client()
         try:
-            return redis_client.execute_command(*bind(command, ""))
+            return _execute(command)
         except NoScriptError:
-            text = ("EVAL", script.source, *command[2:])
-            return redis_client.execute_command(*bind(text, ""))
+            return _execute(("EVAL", script.source, *command[2:]))
 
     return REDIS.call(evaluate)
 
@@ -402,15 +400,28 @@ def _send(commands: Sequence[Command]) -> list[Any]:
     """Send commands; return the replies in order, errors included."""
     if settings().redis_cluster:
         return cluster.send(client(), commands)
-    pool = client().connection_pool
-    connection = pool.get_connection()
+    return _send_to_single(commands)
+
+
+def _execute(command: Command) -> Any:
+    """Send one command to a single Redis; return its reply, or raise it if it is an error."""
+    [reply] = _send_to_single([command])
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
+
+
+def _send_to_single(commands: Sequence[Command]) -> list[Any]:
+    """Send commands on the connection of the client; send them again once if it was lost."""
+    connection = client().connection
     try:
         replies: list[Any] = connection.retry.call_with_retry(
             lambda: _exchange(connection, commands), lambda _: connection.disconnect()
         )
         return replies
-    finally:
-        pool.release(connection)
+    except BaseException:
+        connection.disconnect()  # it may have replies that nothing has read
+        raise
 
 
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:

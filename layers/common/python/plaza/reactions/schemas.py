@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import IdText, RequestModel, ResponseModel
-from plaza.reactions.model import Outcome
 
 TargetType = Literal["post", "comment", "review"]
 Changed = Annotated[
@@ -36,13 +35,6 @@ class LikeResponse(ResponseModel):
     changed: Changed
     exact: Exact
 
-    @classmethod
-    def of(cls, outcome: Outcome) -> LikeResponse:
-        """Returns ``outcome`` as the API sends it."""
-        return cls(
-            liked=outcome.on, likes=outcome.total, changed=outcome.changed, exact=outcome.exact
-        )
-
 
 class CollectResponse(ResponseModel):
     """The caller's collect of a post after the request."""
@@ -64,16 +56,6 @@ class CollectResponse(ResponseModel):
     ]
     changed: Changed
     exact: Exact
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> CollectResponse:
-        """Returns ``outcome`` as the API sends it."""
-        return cls(
-            collected=outcome.on,
-            collects=outcome.total,
-            changed=outcome.changed,
-            exact=outcome.exact,
-        )
 
 
 class TargetReference(RequestModel):

@@ -1,0 +1,417 @@
+"""Requests of API Gateway in all API functions: the caller, routes, responses, problem+json.
+
+API Gateway has matched the request: its event names the route and has the parameters of the path.
+A function starts without what only some requests need. The parameters of a route are analysed, and
+pydantic is imported, at its first request (``infra.arguments``); a route whose parameters are ids
+needs neither.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any, Generic, NewType, TypeVar
+
+from plaza.infra import clock
+from plaza.infra.callers import Caller, Identify
+from plaza.infra.errors import (
+    BadInput,
+    Forbidden,
+    NotFound,
+    PlazaError,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from plaza.infra.observability import begin_request, end_request, error_fields, record
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+Event = dict[str, Any]
+"""An event of API Gateway, payload format 2.0."""
+
+MAX_BODY_BYTES = 64 * 1024
+MAX_ID = 2**63 - 1
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+PROBLEM_TYPES = "https://plaza.example/problems/"
+_ID = re.compile(r"[1-9][0-9]{0,18}")
+# json.dumps would create an encoder each time.
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+# Further fields of the log line of the current request; a Lambda serves one request at a time.
+_log_fields: dict[str, Any] = {}
+
+Security = list[dict[str, list[str]]]
+"""What a route declares about sessions, as OpenAPI's ``security``."""
+
+BEARER: Security = [{"bearer": []}]
+"""The route needs a session."""
+
+ADMIN: Security = [{"bearer": ["admin"]}]
+"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
+
+OPTIONAL: Security = [{}, *BEARER]
+"""The route accepts requests without a token, and refuses invalid tokens."""
+
+PUBLIC: Security = []
+"""The route reads no token; its callers are limited by network."""
+
+Id = NewType("Id", str)
+"""A parameter of a path: a positive integer of at most 19 digits."""
+
+
+class InvalidRequest(BadInput):
+    """Parameters or fields of the body are invalid: ``errors`` has their paths and details."""
+
+    def __init__(self, errors: list[dict[str, str]]) -> None:
+        super().__init__(errors[0]["field"], errors[0]["detail"])
+        self.errors = errors
+
+
+@dataclass(slots=True)
+class Response(Generic[T]):
+    """A response with headers of its own, or without a body. ``body`` is a model or text."""
+
+    status: int
+    content_type: str = JSON
+    body: T | str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Route:
+    """A route: ``PUT /posts/<post_id>/likes/me``, what it needs, and its function.
+
+    ``contract`` has what only the contract shows: tags and responses. ``read_arguments`` returns
+    the arguments of the function in an event.
+    """
+
+    method: str
+    path: str
+    function: Callable[..., Any]
+    security: Security
+    contract: dict[str, Any]
+    read_arguments: Callable[[Event], dict[str, Any]]
+
+    @property
+    def key(self) -> str:
+        """The route's name in API Gateway: ``PUT /posts/{post_id}/likes/me``."""
+        return f"{self.method} {self.path}".replace("<", "{").replace(">", "}")
+
+
+class Api:
+    """The routes of a function. Each request is identified and limited before it is routed.
+
+    Then its session is checked, then the size and type of the body, then the parameters. Each route
+    declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``.
+    """
+
+    def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
+        self.identify = identify
+        self.routes: dict[str, Route] = {}
+        self.event: Event = {}
+        self.caller = Caller()
+        self._admits_unknown_tokens = admits_unknown_tokens
+
+    def route(
+        self, method: str, path: str, *, security: Security, **contract: Any
+    ) -> Callable[[F], F]:
+        """Register a function for ``GET /posts/<post_id>``."""
+
+        def register(function: F) -> F:
+            read_arguments = _choose_reader(function)
+            route = Route(method, path, function, security, contract, read_arguments)
+            self.routes[route.key] = route
+            return function
+
+        return register
+
+    def get(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Register a function, as ``route`` does."""
+        return self.route("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Register a function, as ``route`` does."""
+        return self.route("POST", path, **options)
+
+    def put(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Register a function, as ``route`` does."""
+        return self.route("PUT", path, **options)
+
+    def patch(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Register a function, as ``route`` does."""
+        return self.route("PATCH", path, **options)
+
+    def delete(self, path: str, **options: Any) -> Callable[[F], F]:
+        """Register a function, as ``route`` does."""
+        return self.route("DELETE", path, **options)
+
+    def admit(self, event: Event, security: Security) -> None:
+        """Identify the caller of a request, and check its rate limit and its session.
+        Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
+        header = event["headers"].get("authorization") if security else None
+        address, route = event["requestContext"]["http"]["sourceIp"], event["routeKey"]
+        self.caller = caller = self.identify(header, address, route)
+        if caller.wait_ms:
+            wait_s = -(-caller.wait_ms // 1000)
+            detail = f"The rate limit is exceeded; retry after {wait_s} s."
+            raise TooManyRequests(detail, retry_after_s=wait_s)
+        if self._admits_unknown_tokens and caller.refusal == "unknown":
+            return  # the route itself refuses it
+        if {} in security:
+            find_caller(self)
+        elif security:
+            require_caller(self)
+            for role in security[0]["bearer"]:
+                if caller.role != role:
+                    raise Forbidden(f"This request requires the role {role}.")
+
+    def answer(self, event: Event) -> dict[str, Any]:
+        """Return the response of the route of a request. Raises what the route raises."""
+        route = self.routes.get(event["routeKey"])
+        self.admit(event, BEARER if route is None else route.security)
+        if route is None:
+            raise NotFound("This path does not exist.")
+        if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
+            check_body(event)
+        return _render(route.function(**route.read_arguments(event)))
+
+
+def create_api(identify: Identify, *, admits_unknown_tokens: bool = False) -> Api:
+    """Create an API whose errors are problem+json.
+
+    With ``admits_unknown_tokens`` the routes themselves refuse tokens without a session.
+    """
+    return Api(identify, admits_unknown_tokens=admits_unknown_tokens)
+
+
+def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
+    """Return what reads the arguments of ``function``; ids of the path need no pydantic."""
+    annotations = [a for name, a in function.__annotations__.items() if name != "return"]
+    if not annotations:
+        return lambda _: {}
+    return _read_ids if set(annotations) == {"Id"} else partial(_read_arguments, function)
+
+
+def _read_ids(event: Event) -> dict[str, Any]:
+    parameters: dict[str, Any] = event["pathParameters"]
+    for name, text in parameters.items():
+        if not _ID.fullmatch(text):
+            raise NotFound(f"{name} is not an id.")
+    return parameters
+
+
+def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any]:
+    from plaza.infra.arguments import reader_of  # imports pydantic
+
+    return reader_of(function)(event)
+
+
+def _render(result: Any) -> dict[str, Any]:
+    """Return the response of API Gateway for a dict, a model, a model and its status, or a
+    Response."""
+    headers: dict[str, str] = {}
+    status, content_type = 200, JSON
+    if type(result) is tuple:
+        result, status = result
+    elif isinstance(result, Response):
+        status, content_type, headers = result.status, result.content_type, result.headers
+        result = result.body
+    if type(result) is dict:
+        body = _encode(result)
+    else:
+        body = result if type(result) is str else result.model_dump_json(by_alias=True)
+    if body:
+        headers = {"content-type": content_type, **headers}
+    return {"statusCode": status, "headers": headers, "body": body}
+
+
+def serve(app: Api, event: Event, _context: Any) -> dict[str, Any]:
+    """Serve one request with ``app`` and record one line; return the response.
+
+    All lines of the request and the header ``X-Request-Id`` of the response have the id of the
+    request (plaza.infra.observability).
+    """
+    return _respond(app, event, app.answer)
+
+
+def refuse(
+    app: Api, event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
+) -> dict[str, Any]:
+    """Return a problem as the response to a public request, and record one line, as ``serve``
+    does."""
+
+    def answer(request: Event) -> dict[str, Any]:
+        app.admit(request, PUBLIC)
+        return problem(error, headers)
+
+    return _respond(app, event, answer)
+
+
+def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
+    began_s = clock.monotonic_s()
+    _log_fields.clear()
+    app.event, app.caller = event, Caller()
+    request_id = begin_request(event)
+    try:
+        try:
+            response = answer(event)
+        except Exception as error:
+            response = problem(_to_problem_error(error))
+        headers = response["headers"]
+        if request_id is not None:
+            headers["x-request-id"] = request_id
+        if response["statusCode"] == HTTPStatus.CREATED:
+            headers["location"] = _locate(event["rawPath"], json.loads(response["body"]))
+        _add_cache_headers(event, response, app.caller)
+        record(
+            "request_served",
+            {"requests_limited": 1} if app.caller.wait_ms else None,
+            route=event.get("routeKey"),
+            status=response["statusCode"],
+            duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
+            **_caller_fields(app.caller),
+            **_path_ids(event),
+            **_log_fields,
+        )
+    finally:
+        end_request()
+    return response
+
+
+def _locate(path: str, created: dict[str, Any]) -> str:
+    """Return the path of what a POST to ``path`` created: its id in the last collection of the
+    path, or ``current`` for a session, which has no id."""
+    collection = path.rstrip("/")
+    if "id" not in created:
+        return f"{collection}/current"
+    return f"/{collection.rpartition('/')[2]}/{created['id']}"
+
+
+def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -> None:
+    """Forbid caches to store a private response. A public one, a 200 to a GET of an anonymous
+    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag."""
+    is_public = (
+        event["routeKey"].startswith("GET ")
+        and response["statusCode"] == HTTPStatus.OK
+        and caller.user_id is None
+    )
+    if not is_public:
+        response["headers"]["cache-control"] = "no-store"
+        return
+    etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
+    response["headers"] |= {"cache-control": "no-cache", "etag": etag, "vary": "authorization"}
+    sent = event["headers"].get("if-none-match", "").split(",")
+    if etag in {tag.strip().removeprefix("W/") for tag in sent}:
+        response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
+
+
+def _caller_fields(caller: Caller) -> dict[str, str | None]:
+    fields = {"caller_id": None if caller.user_id is None else str(caller.user_id)}
+    return fields | {"refusal": caller.refusal} if caller.refusal else fields
+
+
+def _path_ids(event: dict[str, Any]) -> dict[str, str]:
+    """Return the ids of the path, so that a request id leads to the rows."""
+    return {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
+
+
+def _to_problem_error(error: Exception) -> PlazaError:
+    """Return the error that the client gets; log the error of a 5xx."""
+    if isinstance(error, PlazaError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return error
+    _log_fields.update(error_fields(error))
+    if isinstance(error, PlazaError):
+        return error
+    return PlazaError("The server failed; the error was logged.")
+
+
+def problem(error: PlazaError, headers: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return the problem+json response for ``error``, in the format of API Gateway."""
+    body: dict[str, Any] = {
+        "type": PROBLEM_TYPES + error.slug,
+        "title": error.title,
+        "status": error.status,
+        "detail": str(error),
+    }
+    if isinstance(error, InvalidRequest):
+        body["errors"] = error.errors
+    all_headers = {"content-type": PROBLEM, **(headers or {})}
+    if isinstance(error, TooManyRequests | Unavailable):
+        all_headers["retry-after"] = str(error.retry_after_s)
+    return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
+
+
+def require_caller(app: Api) -> int:
+    """Return the user id of the caller.
+    Raises Unauthenticated; Unavailable if the session could not be checked."""
+    user_id = find_caller(app)
+    if user_id is None:
+        raise Unauthenticated("Send the header `Authorization: Bearer <token>`.")
+    return user_id
+
+
+def find_caller(app: Api) -> int | None:
+    """Return the user id of the caller, None for an anonymous one.
+    Raises Unauthenticated for an invalid token; Unavailable if it could not be checked."""
+    match app.caller.refusal:
+        case "unavailable":
+            raise Unavailable("The session cannot be checked at the moment; try again.")
+        case "unknown":
+            raise Unauthenticated("This token is unknown or has expired; sign in again.")
+        case "malformed":
+            raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
+    return app.caller.user_id
+
+
+def read_source_ip(app: Api) -> str:
+    """Return the IP address of the connection to the gateway; no header can change it."""
+    return str(app.event["requestContext"]["http"]["sourceIp"])
+
+
+def read_id(text: str, resource: str) -> int:
+    """Return the id in a path. Raises NotFound if ``text`` is no id."""
+    if not _ID.fullmatch(text) or int(text) > MAX_ID:
+        raise NotFound(f"{text[:32]!r} is not the id of a {resource}.")
+    return int(text)
+
+
+def check_body(event: dict[str, Any]) -> None:
+    """Raise BadInput for a body above 64 KiB, or with another Content-Type than JSON."""
+    body = event.get("body")
+    if not body:
+        return
+    size = len(body) * 3 // 4 if event.get("isBase64Encoded") else len(body.encode())
+    if size > MAX_BODY_BYTES:
+        raise BadInput("body", f"is larger than {MAX_BODY_BYTES} bytes")
+    content_type = event.get("headers", {}).get("content-type", JSON)
+    if content_type.partition(";")[0].strip().lower() != JSON:
+        raise BadInput("content-type", f"is not {JSON}")
+
+
+def pack_cursor(*parts: int | str) -> str:
+    """Encode ``parts``, 63-bit integers and ASCII text, as an opaque cursor."""
+    raw = json.dumps(parts, separators=(",", ":")).encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:
+    """Decode a cursor whose parts have the types of ``shape``. Raises BadInput."""
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        parts = json.loads(raw)
+    except (binascii.Error, ValueError, RecursionError):
+        raise BadInput("cursor", "was not returned by this API") from None
+    fits = isinstance(parts, list) and [type(part) for part in parts] == list(shape)
+    if not fits or not all(p.isascii() if type(p) is str else abs(p) <= MAX_ID for p in parts):
+        raise BadInput("cursor", "was not returned by this API")
+    return list(parts)

@@ -1,0 +1,126 @@
+"""The arguments of a route's function, read from an event and validated by pydantic.
+
+A parameter is an id of the path, or one of Powertools' ``Path``, ``Query`` and ``Header``; the body
+is a pydantic model. All errors of a request are reported together.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from aws_lambda_powertools.event_handler.openapi.params import Param, Path
+from pydantic import TypeAdapter, ValidationError
+
+from plaza.infra.api import Event, Id, InvalidRequest
+from plaza.infra.errors import BadInput, NotFound
+from plaza.infra.http import ID_DESCRIPTION, ID_PATTERN
+
+MAX_ERRORS = 20  # reported
+_PATH_ID = Annotated[str, Path(pattern=ID_PATTERN, description=ID_DESCRIPTION)]
+_SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
+
+
+class _Argument(NamedTuple):
+    """A parameter of a function: where its value is in a request, and how it is validated."""
+
+    name: str
+    source: str
+    alias: str
+    default: Any
+    is_list: bool
+    type: TypeAdapter[Any]
+
+
+def types_of(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the types of a route's function: name -> type, ``return`` included."""
+    types = get_type_hints(function, include_extras=True)
+    return {name: _PATH_ID if declared is Id else declared for name, declared in types.items()}
+
+
+@cache
+def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
+    """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
+    types = types_of(function)
+    found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
+    arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
+
+    def read(event: Event) -> dict[str, Any]:
+        try:
+            return _read_all(arguments, event)
+        except RecursionError:  # of the parser, or of pydantic
+            raise BadInput("body", "is nested too deeply") from None
+
+    return read
+
+
+def _analyse(parameter: Parameter, declared: Any) -> _Argument:
+    info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
+    source, alias = ("body", "") if info is None else (info.in_.value, info.alias)
+    kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
+    name, is_list = parameter.name, get_origin(kind) is list
+    return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))
+
+
+def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    errors: list[dict[str, str]] = []
+    for argument in arguments:
+        place = (argument.source, *([] if argument.source == "body" else [argument.alias]))
+        value = _find(argument, event)
+        if value is None and argument.default is not Parameter.empty:
+            values[argument.name] = argument.default
+        elif value is None:
+            errors.append(_describe(place, "Field required"))
+        else:
+            try:
+                values[argument.name] = argument.type.validate_python(value)
+            except ValidationError as error:
+                found = error.errors(include_url=False, include_context=False, include_input=False)
+                errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
+    if not errors:
+        return values
+    if all(error["field"].startswith("path.") for error in errors):
+        raise NotFound(f"{errors[0]['field'].removeprefix('path.')} is not an id.")
+    raise InvalidRequest(errors[:MAX_ERRORS])
+
+
+def _find(argument: _Argument, event: Event) -> Any:
+    """Return the value of an argument in a request, None if it has none."""
+    match argument.source:
+        case "path":
+            return event["pathParameters"][argument.alias]
+        case "header":
+            return event["headers"].get(argument.alias.lower())
+        case "query":
+            text = (event.get("queryStringParameters") or {}).get(argument.alias)
+            return text.split(",") if argument.is_list and text is not None else text
+    return _read_body(event)
+
+
+def _read_body(event: Event) -> Any:
+    """Return the decoded body. Raises InvalidRequest, BadInput, RecursionError."""
+    text = event.get("body")
+    if text and event.get("isBase64Encoded"):
+        try:
+            text = base64.b64decode(text).decode()
+        except UnicodeDecodeError:
+            raise BadInput("body", "is not UTF-8") from None
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest([_describe(("body", error.pos), "JSON decode error")]) from None
+    except ValueError:
+        raise BadInput("body", "contains a number with too many digits") from None
+
+
+def _describe(place: tuple[str | int, ...], message: str) -> dict[str, str]:
+    """Return one error; pydantic puts ``Value error, `` before the text of a ValueError."""
+    field = ".".join(str(part) for part in place)
+    return {"field": field, "detail": message.removeprefix("Value error, ")}
