@@ -72,6 +72,7 @@ _DELETED = {"create_post": "Post 1", "create_voucher": "Shop 1", "place_order": 
 DETAILS = {
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
+    "already-ordered": "You have order 256453214000087041 of this voucher.",
     "already-used": "This order was used at 2030-12-03T18:04:09Z.",
     "forbidden": "This request requires the role admin.",
     "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
@@ -85,6 +86,8 @@ DETAILS = {
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
     "type-in-use": "Shop type 3 has shops. Move or delete them first.",
     "wrong-code": "No unused order of this voucher has this code.",
+    "units-left": "Units are left: order one.",
+    "waitlist-full": "100000 buyers wait for this voucher.",
     "unauthenticated": "Send the header `Authorization: Bearer <token>`.",
     "unavailable": "MySQL is unavailable; try again.",
 }

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.flash_sales import load_sale, mysql_orders, mysql_vouchers, persist, redis_store
+from plaza.flash_sales import (
+    load_sale,
+    mysql_orders,
+    mysql_vouchers,
+    persist,
+    redis_store,
+    waitlist,
+)
 from plaza.flash_sales.model import (
     CANCELLED,
     NotOpen,
@@ -76,6 +83,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
             decided_late += len(too_old)
             oldest_s = min([oldest_s, *(ids.created_at_s(event.order_id) for event in found)])
         _reconfirm_orders(vouchers, deadline)
+        waitlist.recover_waitlists(vouchers, deadline)
     age_s = round(clock.now_s() - oldest_s, 1)
     record(
         "orders_recovered", {"orders_resent": resent, "order_age_s": age_s}, decided=decided_late

@@ -225,6 +225,51 @@ class OrderResponse(ResponseModel):
         )
 
 
+class WaitlistResponse(ResponseModel):
+    """The caller's place in the waitlist of a voucher."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "voucher_id": "9400001",
+                    "status": "waiting",
+                    "position": 12,
+                    "accept_by": None,
+                },
+                {
+                    "voucher_id": "9400001",
+                    "status": "offered",
+                    "position": None,
+                    "accept_by": "2030-11-29T12:31:04.120000Z",
+                },
+            ]
+        }
+    )
+
+    voucher_id: str
+    status: Annotated[
+        Literal["waiting", "offered"],
+        Field(description="`offered`: a unit is set aside for the caller until `accept_by`."),
+    ]
+    position: Annotated[int | None, Field(description="1 for the next one; null with an offer.")]
+    accept_by: Annotated[
+        datetime | None,
+        Field(description="Order the voucher until then; null while waiting."),
+    ]
+
+    @classmethod
+    def of(cls, voucher_id: str, place: model.WaitlistPlace) -> WaitlistResponse:
+        """Returns ``place`` as the API sends it."""
+        until_us = place.accept_by_us
+        return cls(
+            voucher_id=voucher_id,
+            status="waiting" if until_us is None else "offered",
+            position=place.position,
+            accept_by=None if until_us is None else from_us(until_us),
+        )
+
+
 class RedemptionCodeResponse(ResponseModel):
     """The code of an order."""
 
