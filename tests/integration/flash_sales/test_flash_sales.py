@@ -188,6 +188,7 @@ def test_3000_concurrent_repeats_of_one_buyer_are_one_order(plaza: World) -> Non
         redis_store.state_key(voucher.id),
         redis_store.buyers_key(sale, 7),
         redis_store.recovery_key(sale),
+        redis_store.offers_key(sale),
     )
     source = redis_store.RESERVE.source
     replies: list[str] = []
@@ -203,7 +204,7 @@ def test_3000_concurrent_repeats_of_one_buyer_are_one_order(plaza: World) -> Non
                     10_000,
                     10_000,
                 )
-                replies.append(own.eval(source, 3, *keys, *args)[0])
+                replies.append(own.eval(source, 4, *keys, *args)[0])
 
     threads = [threading.Thread(target=reserve_repeatedly, args=(n,)) for n in range(10)]
     for thread in threads:

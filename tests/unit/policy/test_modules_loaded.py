@@ -23,7 +23,7 @@ MODULES = {
     "api/checkins": 42,
     "api/content": 82,
     "api/feed": 79,
-    "api/flash_sales": 57,
+    "api/flash_sales": 60,
     "api/follows": 63,
     "api/operations": 26,
     "api/reactions": 45,
@@ -53,12 +53,12 @@ MODULES = {
     "schedule/maintain_log": 22,
     "schedule/publish_unsent": 33,
     "schedule/reconcile": 47,
-    "schedule/recover_orders": 42,
+    "schedule/recover_orders": 45,
     "schedule/refresh_rankings": 76,
     "schedule/refresh_recommendations": 74,
     "schedule/roll_up_votes": 26,
     "schedule/scan_keys": 19,
-    "schedule/finalize_vouchers": 30,
+    "schedule/finalize_vouchers": 31,
     "schedule/sweep_outbox": 59,
 }
 # Each function is imported by a process of its own, forked from one that has the libraries loaded.
