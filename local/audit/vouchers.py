@@ -89,7 +89,9 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
         states.items(), sizes, sizes, sizes, strict=True
     ):
         generation, phase, *counts = fields
-        initial_stock, stock, pending, sold, *others = (int(count or 0) for count in counts)
+        initial_stock, stock, pending, sold, cancelled, offered, waiters = (
+            int(count or 0) for count in counts
+        )
         sales[voucher_id] = SaleState(
             phase == "live",
             initial_stock,
@@ -98,7 +100,9 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
             sold,
             in_recovery,
             int(generation),
-            *others,
+            cancelled,
+            offered,
+            waiters,
             offers,
             queued,
         )

@@ -169,6 +169,21 @@ def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
 
 
+def test_a_buyer_who_stays_after_a_request_to_leave_without_an_answer_is_stored(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_waitlist, "leave", raise_redis_down)
+        with pytest.raises(RedisDown):
+            waitlist.leave_waitlist(voucher.id, 2)
+    wait(voucher.id, 2)
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+
+
 def test_a_success_that_redis_did_not_reserve_takes_the_offer_of_its_buyer(plaza: World) -> None:
     """Given a failover that lost the acceptance of an offer, and the order that is stored."""
     voucher = sales.offer(stock=2)

@@ -79,7 +79,7 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         code, detail, id_unused = redis_store.reserve(sale, order_id, buyer_id)
         if code == "RESERVED":
             order = _publish_and_point(OrderEvent(order_id, voucher_id, buyer_id, sale.generation))
-            if detail == "OFFER":
+            if detail == "offer":
                 with suppress(MysqlDown):  # else the recovery deletes it
                     mysql_waitlist.delete([(voucher_id, buyer_id)])
             return order, True

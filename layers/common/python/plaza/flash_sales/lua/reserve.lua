@@ -12,7 +12,7 @@
   ARGV[6]  limit of pending orders
 
   Returns {code, detail}
-    code    RESERVED, detail is OFFER for the unit of an offer; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN, the
+    code    RESERVED, detail is offer for the unit of an offer; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN, the
             shop was deleted; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in microseconds; or the state
             is unusable: COLD, not in Redis; STALE_GENERATION, another generation has begun; LOADING, not yet
             complete; DRAINING, complete, but the queue may have older orders
@@ -58,7 +58,7 @@ redis.call('ZADD', recovery, now_us, ARGV[2] .. ':' .. buyer)
 if has_offer then
   redis.call('ZREM', offers, buyer)
   redis.call('HSET', state, 'offered', offered - 1, 'pending', pending + 1, 'full_us', full_us)
-  return {'RESERVED', 'OFFER'}
+  return {'RESERVED', 'offer'}
 end
 redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'full_us', full_us)
 return {'RESERVED'}
