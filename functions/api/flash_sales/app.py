@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales import PENDING, VoucherAvailability, backlog, codes, queries, waitlist
 from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
@@ -34,8 +35,10 @@ from plaza.flash_sales.schemas import (
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
+    ADMIN,
     BEARER,
     JSON,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
@@ -48,16 +51,16 @@ from plaza.infra.http import (
     pack_cursor,
     read_id,
     require_caller,
-    require_caller_with_role,
     serve,
     unpack_cursor,
 )
 from plaza.infra.sql import from_us
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": [BEARER]}
-_OFFER = _OWN | {
+_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
+_ADMIN = _OWN | {"security": ADMIN}
+_OFFER = _ADMIN | {
     "responses": describe_response(
         201,
         VoucherResponse,
@@ -68,7 +71,7 @@ _OFFER = _OWN | {
 }
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
 }
@@ -93,7 +96,7 @@ _CODE = _OWN | {
     "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
     | describe_problems(401, 404, NotUsable)
 }
-_REDEEM = _OWN | {
+_REDEEM = _ADMIN | {
     "responses": describe_response(
         201, RedemptionResponse, "Used by this request, or by an earlier one with the same key."
     )
@@ -125,7 +128,7 @@ def create_voucher(
     The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the
     request can be repeated; without one, each request creates a voucher. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     terms = request.terms(read_id(request.shop_id, "shop"))
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
     voucher = store_voucher(terms, admin_id, attempt)
@@ -231,7 +234,7 @@ def redeem_code(
     answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to
     10 a minute and 60 an hour. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     of = read_id(voucher_id, "voucher")
     content = {"redemption": {"voucher": voucher_id, "code": request.code}}
     attempt = IdempotentRequest.of(key, content) if key else None
