@@ -19,7 +19,6 @@ from tests.unit.policy.modules import FUNCTIONS, LAYER
 # function -> number of modules of plaza that it loads
 MODULES = {
     "api/auth": 49,
-    "api/authorizer": 26,
     "api/checkins": 51,
     "api/content": 92,
     "api/feed": 89,
