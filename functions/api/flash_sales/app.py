@@ -9,7 +9,15 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
-from plaza.flash_sales import PENDING, VoucherAvailability, backlog, codes, queries, waitlist
+from plaza.flash_sales import (
+    PENDING,
+    VoucherAvailability,
+    backlog,
+    codes,
+    queries,
+    sale_status,
+    waitlist,
+)
 from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
@@ -29,6 +37,7 @@ from plaza.flash_sales.schemas import (
     RedemptionCodeResponse,
     RedemptionRequest,
     RedemptionResponse,
+    SaleStatusResponse,
     VoucherRequest,
     VoucherResponse,
     WaitlistResponse,
@@ -74,6 +83,12 @@ _LIST: dict[str, Any] = {
     "security": OPTIONAL,
     "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
+}
+_STATUS: dict[str, Any] = {
+    "tags": ["flash sales"],
+    "security": OPTIONAL,
+    "responses": describe_response(200, SaleStatusResponse, "The status, up to 1 s old.")
+    | describe_problems(401, 404),
 }
 _ORDER = _OWN | {
     "responses": describe_response(
@@ -144,6 +159,18 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
     find_caller(app)  # refuses invalid tokens
     page, last = queries.list_vouchers(read_id(shop_id, "shop"), _parse_cursor(cursor), limit)
     return Page(items=[VoucherResponse.of(offer) for offer in page], next=_pack_next(last))
+
+
+@app.get("/vouchers/<voucher_id>/status", **_STATUS)
+def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
+    """Get the status of a sale.
+
+    For a countdown and the units left. Without a token, the response can be cached for a second.
+    """
+    find_caller(app)  # refuses invalid tokens
+    status = sale_status.read_status(read_id(voucher_id, "voucher"))
+    headers = {"cache-control": "public, max-age=1"}
+    return Response(200, JSON, SaleStatusResponse.of(voucher_id, status), headers=headers)
 
 
 @app.post("/vouchers/<voucher_id>/orders", **_ORDER)

@@ -23,6 +23,7 @@ from plaza.flash_sales import (
     queries,
     recover_orders,
     redis_store,
+    sale_status,
     withdraw_vouchers,
 )
 from plaza.flash_sales.model import (
@@ -125,6 +126,36 @@ def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
         with pytest.raises(NotOpen, match="over"):
             place_order.place_order(voucher.id, 8)
     assert place_order.place_order(voucher.id, 7) == (placed, False)
+
+
+def test_a_sale_is_loaded_before_it_opens(plaza: World) -> None:
+    soon, later = sales.offer(opens_in_s=300), sales.offer(opens_in_s=3000, closes_in_s=4000)
+    redis.execute("FLUSHALL")
+    recover_orders.recover_orders()
+    found = sales.read_counts(soon.id)
+    assert found is not None
+    assert found.live
+    assert sales.read_counts(later.id) is None
+
+
+def test_the_status_of_a_sale_follows_it(plaza: World) -> None:
+    early = sales.offer(opens_in_s=300)
+    status = sale_status.read_status(early.id)
+    assert (status.phase, status.left, status.exact) == ("upcoming", 3, True)
+    assert 0 < status.opens_us - status.now_us <= 300_000_000
+    voucher = sales.offer(stock=1)
+    assert sale_status.read_status(voucher.id).phase == "open"
+    order(voucher.id, 1)
+    assert sale_status.read_status(voucher.id).phase == "open"  # cached for 1 s
+    clear_caches()
+    assert sale_status.read_status(voucher.id)[3:5] == (0, 0)
+    assert sale_status.read_status(voucher.id).phase == "sold-out"
+    redis.execute("FLUSHALL")
+    clear_caches()
+    lost = sale_status.read_status(voucher.id)
+    assert (lost.phase, lost.exact) == ("open", False)
+    with pytest.raises(VoucherMissing):
+        sale_status.read_status(31)
 
 
 def test_a_voucher_that_does_not_exist_is_missing(plaza: World) -> None:

@@ -22,7 +22,7 @@ MODULES = {
     "api/checkins": 51,
     "api/content": 92,
     "api/feed": 89,
-    "api/flash_sales": 67,
+    "api/flash_sales": 68,
     "api/follows": 72,
     "api/operations": 36,
     "api/reactions": 54,
