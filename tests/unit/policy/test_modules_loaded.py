@@ -30,7 +30,7 @@ MODULES = {
     "api/reconciliation": 58,
     "api/shops": 57,
     "api/system": 28,
-    "api/users": 70,
+    "api/users": 79,
     "ops/migrate": 11,
     "queue/apply_follow_changes": 38,
     "queue/compare_parts": 49,
