@@ -48,6 +48,7 @@ MODULES = {
     "queue/save_reactions": 49,
     "queue/acknowledge_reactions": 49,
     "schedule/delete_expired": 19,
+    "schedule/erase_accounts": 101,
     "schedule/follow_binlog": 37,
     "schedule/maintain_log": 22,
     "schedule/publish_unsent": 33,
