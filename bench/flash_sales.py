@@ -13,6 +13,7 @@ from plaza.flash_sales.redis_store import (
     RESERVE,
     begin_loading,
     buyers_key,
+    offers_key,
     open_sale,
     read_counts,
     recovery_key,
@@ -92,7 +93,12 @@ def _run_bare(harness: Harness, calls: int) -> Run:
 
 def _repeat(harness: Harness) -> int:
     _begin(harness)
-    keys = (state_key(SALE.voucher_id), buyers_key(SALE, 7), recovery_key(SALE))
+    keys = (
+        state_key(SALE.voucher_id),
+        buyers_key(SALE, 7),
+        recovery_key(SALE),
+        offers_key(SALE),
+    )
     run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
     return read_counts([SALE.voucher_id])[SALE.voucher_id].pending
 
@@ -106,9 +112,9 @@ def _begin(harness: Harness) -> None:
         raise LocalError("the sale does not open")
 
 
-def _keys() -> tuple[str, str, str]:
+def _keys() -> tuple[str, str, str, str]:
     buyers, _, _ = buyers_key(SALE, 7).rpartition(":")
-    return state_key(SALE.voucher_id), f"{buyers}:{NUMBER}", recovery_key(SALE)
+    return state_key(SALE.voucher_id), f"{buyers}:{NUMBER}", recovery_key(SALE), offers_key(SALE)
 
 
 def _args(buyer: str) -> tuple[str | int, ...]:

@@ -4,10 +4,11 @@ import time
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.flash_sales import redis_store
+from plaza.flash_sales import redis_store, redis_waitlist
 from plaza.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, Voucher
 from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
 from plaza.flash_sales.redis_store import MAX_ORDERS_PER_CALL, buyers_key, recovery_key
+from plaza.flash_sales.redis_waitlist import MAX_LEAVING
 from plaza.infra import redis
 from plaza.infra.settings import settings
 
@@ -59,6 +60,22 @@ def _fail(run: int) -> None:
     redis.run(call.script, call.keys, call.args)
 
 
+def _join(run: int) -> None:
+    first = _FIRST + run * MAX_ORDERS_PER_CALL
+    redis_waitlist.join(SALE, [(n, n) for n in range(first, first + MAX_ORDERS_PER_CALL)])
+
+
+def _begin_with_waitlist(harness: Harness) -> None:
+    _begin(harness)
+    for run in range(_ROOM // MAX_ORDERS_PER_CALL):
+        _join(run)
+
+
+def _leave(run: int) -> None:
+    first = _FIRST + run * MAX_LEAVING
+    redis_waitlist.leave(SALE, range(first, first + MAX_LEAVING))
+
+
 CASES = [
     Case("a sale", redis_store.LOAD, prepare_nothing, lambda run: _load(1 + run)),
     Case(
@@ -74,6 +91,8 @@ CASES = [
         lambda run: redis_store.reserve(SALE, run + 1, run + 1),
     ),
     Case("250 orders of one bucket", redis_store.CONFIRM, _begin_with_buyers, _confirm),
+    Case("250 buyers of one bucket, 100 offers", redis_store.JOIN, _begin, _join),
+    Case("500 buyers, 100 offers", redis_store.LEAVE, _begin_with_waitlist, _leave),
     Case("an order", redis_store.RELEASE, _begin_with_buyers, _fail),
     Case(
         "all of them due",

@@ -7,9 +7,19 @@ import redis
 from pymysql.cursors import Cursor
 
 from plaza.flash_sales.model import SaleGeneration
-from plaza.flash_sales.redis_store import recovery_key, state_key
+from plaza.flash_sales.redis_store import offers_key, recovery_key, state_key, waitlist_key
 
-_FIELDS = ("generation", "phase", "initial_stock", "stock", "pending", "sold", "cancelled")
+_FIELDS = (
+    "generation",
+    "phase",
+    "initial_stock",
+    "stock",
+    "pending",
+    "sold",
+    "cancelled",
+    "offered",
+    "waiting",
+)
 
 
 class VoucherRow(NamedTuple):
@@ -24,7 +34,8 @@ class VoucherRow(NamedTuple):
 
 
 class SaleState(NamedTuple):
-    """A voucher in Redis. ``waiting``: number of orders in ``recovery``."""
+    """A voucher in Redis. ``waiting``: number of orders in ``recovery``; ``offered``, ``waiters``:
+    as the state counts them; ``offers``, ``queued``: the entries of both keys."""
 
     live: bool
     initial_stock: int
@@ -34,6 +45,10 @@ class SaleState(NamedTuple):
     waiting: int
     generation: int = 0
     cancelled: int = 0
+    offered: int = 0
+    waiters: int = 0
+    offers: int = 0
+    queued: int = 0
 
 
 def read_vouchers(cursor: Cursor) -> dict[int, VoucherRow]:
@@ -65,12 +80,18 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
         if fields[0] is not None
     }
     for voucher_id, (generation, _, initial_stock, *_) in states.items():
-        pipe.zcard(recovery_key(SaleGeneration(voucher_id, int(generation), int(initial_stock))))
-    waiting = pipe.execute() if states else []
+        sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
+        for key in (recovery_key(sale), offers_key(sale), waitlist_key(sale)):
+            pipe.zcard(key)
+    sizes = iter(pipe.execute() if states else [])
     sales = {}
-    for (voucher_id, fields), in_recovery in zip(states.items(), waiting, strict=True):
-        generation, phase, *counts, cancelled = fields
-        initial_stock, stock, pending, sold = map(int, counts)
+    for (voucher_id, fields), in_recovery, offers, queued in zip(
+        states.items(), sizes, sizes, sizes, strict=True
+    ):
+        generation, phase, *counts = fields
+        initial_stock, stock, pending, sold, cancelled, offered, waiters = (
+            int(count or 0) for count in counts
+        )
         sales[voucher_id] = SaleState(
             phase == "live",
             initial_stock,
@@ -79,7 +100,11 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
             sold,
             in_recovery,
             int(generation),
-            int(cancelled or 0),
+            cancelled,
+            offered,
+            waiters,
+            offers,
+            queued,
         )
     return sales
 
@@ -104,15 +129,18 @@ def find_wrong_sales(
     for voucher_id, sale in sorted(sales.items()):
         of = f"voucher {voucher_id}"
         shown = f"Redis initial {sale.initial_stock}, stock {sale.stock}, pending {sale.pending}"
-        shown += f", sold {sale.sold}, cancelled {sale.cancelled}"
-        if sale.initial_stock != sale.stock + sale.pending + sale.sold:
+        shown += f", sold {sale.sold}, cancelled {sale.cancelled}, offered {sale.offered}"
+        if sale.initial_stock != sale.stock + sale.pending + sale.sold + sale.offered:
             yield of, f"{shown}: initial is not their sum"
+        elif (sale.offered, sale.waiters) != (sale.offers, sale.queued):
+            yield of, f"{shown}, but {sale.offers} offers; {sale.queued} of {sale.waiters} waiting"
         elif sale.waiting != sale.pending:
             yield of, f"{shown}, but {sale.waiting} in recovery"
         elif voucher_id not in vouchers:
             yield of, f"{shown}, MySQL has no row"
         elif sale.live and not sale.pending:
             row = vouchers[voucher_id]
-            if (sale.initial_stock, sale.stock, sale.sold, sale.cancelled) != row[:4]:
+            unsold = sale.stock + sale.offered
+            if (sale.initial_stock, unsold, sale.sold, sale.cancelled) != row[:4]:
                 stored = f"initial {row.initial_stock}, stock {row.stock}, sold {row.sold}"
                 yield of, f"{shown}; MySQL {stored}, cancelled {row.cancelled}"

@@ -84,6 +84,7 @@ DETAILS = {
     "blocked": "A block between you and user 1 refuses this.",
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
+    "already-ordered": "You have order 256453214000087041 of this voucher.",
     "already-used": "This order was used at 2030-12-03T18:04:09Z.",
     "forbidden": "This request requires the role admin.",
     "hidden": "Post 1 was hidden by a moderator.",
@@ -100,6 +101,8 @@ DETAILS = {
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
     "type-in-use": "Shop type 3 has shops. Move or delete them first.",
     "wrong-code": "No unused order of this voucher has this code.",
+    "units-left": "Units are left: order one.",
+    "waitlist-full": "100000 buyers wait for this voucher.",
     "unauthenticated": "Send the header `Authorization: Bearer <token>`.",
     "unavailable": "MySQL is unavailable; try again.",
 }

@@ -203,6 +203,17 @@ def _last_unit(harness: Harness) -> None:
     harness.run_until_quiet()
 
 
+def _sold_out(harness: Harness) -> None:
+    _last_unit(harness)
+    harness.expect_success("POST /vouchers/{voucher_id}/orders", FAN)
+    harness.run_until_quiet()
+
+
+def _waiting(harness: Harness) -> None:
+    _sold_out(harness)
+    harness.expect_success("PUT /vouchers/{voucher_id}/waitlist/me", READER)
+
+
 def _issued(harness: Harness) -> None:
     harness.ids["code"] = harness.expect_success("PUT /orders/{order_id}/code", FAN)["code"]
 
@@ -462,6 +473,7 @@ def _creation(
 
 _ORDER = "POST /vouchers/{voucher_id}/orders"
 _CANCEL = ClientRequest("DELETE /orders/{order_id}", FAN)
+_WAIT = ClientRequest("PUT /vouchers/{voucher_id}/waitlist/me")
 _REDEEM = ClientRequest(
     "POST /vouchers/{voucher_id}/redemptions", ADMIN, _code, "admin", key="once"
 )
@@ -579,6 +591,8 @@ ROUTES: list[UseCase] = [
         then=[ClientRequest(_ORDER, FAN)],
         variant="then ordered again",
     ),
+    _route(_WAIT.operation, given=_sold_out, varying={"accept_by"}),
+    _route(_WAIT.operation.replace("PUT", "DELETE"), given=_waiting, then=[_WAIT]),
     _route("PUT /orders/{order_id}/code", caller=FAN, then=[], varying={"code"}),
     _route(
         _REDEEM.operation,

@@ -35,16 +35,19 @@ from plaza.flash_sales import (
     finalize_vouchers,
     load_sale,
     mysql_orders,
+    mysql_vouchers,
     persist,
     place_order,
     queries,
     recover_orders,
     redis_store,
     voucher_lookup,
+    waitlist,
 )
 from plaza.flash_sales.model import NotCancellable, OrderMissing, SaleGeneration
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, resends, settings, sqs
+from plaza.infra.clock import Deadline
 from plaza.infra.dependencies import RetryRule
 from plaza.infra.errors import PlazaError, Unavailable
 from plaza.infra.mysql import MysqlDown
@@ -62,6 +65,7 @@ FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
 STEPS = 400
 BUYERS = range(1, 9)
 MAX_ALIVE = 8
+TABLES = ("voucher", "voucher_order", "cancelled_order", "waitlist_entry", "order_outbox")
 
 
 @dataclass
@@ -186,6 +190,18 @@ class Run:
                 assert found.status == CANCELLED
                 self.note(f"{buyer} cancelled {found}")
                 self.record_reply(found, buyer, losses)
+
+        self.scheduler.spawn(work)
+
+    def wait(self) -> None:
+        """Join or leave the waitlist of a sale; offers last an hour or no time."""
+        voucher, buyer = self.rng.choice(self.vouchers), self.rng.choice(BUYERS)
+        change = waitlist.leave_waitlist if self.rng.random() < 0.2 else waitlist.join_waitlist
+        redis_store.OFFER_US = self.rng.choice([0, 3_600_000_000])
+
+        def work() -> None:
+            with suppress(PlazaError):
+                self.note(f"{buyer} {change.__name__} {change(voucher.id, buyer)}")
 
         self.scheduler.spawn(work)
 
@@ -337,7 +353,7 @@ class Run:
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
-            processes += [self.cancel] * 3 + [self.use]
+            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4
             if self.queues.messages[ORDERS]:
                 processes += [self.save] * trouble.saves
                 processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []
@@ -352,6 +368,21 @@ class Run:
         """Check what must hold at every instant."""
         wrong = sales.find_violations(*(voucher.id for voucher in self.vouchers))
         assert not wrong, wrong
+
+    def check_waitlist(self, voucher_id: int) -> None:
+        """Recover the waitlist; check that each unit in stock is offered; then let all leave."""
+        voucher = mysql_vouchers.read(voucher_id)
+        assert voucher is not None
+        waitlist.recover_waitlists([voucher], Deadline.in_s(9))
+        counts = sales.read_counts(voucher_id)
+        assert counts is not None
+        assert counts.stock <= 0 or counts.waiting == 0, "a unit is neither offered nor for sale"
+        for buyer in BUYERS:
+            waitlist.leave_waitlist(voucher_id, buyer)
+            self.check_invariant()
+        counts = sales.read_counts(voucher_id)
+        assert counts is not None
+        assert (counts.offered, counts.waiting) == (0, 0)
 
     def calm_down(self) -> None:
         """Stop the faults; run processes and consumers until nothing is left to do."""
@@ -370,6 +401,7 @@ class Run:
             self.queues.drain()
             for voucher in self.vouchers:
                 load_sale.load_sale(voucher.id)
+                self.check_waitlist(voucher.id)
             self.check_invariant()
             if recover_orders.recover_orders(0, 3600) == 0 and not any(
                 self.queues.messages.values()
@@ -386,6 +418,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     settings.settings.cache_clear()
     run.scheduler.hook(patch)
     patch.setattr(backlog._backlog, "_ttl_s", 0.0)
+    patch.setattr(redis_store, "OFFER_US", 0)
     patch.setattr(redis_store, "MAX_DRAIN_US", run.trouble.max_drain_us)
     send = sqs.send
 
@@ -465,7 +498,7 @@ def test_no_unit_and_no_order_is_lost_with_random_faults(
 ) -> None:
     for n in range(RUNS // len(TROUBLES)):
         seed = FIRST + n + 1
-        for table in ("voucher", "voucher_order", "cancelled_order", "order_outbox"):
+        for table in TABLES:
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")
         plaza.queues.messages.clear()

@@ -5,18 +5,23 @@
 
   Returns the first violation, '' without one. For tests: it uses KEYS, so a cluster needs a call per voucher. ]]
 local function find_wrong(base)
-  local s = redis.call('HMGET', base .. 'state', 'initial_stock', 'stock', 'pending', 'sold', 'phase', 'generation', 'cancelled')
+  local s = redis.call('HMGET', base .. 'state', 'initial_stock', 'stock', 'pending', 'sold', 'phase', 'generation',
+    'cancelled', 'offered', 'waiting')
   if not s[1] then return '' end
   local initial_stock, stock, pending, sold = tonumber(s[1]), tonumber(s[2]), tonumber(s[3]), tonumber(s[4])
   local counts = 'initial ' .. initial_stock .. ', stock ' .. stock .. ', pending ' .. pending .. ', sold ' .. sold
-  if initial_stock ~= stock + pending + sold then return 'the counts do not add up: ' .. counts end
+  local offered, waiting = tonumber(s[8]), tonumber(s[9])
+  counts = counts .. ', offered ' .. offered .. ', waiting ' .. waiting
+  if initial_stock ~= stock + pending + sold + offered then return 'the counts do not add up: ' .. counts end
   -- Only reservations of an older generation can oversell, until MySQL has refused as many.
   if s[6] == '1' and stock < 0 then return 'oversold: ' .. counts end
   if pending < 0 or sold < 0 or sold > initial_stock then return 'a count is out of range: ' .. counts end
   if s[5] ~= 'live' and pending > 0 then return 'pending orders before the sale is live' end
   local recovery = base .. s[6] .. ':recovery'
-  local waiting = redis.call('ZCARD', recovery)
-  if waiting ~= pending then return counts .. ', but in the recovery index ' .. waiting end
+  local in_recovery = redis.call('ZCARD', recovery)
+  if in_recovery ~= pending then return counts .. ', but in the recovery index ' .. in_recovery end
+  if redis.call('ZCARD', base .. s[6] .. ':offers') ~= offered then return counts .. ': other offers' end
+  if redis.call('ZCARD', base .. s[6] .. ':waitlist') ~= waiting then return counts .. ': other waitlist' end
   local cancelled = redis.call('SCARD', base .. s[6] .. ':cancelled')
   if cancelled ~= tonumber(s[7]) then return counts .. ', cancelled ' .. s[7] .. ', but in the set ' .. cancelled end
   local successes = 0

@@ -13,16 +13,21 @@ from plaza.flash_sales import (
     backlog,
     codes,
     queries,
+    sale_status,
+    waitlist,
     withdraw_vouchers,
 )
 from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
+    AlreadyOrdered,
     AlreadyUsed,
     NotCancellable,
     NotOpen,
     NotUsable,
     SoldOut,
+    UnitsLeft,
+    WaitlistFull,
     WrongCode,
 )
 from plaza.flash_sales.place_order import place_order as reserve_unit
@@ -31,8 +36,10 @@ from plaza.flash_sales.schemas import (
     RedemptionCodeResponse,
     RedemptionRequest,
     RedemptionResponse,
+    SaleStatusResponse,
     VoucherRequest,
     VoucherResponse,
+    WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
@@ -86,6 +93,12 @@ _LIST: dict[str, Any] = {
     "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
 }
+_STATUS: dict[str, Any] = {
+    "tags": ["flash sales"],
+    "security": OPTIONAL,
+    "responses": describe_response(200, SaleStatusResponse, "The status, up to 1 s old.")
+    | describe_problems(401, 404),
+}
 _ORDER = _OWN | {
     "responses": describe_response(
         202,
@@ -112,6 +125,17 @@ _REDEEM = _ADMIN | {
         201, RedemptionResponse, "Used by this request, or by an earlier one with the same key."
     )
     | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
+}
+_JOIN = _OWN | {
+    "responses": describe_response(200, WaitlistResponse, "The caller's place.")
+    | describe_problems(401, 404, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, 410)
+}
+_PLACE = _OWN | {
+    "responses": describe_response(200, WaitlistResponse, "The caller's place.", example=1)
+    | describe_problems(401, 404, NotOpen, 410)
+}
+_LEAVE = _OWN | {
+    "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401)
 }
 _LIST_OWN = _OWN | {
     "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
@@ -167,6 +191,18 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
     return Page(items=[VoucherResponse.of(offer) for offer in page], next=_pack_next(last))
 
 
+@app.get("/vouchers/<voucher_id>/status", **_STATUS)
+def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
+    """Get the status of a sale.
+
+    For a countdown and the units left. Without a token, the response can be cached for a second.
+    """
+    find_caller(app)  # refuses invalid tokens
+    status = sale_status.read_status(read_id(voucher_id, "voucher"))
+    headers = {"cache-control": "public, max-age=1"}
+    return Response(200, JSON, SaleStatusResponse.of(voucher_id, status), headers=headers)
+
+
 @app.post("/vouchers/<voucher_id>/orders", **_ORDER)
 def place_order(voucher_id: Id) -> Response[OrderResponse]:
     """Order a voucher.
@@ -189,6 +225,37 @@ def get_order(order_id: Id) -> Response[OrderResponse]:
     """
     buyer_id = require_caller(app)
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
+
+
+@app.put("/vouchers/<voucher_id>/waitlist/me", **_JOIN)
+def join_waitlist(voucher_id: Id) -> WaitlistResponse:
+    """Wait for a unit of a voucher.
+
+    For vouchers that are sold out. Units that return are offered in the order of joining; an offer
+    lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same place.
+    """
+    place = waitlist.join_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, place)
+
+
+@app.get("/vouchers/<voucher_id>/waitlist/me", **_PLACE)
+def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
+    """Get the caller's place in a waitlist.
+
+    404 if the caller does not wait, has ordered, or let the offer end.
+    """
+    place = waitlist.read_place(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, place)
+
+
+@app.delete("/vouchers/<voucher_id>/waitlist/me", **_LEAVE)
+def leave_waitlist(voucher_id: Id) -> Response[None]:
+    """Leave the waitlist of a voucher.
+
+    A unit that was offered to the caller goes to the next one.
+    """
+    waitlist.leave_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
+    return Response(204)
 
 
 @app.delete("/orders/<order_id>", **_CANCEL)

@@ -82,6 +82,16 @@ def test_an_admin_creates_a_voucher_and_its_shop_lists_it(shop: World) -> None:
     assert sales.read_counts(int(created["id"])) is not None  # loaded before the first order
 
 
+def test_the_status_of_a_sale_can_be_cached_for_a_second(shop: World) -> None:
+    _, created, _ = call("offer_voucher")
+    path = f"/vouchers/{created['id']}/status"
+    status, body, headers = call(
+        "read_sale_status", **with_path("read_sale_status", path, voucher_id=created["id"])
+    )
+    assert (status, body["left"], headers["cache-control"]) == (200, 500, "public, max-age=1")
+    assert body["phase"] in ("upcoming", "open")
+
+
 def test_only_an_admin_creates_vouchers_and_only_for_an_existing_shop(plaza: World) -> None:
     status, problem, _ = call("offer_voucher_as_user")
     assert (status, problem["type"].rpartition("/")[2]) == (403, "forbidden")

@@ -24,6 +24,7 @@ from plaza.flash_sales import (
     queries,
     recover_orders,
     redis_store,
+    sale_status,
     withdraw_vouchers,
 )
 from plaza.flash_sales.model import (
@@ -128,6 +129,36 @@ def test_a_sale_opens_and_closes_by_the_clock_of_redis(plaza: World) -> None:
     assert place_order.place_order(voucher.id, 7) == (placed, False)
 
 
+def test_a_sale_is_loaded_before_it_opens(plaza: World) -> None:
+    soon, later = sales.offer(opens_in_s=300), sales.offer(opens_in_s=3000, closes_in_s=4000)
+    redis.execute("FLUSHALL")
+    recover_orders.recover_orders()
+    found = sales.read_counts(soon.id)
+    assert found is not None
+    assert found.live
+    assert sales.read_counts(later.id) is None
+
+
+def test_the_status_of_a_sale_follows_it(plaza: World) -> None:
+    early = sales.offer(opens_in_s=300)
+    status = sale_status.read_status(early.id)
+    assert (status.phase, status.left, status.exact) == ("upcoming", 3, True)
+    assert 0 < status.opens_us - status.now_us <= 300_000_000
+    voucher = sales.offer(stock=1)
+    assert sale_status.read_status(voucher.id).phase == "open"
+    order(voucher.id, 1)
+    assert sale_status.read_status(voucher.id).phase == "open"  # cached for 1 s
+    clear_caches()
+    assert sale_status.read_status(voucher.id)[3:5] == (0, 0)
+    assert sale_status.read_status(voucher.id).phase == "sold-out"
+    redis.execute("FLUSHALL")
+    clear_caches()
+    lost = sale_status.read_status(voucher.id)
+    assert (lost.phase, lost.exact) == ("open", False)
+    with pytest.raises(VoucherMissing):
+        sale_status.read_status(31)
+
+
 def test_a_voucher_that_does_not_exist_is_missing(plaza: World) -> None:
     for _ in range(2):
         with pytest.raises(VoucherMissing):
@@ -189,6 +220,7 @@ def test_3000_concurrent_repeats_of_one_buyer_are_one_order(plaza: World) -> Non
         redis_store.state_key(voucher.id),
         redis_store.buyers_key(sale, 7),
         redis_store.recovery_key(sale),
+        redis_store.offers_key(sale),
     )
     source = redis_store.RESERVE.source
     replies: list[str] = []
@@ -204,7 +236,7 @@ def test_3000_concurrent_repeats_of_one_buyer_are_one_order(plaza: World) -> Non
                     10_000,
                     10_000,
                 )
-                replies.append(own.eval(source, 3, *keys, *args)[0])
+                replies.append(own.eval(source, 4, *keys, *args)[0])
 
     threads = [threading.Thread(target=reserve_repeatedly, args=(n,)) for n in range(10)]
     for thread in threads:

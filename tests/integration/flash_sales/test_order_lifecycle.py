@@ -61,7 +61,7 @@ def buy(plaza: World, voucher_id: int, buyer_id: int) -> Order:
     return placed
 
 
-def raise_redis_down(*_: object) -> None:
+def raise_redis_down(*_: object, **__: object) -> None:
     raise RedisDown("down, simulated by a test")
 
 

@@ -22,6 +22,8 @@ def test_consistent_sale_with_pending_orders_is_clean() -> None:
     assert list(find_wrong_sales({1: SOLD}, {1: pending})) == []
     loading = SaleState(live=False, initial_stock=10, stock=10, pending=0, sold=0, waiting=0)
     assert list(find_wrong_sales({1: SOLD}, {1: loading})) == []
+    offered = LIVE._replace(stock=6, offered=1, offers=1, waiters=2, queued=2)
+    assert list(find_wrong_sales({1: SOLD}, {1: offered})) == []
     assert list(find_wrong_sales({1: SOLD}, {})) == []
 
 
@@ -34,6 +36,9 @@ def test_consistent_sale_with_pending_orders_is_clean() -> None:
         LIVE._replace(initial_stock=11, stock=8),
         LIVE._replace(waiting=1),
         LIVE._replace(cancelled=1),
+        LIVE._replace(stock=6, offered=1),
+        LIVE._replace(stock=6, offers=1),
+        LIVE._replace(waiters=1),
     ],
 )
 def test_inconsistent_sale_is_found(sale: SaleState) -> None:

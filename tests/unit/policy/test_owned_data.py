@@ -49,6 +49,7 @@ TABLES = {
     "user_phone": "users",
     "voucher": "flash_sales",
     "voucher_order": "flash_sales",
+    "waitlist_entry": "flash_sales",
     "watermark": "recommendations",
 }
 

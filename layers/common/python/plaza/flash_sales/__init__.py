@@ -1,8 +1,7 @@
 """Vouchers: limited, one per buyer, never oversold; in flash sales or without an end.
 
-Owns the tables voucher, voucher_order, cancelled_order and order_outbox, the queues of orders, and
-the Redis keys
-listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
+Owns the tables voucher, voucher_order, cancelled_order, waitlist_entry and order_outbox, the queues
+of orders, and the Redis keys listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
 """
 
 from plaza.flash_sales.model import (

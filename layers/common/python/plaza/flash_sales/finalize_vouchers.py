@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from plaza.flash_sales import backlog, mysql_orders, mysql_vouchers, redis_store
+from plaza.flash_sales import (
+    backlog,
+    mysql_orders,
+    mysql_vouchers,
+    mysql_waitlist,
+    redis_store,
+)
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_store import SaleCounts
 from plaza.infra import clock
@@ -16,7 +22,8 @@ _PAGE = 100
 
 
 def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
-    """Finalize the sales without pending orders that closed at least ``closed_since_s`` ago.
+    """Finalize the sales that closed at least ``closed_since_s`` ago, without pending orders and
+    offers.
 
     Returns how many. Sales with drift stay; each run reports them. Raises RedisDown, MysqlDown.
     """
@@ -34,7 +41,7 @@ def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
         for voucher in closed:
             counts = counts_by_id.get(voucher.id)
             long_closed = voucher.terms.closes_us <= now_us - _FORCE_AFTER_S * 1_000_000
-            if (counts and counts.pending) or not (drained or long_closed):
+            if (counts and (counts.pending or counts.offered)) or not (drained or long_closed):
                 continue
             if _has_no_drift(voucher, counts):
                 _finalize(voucher, counts)
@@ -63,4 +70,5 @@ def _has_no_drift(voucher: Voucher, counts: SaleCounts | None) -> bool:
 def _finalize(voucher: Voucher, counts: SaleCounts | None) -> None:
     if counts is not None:
         redis_store.expire(SaleGeneration(voucher.id, counts.generation, counts.initial_stock))
+    mysql_waitlist.delete_all(voucher.id)
     mysql_vouchers.mark_finalized(voucher.id)

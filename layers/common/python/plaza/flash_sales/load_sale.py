@@ -14,8 +14,10 @@ from plaza.flash_sales import (
     backlog,
     mysql_orders,
     mysql_vouchers,
+    mysql_waitlist,
     persist,
     redis_store,
+    redis_waitlist,
     voucher_lookup,
 )
 from plaza.flash_sales.model import (
@@ -61,6 +63,7 @@ def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
     if redis_store.open_sale(sale, backlog.count_unfinished() == 0) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
+    redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
 
 def _load(voucher: Voucher) -> None:
@@ -101,8 +104,8 @@ def _load(voucher: Voucher) -> None:
 
 
 def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
-    """Load the cancelled orders, then the successes; return how many successes, None if another
-    generation has begun. Raises NotReady at the deadline."""
+    """Load the cancelled orders, the successes and the waitlist; return how many successes, None if
+    another generation has begun. Raises NotReady at the deadline."""
     sale, sold = progress.sale, 0
     if progress.stage == 0:
         while page := mysql_orders.read_cancelled(sale.voucher_id, progress.after, _PAGE):
@@ -110,11 +113,19 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
                 return None
             progress = _advance(progress._replace(after=page[-1][0]), deadline)
         progress = progress._replace(stage=1, after=0)
-    while page := mysql_orders.read_holders(sale.voucher_id, progress.after, _PAGE):
+    while progress.stage == 1 and (
+        page := mysql_orders.read_holders(sale.voucher_id, progress.after, _PAGE)
+    ):
         if not redis_store.load_orders(sale, page, None):
             return None
         sold += len(page)
         progress = _advance(progress._replace(after=page[-1][1]), deadline)
+    if progress.stage == 1:
+        progress = progress._replace(stage=2, after=0)
+    while page := mysql_waitlist.read(sale.voucher_id, progress.after, _PAGE):
+        if not redis_waitlist.join(sale, page):
+            return None
+        progress = _advance(progress._replace(after=page[-1][0]), deadline)
     return sold
 
 

@@ -28,6 +28,9 @@ MAX_CLOCK_SKEW_S = 60
 MAX_CANCELS = 5
 """Orders of one voucher that a buyer can cancel; bounds what Redis stores about them."""
 
+MAX_WAITING = 100_000
+"""Buyers that may wait for one voucher, about."""
+
 FLASH, ORDINARY = "flash", "ordinary"
 ALWAYS_OPEN_US = 0
 NEVER_CLOSES_US = 32_503_679_999_000_000  # 2999-12-31T23:59:59Z
@@ -62,6 +65,31 @@ class NotOpen(Conflict):
 
     slug = "not-open"
     title = "Sale not open"
+
+
+class UnitsLeft(Conflict):
+    """The voucher is not sold out: there is nothing to wait for."""
+
+    slug = "units-left"
+    title = "Units left"
+
+
+class AlreadyOrdered(Conflict):
+    """The buyer has an order of the voucher."""
+
+    slug = "already-ordered"
+    title = "Already ordered"
+
+
+class WaitlistFull(Conflict):
+    """Too many buyers wait for the voucher."""
+
+    slug = "waitlist-full"
+    title = "Waitlist full"
+
+
+class NotWaiting(NotFound):
+    """The caller has no place in the waitlist."""
 
 
 class NotCancellable(Conflict):
@@ -237,6 +265,14 @@ class OrderRow(NamedTuple):
             return Order(self.order_id, self.voucher_id, FAILED, self.reason)
         status = USED if self.used else EXPIRED if self.expired else SUCCESS
         return Order(self.order_id, self.voucher_id, status)
+
+
+class WaitlistPlace(NamedTuple):
+    """A place in the waitlist: ``position`` from 1, or the unit that is offered until
+    ``accept_by_us``."""
+
+    position: int | None
+    accept_by_us: int | None = None
 
 
 class VoucherAvailability(NamedTuple):

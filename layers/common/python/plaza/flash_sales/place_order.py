@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 
-from plaza.flash_sales import backlog, load_sale, mysql_orders, redis_store
+from plaza.flash_sales import backlog, load_sale, mysql_orders, mysql_waitlist, redis_store
 from plaza.flash_sales.model import (
     PENDING,
     NotOpen,
@@ -63,11 +63,11 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         sale = _sales.get(voucher_id)
         if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
             raise refusal
-        # A cached refusal does not apply to a buyer with an order.
-        found = redis_store.find_order_of_buyer(sale, buyer_id)
-        if found is None:
+        # A cached refusal does not apply to a buyer with an order or an offer.
+        found, has_offer = redis_store.find_order_of_buyer(sale, buyer_id)
+        if found is None and not has_offer:
             raise refusal
-        if existing := _return_existing(sale, buyer_id, found):
+        if found and (existing := _return_existing(sale, buyer_id, found)):
             return existing, False
     for _ in range(_MAX_ATTEMPTS):
         sale = _sales.get(voucher_id) or _find_sale(voucher_id)
@@ -78,9 +78,11 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         order_id = _next_order_id()
         code, detail, id_unused = redis_store.reserve(sale, order_id, buyer_id)
         if code == "RESERVED":
-            return _publish_and_point(
-                OrderEvent(order_id, voucher_id, buyer_id, sale.generation)
-            ), True
+            order = _publish_and_point(OrderEvent(order_id, voucher_id, buyer_id, sale.generation))
+            if detail == "offer":
+                with suppress(MysqlDown):  # else the recovery deletes it
+                    mysql_waitlist.delete([(voucher_id, buyer_id)])
+            return order, True
         if id_unused:
             _spare_ids[:] = [order_id]
         match code:

@@ -12,7 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.flash_sales import load_sale, mysql_orders, mysql_vouchers, persist, redis_store
+from plaza.flash_sales import (
+    load_sale,
+    mysql_orders,
+    mysql_vouchers,
+    persist,
+    redis_store,
+    waitlist,
+)
 from plaza.flash_sales.model import (
     CANCELLED,
     NotOpen,
@@ -31,6 +38,9 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.settings import settings
 
 MAX_RUN_S = 40
+PREPARE_US = 600_000_000
+"""How long before a sale opens its state is loaded, if it is not in Redis."""
+
 _MAX_BACKLOG = 10_000
 _VOUCHERS = 500
 ORDERS_PER_VOUCHER = 500
@@ -53,13 +63,15 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     resent = after_id = 0
     oldest_s = clock.now_s()
     while not deadline.has_passed:
-        vouchers = mysql_vouchers.read_unfinalized(clock.now_us(), after_id, _VOUCHERS)
+        opening_us = clock.now_us() + PREPARE_US
+        vouchers = mysql_vouchers.read_unfinalized(opening_us, after_id, _VOUCHERS)
         if not vouchers:
             break
         after_id = vouchers[-1].id
         voucher_ids = [voucher.id for voucher in vouchers]
         VOUCHER_IDS.add(voucher_ids)  # repeats what create_voucher may have missed
         _withdraw_missed(vouchers)
+        _prepare_sales(vouchers)
         _continue_loading(voucher_ids)
         more = True
         while more and not deadline.has_passed:
@@ -76,6 +88,7 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
             decided_late += len(too_old)
             oldest_s = min([oldest_s, *(ids.created_at_s(event.order_id) for event in found)])
         _reconfirm_orders(vouchers, deadline)
+        waitlist.recover_waitlists(vouchers, deadline)
     age_s = round(clock.now_s() - oldest_s, 1)
     record(
         "orders_recovered", {"orders_resent": resent, "order_age_s": age_s}, decided=decided_late
@@ -90,6 +103,24 @@ def _withdraw_missed(vouchers: Sequence[Voucher]) -> None:
         sales = list(redis_store.find_sales(withdrawn).values())
         if changed := redis_store.withdraw(sales):
             record("vouchers_withdrawn", withdrawn=changed)
+
+
+def _prepare_sales(vouchers: Sequence[Voucher]) -> None:
+    """Load the sales that open soon and are not in Redis, so that no buyer waits for it."""
+    now_us = clock.now_us()
+    upcoming = [
+        voucher.id
+        for voucher in vouchers
+        if voucher.terms.opens_us > now_us and not voucher.withdrawn
+    ]
+    if not upcoming:
+        return
+    found = redis_store.find_sales(upcoming)
+    missing = [voucher_id for voucher_id in upcoming if voucher_id not in found]
+    for voucher_id in missing:
+        _load(voucher_id)
+    if missing:
+        record("sales_prepared", prepared=len(missing))
 
 
 def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
@@ -140,9 +171,13 @@ def _continue_loading(voucher_ids: list[int]) -> None:
     """Continue loads that no order continues any more."""
     for voucher_id, counts in redis_store.read_counts(voucher_ids).items():
         if not counts.live:
-            try:
-                load_sale.load_sale(voucher_id)
-            except (NotOpen, VoucherWithdrawn, VoucherMissing):
-                continue
-            except Unavailable as error:
-                record("sale_load_postponed", voucher_id=voucher_id, **error_fields(error))
+            _load(voucher_id)
+
+
+def _load(voucher_id: int) -> None:
+    try:
+        load_sale.load_sale(voucher_id)
+    except (NotOpen, VoucherWithdrawn, VoucherMissing):
+        return
+    except Unavailable as error:
+        record("sale_load_postponed", voucher_id=voucher_id, **error_fields(error))

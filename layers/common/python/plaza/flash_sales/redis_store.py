@@ -3,8 +3,8 @@
 All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
 
     :state     hash    generation; phase: loading, draining, live, withdrawn or finalized;
-                       initial_stock = stock + pending + sold, at every instant;
-                       cancelled: the size of the set;
+                       initial_stock = stock + pending + sold + offered, at every instant;
+                       cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
                        full_us: when the token bucket of orders is full again
@@ -14,6 +14,8 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                                          microseconds; exactly the pending orders
     :<generation>:cancelled        set   order:buyer, the orders that were cancelled, so that no
                                          late message confirms them
+    :<generation>:waitlist         zset  buyer -> seq, the order of offers
+    :<generation>:offers           zset  buyer -> when the offer ends; exactly the offered units
 
 Per buyer, in the buyer's shard, ``{<shard>}:user:<id>:orders``: zset, order:voucher -> the second
 in the order's id. A pointer is written after the order has its second copy, on the queue or in
@@ -54,6 +56,8 @@ FINALIZED_TTL_S = 86_400
 _MAX_ATTEMPTS = 5
 _PER_TRIP = 1_000
 MAX_ORDERS_PER_CALL = 250
+OFFER_US = 900_000_000
+"""The time to accept an offer."""
 
 _LUA = Path(__file__).with_name("lua")
 LOAD = load_script(_LUA / "load.lua")
@@ -62,6 +66,8 @@ RESERVE = load_script(_LUA / "reserve.lua")
 CONFIRM = load_script(_LUA / "confirm.lua")
 RELEASE = load_script(_LUA / "release.lua")
 RECOVER = load_script(_LUA / "recover.lua")
+JOIN = load_script(_LUA / "join.lua")
+LEAVE = load_script(_LUA / "leave.lua")
 WITHDRAW = load_script(_LUA / "withdraw.lua")
 _STALE = "STALE_GENERATION"
 
@@ -83,7 +89,8 @@ class Reservation(NamedTuple):
 
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
-    with ``stage`` 1 all of them and the successes of buyers up to it."""
+    with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
+    seq, too."""
 
     sale: SaleGeneration
     phase: str
@@ -92,7 +99,7 @@ class LoadProgress(NamedTuple):
 
 
 class SaleCounts(NamedTuple):
-    """The counts of a sale in Redis, in units."""
+    """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers."""
 
     generation: int
     live: bool
@@ -101,6 +108,8 @@ class SaleCounts(NamedTuple):
     pending: int
     sold: int
     cancelled: int
+    offered: int
+    waiting: int
 
 
 def state_key(voucher_id: int) -> str:
@@ -113,6 +122,14 @@ def recovery_key(sale: SaleGeneration) -> str:
 
 def cancelled_key(sale: SaleGeneration) -> str:
     return f"{_base(sale.voucher_id)}:{sale.generation}:cancelled"
+
+
+def waitlist_key(sale: SaleGeneration) -> str:
+    return f"{_base(sale.voucher_id)}:{sale.generation}:waitlist"
+
+
+def offers_key(sale: SaleGeneration) -> str:
+    return f"{_base(sale.voucher_id)}:{sale.generation}:offers"
 
 
 def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
@@ -182,7 +199,8 @@ def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
     """
     rate, before = settings().orders_per_s, count_resends()
     args = (sale.generation, order_id, buyer_id, rate, rate, settings().max_pending_orders)
-    code, *rest = redis.run(RESERVE, _keys(sale, buyer_id), args)
+    keys = (*_keys(sale, buyer_id), offers_key(sale))
+    code, *rest = redis.run(RESERVE, keys, args)
     detail = str(rest[0]) if rest else ""
     if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
         code = "RESERVED"  # an earlier copy reserved it; its reply was lost
@@ -248,9 +266,14 @@ def find_overdue(sales: Sequence[SaleGeneration], grace_us: int, limit: int) -> 
     ]
 
 
-def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> Order | None:
-    """Return the order of a buyer in a generation, or None. Raises RedisDown."""
-    return read_entry(sale, redis.execute("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
+def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, bool]:
+    """Return (the order of a buyer in a generation or None, whether the buyer has an offer). One
+    round trip. Raises RedisDown."""
+    buyer = str(buyer_id)
+    entry, until_us = redis.pipeline(
+        [("HGET", buyers_key(sale, buyer_id), buyer), ("ZSCORE", offers_key(sale), buyer)]
+    )
+    return read_entry(sale, entry), until_us is not None
 
 
 def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
@@ -314,7 +337,8 @@ def read_pointers(buyer_id: int) -> dict[int, int]:
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
-    names = ("generation", "phase", "initial_stock", "stock", "pending", "sold", "cancelled")
+    counted = ("initial_stock", "stock", "pending", "sold", "cancelled", "offered", "waiting")
+    names = ("generation", "phase", *counted)
     found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     return {
         voucher_id: SaleCounts(
@@ -329,7 +353,8 @@ def expire(sale: SaleGeneration) -> None:
     """Freeze a sale that is over and let all its keys expire within a day. Raises RedisDown."""
     redis.run(WITHDRAW, (state_key(sale.voucher_id),), (sale.generation, "finalized"))
     keys = [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
-    keys += [recovery_key(sale), cancelled_key(sale), state_key(sale.voucher_id)]
+    keys += _other_keys(sale)
+    keys.append(state_key(sale.voucher_id))
     for start in range(0, len(keys), _PER_TRIP):
         part = keys[start : start + _PER_TRIP]
         redis.pipeline([("EXPIRE", key, FINALIZED_TTL_S) for key in part])
@@ -337,7 +362,7 @@ def expire(sale: SaleGeneration) -> None:
 
 def drop(sale: SaleGeneration) -> None:
     """Delete the buyers and pending orders of an ended generation. Raises RedisDown."""
-    keys = [recovery_key(sale), cancelled_key(sale)]
+    keys = _other_keys(sale)
     keys += [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
     for start in range(0, len(keys), _PER_TRIP):
         redis.pipeline([("UNLINK", key) for key in keys[start : start + _PER_TRIP]])
@@ -358,7 +383,12 @@ def _keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str]:
 
 
 def _order_keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, ...]:
-    return *_keys(sale, buyer_id), cancelled_key(sale)
+    state, buyers, _ = _keys(sale, buyer_id)
+    return (state, buyers, *_other_keys(sale))
+
+
+def _other_keys(sale: SaleGeneration) -> list[str]:
+    return [recovery_key(sale), cancelled_key(sale), waitlist_key(sale), offers_key(sale)]
 
 
 def _parse_cursor(cursor: str) -> tuple[int, int]:
@@ -372,7 +402,7 @@ def _release_calls(rows: Sequence[OrderRow], sales: Mapping[int, SaleGeneration]
         Call(
             RELEASE,
             _order_keys(sale, row.buyer_id),
-            (sale.generation, row.order_id, row.buyer_id, int(row.is_cancelled)),
+            (sale.generation, row.order_id, row.buyer_id, int(row.is_cancelled), OFFER_US),
         )
         for row in rows
         if not row.is_success

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict,
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
+from plaza.flash_sales.sale_status import SaleStatus
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us, to_us
 from plaza.infra.texts import LINE_RULE, VISIBLE, check_line
@@ -223,6 +224,101 @@ class OrderResponse(ResponseModel):
                 "status": order.status,
                 "reason": order.reason,
             }
+        )
+
+
+class WaitlistResponse(ResponseModel):
+    """The caller's place in the waitlist of a voucher."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "voucher_id": "9400001",
+                    "status": "waiting",
+                    "position": 12,
+                    "accept_by": None,
+                },
+                {
+                    "voucher_id": "9400001",
+                    "status": "offered",
+                    "position": None,
+                    "accept_by": "2030-11-29T12:31:04.120000Z",
+                },
+            ]
+        }
+    )
+
+    voucher_id: str
+    status: Annotated[
+        Literal["waiting", "offered"],
+        Field(description="`offered`: a unit is set aside for the caller until `accept_by`."),
+    ]
+    position: Annotated[int | None, Field(description="1 for the next one; null with an offer.")]
+    accept_by: Annotated[
+        datetime | None,
+        Field(description="Order the voucher until then; null while waiting."),
+    ]
+
+    @classmethod
+    def of(cls, voucher_id: str, place: model.WaitlistPlace) -> WaitlistResponse:
+        """Returns ``place`` as the API sends it."""
+        until_us = place.accept_by_us
+        return cls(
+            voucher_id=voucher_id,
+            status="waiting" if until_us is None else "offered",
+            position=place.position,
+            accept_by=None if until_us is None else from_us(until_us),
+        )
+
+
+class SaleStatusResponse(ResponseModel):
+    """The status of a sale."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "voucher_id": "9400001",
+                    "phase": "upcoming",
+                    "opens_at": "2030-11-29T12:00:00Z",
+                    "closes_at": "2030-11-29T14:00:00Z",
+                    "now": "2030-11-29T11:59:48.250000Z",
+                    "left": 500,
+                    "waiting": 0,
+                    "exact": True,
+                }
+            ]
+        }
+    )
+
+    voucher_id: str
+    phase: Annotated[
+        Literal["upcoming", "open", "sold-out", "closed", "withdrawn"],
+        Field(description="`sold-out`: units that return go to the waitlist."),
+    ]
+    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
+    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
+    now: Annotated[
+        datetime,
+        Field(description="The time of the server: count down from `opens_at` minus `now`."),
+    ]
+    left: Annotated[int, Field(description="Units that can still be ordered.")]
+    waiting: Annotated[int, Field(description="Buyers in the waitlist.")]
+    exact: Annotated[bool, Field(description="False while the sale is not loaded into Redis.")]
+
+    @classmethod
+    def of(cls, voucher_id: str, status: SaleStatus) -> SaleStatusResponse:
+        """Returns ``status`` as the API sends it."""
+        return cls(
+            voucher_id=voucher_id,
+            phase=status.phase,
+            opens_at=_at(status.opens_us),
+            closes_at=_at(status.closes_us),
+            now=from_us(status.now_us),
+            left=status.left,
+            waiting=status.waiting,
+            exact=status.exact,
         )
 
 

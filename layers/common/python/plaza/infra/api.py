@@ -309,7 +309,8 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
         response["headers"]["cache-control"] = "no-store"
         return
     etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
-    response["headers"] |= {"cache-control": "no-cache", "etag": etag, "vary": "authorization"}
+    response["headers"] |= {"etag": etag, "vary": "authorization"}
+    response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
     if etag in {tag.strip().removeprefix("W/") for tag in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")

@@ -4,6 +4,8 @@
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
   KEYS[4]  {<shard>}:voucher:<id>:<generation>:cancelled        set: order:buyer
+  KEYS[5]  {<shard>}:voucher:<id>:<generation>:waitlist         zset: buyer -> seq, the order of offers
+  KEYS[6]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
   ARGV[2...]  order, buyer, order, buyer, ...
 
@@ -15,11 +17,12 @@
            stock, which may fall below 0 until MySQL has refused as many pending orders
 
   Safe to repeat: a success is counted only when the buyer's entry changes. ]]
-local fields = redis.call('HMGET', KEYS[1], 'generation', 'cancelled')
+local fields = redis.call('HMGET', KEYS[1], 'generation', 'cancelled', 'waiting', 'offered')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
 local any_cancelled = tonumber(fields[2] or 0) > 0
-local sold, from_pending = 0, 0
+local any_waiting = tonumber(fields[3] or 0) + tonumber(fields[4] or 0) > 0
+local sold, from_pending, left, accepted = 0, 0, 0, 0
 for i = 2, #ARGV, 2 do
   local order, buyer = ARGV[i], ARGV[i + 1]
   local success, member = 'success:' .. order, order .. ':' .. buyer
@@ -31,12 +34,20 @@ for i = 2, #ARGV, 2 do
       redis.call('HSET', KEYS[2], buyer, success)
       -- A buyer has one success: another one was cancelled, and its release is still to come.
       if not entry or string.sub(entry, 1, 8) ~= 'success:' then sold = sold + 1 end
+      if any_waiting then -- of an older generation, or after a failover: its buyer waits no more
+        left = left + redis.call('ZREM', KEYS[5], buyer)
+        accepted = accepted + redis.call('ZREM', KEYS[6], buyer)
+      end
     end
   end
 end
-if sold > 0 or from_pending > 0 then
+if sold > 0 or from_pending > 0 or accepted > 0 then
   redis.call('HINCRBY', KEYS[1], 'sold', sold)
   redis.call('HINCRBY', KEYS[1], 'pending', 0 - from_pending) -- -from_pending could be -0, which HINCRBY rejects
-  redis.call('HINCRBY', KEYS[1], 'stock', from_pending - sold)
+  redis.call('HINCRBY', KEYS[1], 'stock', from_pending - sold + accepted)
+end
+if left > 0 or accepted > 0 then
+  redis.call('HINCRBY', KEYS[1], 'waiting', 0 - left)
+  redis.call('HINCRBY', KEYS[1], 'offered', 0 - accepted)
 end
 return {'CONFIRMED', sold - from_pending}

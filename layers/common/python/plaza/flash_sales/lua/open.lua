@@ -3,7 +3,8 @@
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, drain_until_us, cursor, ...
   ARGV[1]  generation
   ARGV[2]  cursor: a digit and 19 more. 0 and an order: the cancelled orders up to it are loaded; 1 and a buyer: all
-           of them, and the successes of buyers up to it; '': everything is loaded
+           of them, and the successes of buyers up to it; 2 and a seq: all of both, and the waitlist up to it;
+           '': everything is loaded
   ARGV[3]  1: the queue has no older orders; 0: it may have some, so the drain must end first
 
   Returns LIVE; LOADING; DRAINING; WITHDRAWN, the voucher is;

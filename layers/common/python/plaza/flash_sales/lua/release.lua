@@ -1,13 +1,18 @@
---[[ release: return the unit of an order that failed or was cancelled, and let its buyer order again.
+--[[ release: return the unit of an order that failed or was cancelled, to the waitlist or to the stock.
 
   KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, stock, pending, sold, cancelled, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
   KEYS[4]  {<shard>}:voucher:<id>:<generation>:cancelled        set: order:buyer, which confirm refuses
+  KEYS[5]  {<shard>}:voucher:<id>:<generation>:waitlist         zset: buyer -> seq, the order of offers
+  KEYS[6]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
   ARGV[2]  order
   ARGV[3]  buyer
   ARGV[4]  1: it was cancelled, perhaps after its success; 0: it failed
+  ARGV[5]  time to accept an offer, microseconds
+
+  Bounded by: 100 offers.
 
   Returns {code, count}
     code   RELEASED, its unit was returned; UNCHANGED; COLD, the state is not in Redis; STALE_GENERATION,
@@ -15,6 +20,7 @@
     count  of RELEASED: 1
 
   Safe to repeat: a unit is returned only while the order is pending or, if it was cancelled, a success. ]]
+--!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
@@ -30,4 +36,5 @@ local counted = was_success and 'sold' or 'pending'
 if not was_success and redis.call('ZREM', KEYS[3], order .. ':' .. buyer) == 0 then return {'UNCHANGED'} end
 redis.call('HINCRBY', KEYS[1], counted, -1)
 redis.call('HINCRBY', KEYS[1], 'stock', 1)
+make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]))
 return {'RELEASED', 1}

@@ -3,6 +3,7 @@
   KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, phase, stock, pending, full_us, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         zset: order:buyer, pending -> when reserved or recovered
+  KEYS[4]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
   ARGV[2]  id of the new order
   ARGV[3]  buyer
@@ -11,22 +12,26 @@
   ARGV[6]  limit of pending orders
 
   Returns {code, detail}
-    code    RESERVED; EXISTS, detail is status:order of the buyer's order; SOLD_OUT; CLOSED; WITHDRAWN,
-            the voucher is; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in microseconds; or the state
-            is unusable: COLD, not in Redis; STALE_GENERATION, another generation has begun; LOADING, not yet
-            complete; DRAINING, complete, but the queue may have older orders
+    code    RESERVED, detail is offer for the unit of an offer; EXISTS, detail is status:order of the buyer's order;
+            SOLD_OUT; CLOSED; WITHDRAWN, the voucher is; NOT_OPEN_YET and RATE_LIMITED, detail is the wait in
+            microseconds; or the state is unusable: COLD, not in Redis; STALE_GENERATION, another generation
+            has begun; LOADING, not yet complete; DRAINING, complete, but the queue may have older orders
 
   EXISTS with the id that was passed: the reply of an earlier RESERVED was lost.
 
   Safe to repeat: the second call returns the id of the buyer's order. ]]
 --!include bucket
-local state, buyers, recovery, buyer = KEYS[1], KEYS[2], KEYS[3], ARGV[3]
-local fields = redis.call('HMGET', state, 'generation', 'phase', 'stock', 'pending', 'full_us', 'opens_us', 'closes_us')
+local state, buyers, recovery, offers, buyer = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[3]
+local fields = redis.call('HMGET', state, 'generation', 'phase', 'stock', 'pending', 'full_us', 'opens_us',
+  'closes_us', 'offered', 'waiting')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
 local stock, pending = tonumber(fields[3]), tonumber(fields[4])
+local offered, waiting = tonumber(fields[8] or 0), tonumber(fields[9] or 0)
+local until_us = offered > 0 and redis.call('ZSCORE', offers, buyer)
+local has_offer = until_us and tonumber(until_us) > now_us
 local full_us, early_us = take_token(tonumber(fields[5]), now_us, ARGV[4], ARGV[5])
 
 -- The refusal for a buyer without an order; nil if the buyer may get one.
@@ -36,7 +41,8 @@ local function find_refusal()
   if fields[2] == 'draining' then return {'DRAINING'} end
   if now_us < tonumber(fields[6]) then return {'NOT_OPEN_YET', fields[6] - now_us} end
   if now_us >= tonumber(fields[7]) then return {'CLOSED'} end
-  if stock <= 0 then return {'SOLD_OUT'} end
+  -- What returns belongs to the waitlist.
+  if not has_offer and (stock <= 0 or waiting > 0) then return {'SOLD_OUT'} end
   if early_us > 0 then return {'RATE_LIMITED', early_us} end
   if pending >= tonumber(ARGV[6]) then return {'RATE_LIMITED', math.ceil(pending * 1000000 / ARGV[4])} end
 end
@@ -48,6 +54,11 @@ if refusal or redis.call('HSETNX', buyers, buyer, 'pending:' .. ARGV[2]) == 0 th
   if entry then return {'EXISTS', entry} end
   return refusal
 end
-redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'full_us', full_us)
 redis.call('ZADD', recovery, now_us, ARGV[2] .. ':' .. buyer)
+if has_offer then
+  redis.call('ZREM', offers, buyer)
+  redis.call('HSET', state, 'offered', offered - 1, 'pending', pending + 1, 'full_us', full_us)
+  return {'RESERVED', 'offer'}
+end
+redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'full_us', full_us)
 return {'RESERVED'}

@@ -1,0 +1,96 @@
+"""The waitlists of vouchers in MySQL: who waits, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from plaza.infra import mysql, sql
+
+_DELETED_AT_ONCE = 10_000
+
+
+def add(voucher_id: int, buyer_id: int) -> int:
+    """Add a buyer unless the buyer waits already; return the seq. Two statements, safe to repeat.
+    Raises MysqlDown."""
+    mysql.write(
+        "INSERT IGNORE INTO waitlist_entry (voucher_id, buyer_id) VALUES (%s, %s)",
+        (voucher_id, buyer_id),
+    )
+    found = mysql.fetch_all(
+        "SELECT seq FROM waitlist_entry WHERE voucher_id = %s AND buyer_id = %s",
+        (voucher_id, buyer_id),
+    )
+    return int(found[0][0]) if found else add(voucher_id, buyer_id)  # deleted in between
+
+
+def delete(places: Collection[tuple[int, int]]) -> None:
+    """Delete the entries of (voucher, buyer) pairs. One statement. Raises MysqlDown."""
+    if places:
+        rendered = ",".join("(%d,%d)" % place for place in places)
+        mysql.write(
+            f"""
+            DELETE FROM waitlist_entry
+            WHERE voucher_id IN ({sql.render_ids({voucher_id for voucher_id, _ in places})})
+              AND (voucher_id, buyer_id) IN ({rendered})
+            """
+        )
+
+
+def delete_holders(voucher_id: int) -> None:
+    """Delete the entries of buyers with a success. One statement. Raises MysqlDown."""
+    mysql.write(
+        """
+        DELETE waitlist_entry
+        FROM waitlist_entry
+        JOIN voucher_order ON voucher_order.voucher_id = waitlist_entry.voucher_id
+          AND voucher_order.holder_id = waitlist_entry.buyer_id
+        WHERE waitlist_entry.voucher_id = %s
+        """,
+        (voucher_id,),
+    )
+
+
+def delete_all(voucher_id: int) -> None:
+    """Delete all entries of a voucher, 10,000 a statement. Raises MysqlDown."""
+    while (
+        mysql.write(
+            "DELETE FROM waitlist_entry WHERE voucher_id = %s LIMIT %s",
+            (voucher_id, _DELETED_AT_ONCE),
+        )
+        == _DELETED_AT_ONCE
+    ):
+        pass
+
+
+def count(voucher_ids: Collection[int]) -> dict[int, int]:
+    """Return voucher -> number of entries, of vouchers that have some. Raises MysqlDown."""
+    if not voucher_ids:
+        return {}
+    return {
+        voucher_id: int(waiting)
+        for voucher_id, waiting in mysql.fetch_all(
+            f"""
+            SELECT voucher_id, COUNT(*)
+            FROM waitlist_entry
+            WHERE voucher_id IN ({sql.render_ids(voucher_ids)})
+            GROUP BY voucher_id
+            """
+        )
+    }
+
+
+def read(voucher_id: int, after_seq: int, limit: int) -> list[tuple[int, int]]:
+    """Return a page of (seq, buyer), in order. Raises MysqlDown."""
+    return [
+        (seq, buyer_id)
+        for seq, buyer_id in mysql.fetch_all(
+            f"""
+            SELECT seq, buyer_id
+            FROM waitlist_entry FORCE INDEX (in_order)
+            WHERE voucher_id = %s
+              AND seq > %s
+            ORDER BY seq LIMIT {limit:d}
+            """,
+            (voucher_id, after_seq),
+        )
+    ]

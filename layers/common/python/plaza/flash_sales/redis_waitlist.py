@@ -1,0 +1,93 @@
+"""Waitlists and offers in Redis; their keys are in ``redis_store``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from plaza.flash_sales import redis_store
+from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPlace
+from plaza.flash_sales.redis_store import (
+    JOIN,
+    LEAVE,
+    MAX_ORDERS_PER_CALL,
+    buyers_key,
+    offers_key,
+    read_entry,
+    state_key,
+    waitlist_key,
+)
+from plaza.infra import redis
+from plaza.infra.hot_keys import Argument
+from plaza.infra.redis import Call
+
+MAX_LEAVING = 500
+
+
+class WaitlistState(NamedTuple):
+    """The state of a sale that decides whether buyers may join its waitlist."""
+
+    phase: str
+    opens_us: int
+    closes_us: int
+    stock: int
+    waiting: int
+
+
+def read_place(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, WaitlistPlace | None]:
+    """Return (the order, the place) of a buyer; None each. One round trip. Raises RedisDown."""
+    buyer = str(buyer_id)
+    entry, rank, until_us = redis.pipeline(
+        [
+            ("HGET", buyers_key(sale, buyer_id), buyer),
+            ("ZRANK", waitlist_key(sale), buyer),
+            ("ZSCORE", offers_key(sale), buyer),
+        ]
+    )
+    order = read_entry(sale, entry)
+    if until_us is not None:
+        return order, WaitlistPlace(None, int(float(until_us)))
+    return order, None if rank is None else WaitlistPlace(int(rank) + 1)
+
+
+def read_state(sale: SaleGeneration) -> WaitlistState:
+    """Return what decides whether buyers may join. One round trip. Raises RedisDown."""
+    names = ("phase", "opens_us", "closes_us", "stock", "waiting")
+    phase, *numbers = redis.execute("HMGET", state_key(sale.voucher_id), *names)
+    return WaitlistState(phase or "loading", *(int(number or 0) for number in numbers))
+
+
+def join(sale: SaleGeneration, waiting: Sequence[tuple[int, int]]) -> bool:
+    """Add (seq, buyer) pairs; return False if another generation has begun. One round trip for
+    1,000 buckets. Raises RedisDown."""
+    by_bucket: dict[str, list[Argument]] = {}
+    for seq, buyer_id in waiting:
+        by_bucket.setdefault(buyers_key(sale, buyer_id), []).extend((seq, buyer_id))
+    size = 2 * MAX_ORDERS_PER_CALL
+    calls = [
+        Call(
+            JOIN,
+            (state_key(sale.voucher_id), bucket, waitlist_key(sale), offers_key(sale)),
+            (sale.generation, redis_store.OFFER_US, *pairs[start : start + size]),
+        )
+        for bucket, pairs in by_bucket.items()
+        for start in range(0, len(pairs), size)
+    ]
+    return all(code == "JOINED" for code, *_ in redis.run_all(calls))
+
+
+def leave(sale: SaleGeneration, buyer_ids: Sequence[int], *, only_ended: bool = False) -> int:
+    """Remove at most 500 buyers or, with ``only_ended``, their offers that have ended; then offer
+    units to the next buyers. Returns how many are offered. One round trip. Raises RedisDown."""
+    keys = (state_key(sale.voucher_id), waitlist_key(sale), offers_key(sale))
+    args = (sale.generation, redis_store.OFFER_US, int(only_ended), *buyer_ids)
+    _, *offered = redis.run(LEAVE, keys, args)
+    return int(offered[0]) if offered else 0
+
+
+def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
+    """Return at most 500 buyers whose offers have ended. One round trip. Raises RedisDown."""
+    found = redis.execute(
+        "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
+    )
+    return [int(buyer_id) for buyer_id in found]

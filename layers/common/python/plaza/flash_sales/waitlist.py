@@ -1,0 +1,151 @@
+"""Wait for a unit of a voucher that is sold out: join, leave, and offers that end.
+
+MySQL has who waits and in which order, Redis makes the offers. Entries are written to MySQL first
+and deleted there first, so Redis that lost its data makes the same offers again, with a new time to
+accept, and an offer that has ended is not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from plaza.flash_sales import load_sale, mysql_waitlist, redis_store, redis_waitlist
+from plaza.flash_sales.model import (
+    MAX_WAITING,
+    AlreadyOrdered,
+    NotOpen,
+    NotReady,
+    NotWaiting,
+    SaleGeneration,
+    UnitsLeft,
+    Voucher,
+    VoucherWithdrawn,
+    WaitlistFull,
+    WaitlistPlace,
+)
+from plaza.infra import clock
+from plaza.infra.clock import Deadline
+from plaza.infra.observability import record
+
+_PAGE = 1_000
+_MAX_ATTEMPTS = 3
+
+
+def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
+    """Return the buyer's place, new or present. Two statements, and four round trips for a new one.
+
+    Raises UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, VoucherMissing, VoucherWithdrawn; after
+    NotReady, RedisDown and MysqlDown the buyer may wait: repeat the call.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        sale = _find_sale(voucher_id)
+        order, place = redis_waitlist.read_place(sale, buyer_id)
+        if order is not None:
+            raise AlreadyOrdered(f"You have order {order.id} of this voucher.")
+        if place is not None and not _has_ended(place):
+            mysql_waitlist.add(voucher_id, buyer_id)  # a request to leave may have deleted it only
+            return place
+        if place is not None:
+            _end_offers(sale, [buyer_id])
+        else:
+            _check_joinable(sale)
+        if redis_waitlist.join(sale, [(mysql_waitlist.add(voucher_id, buyer_id), buyer_id)]):
+            _, place = redis_waitlist.read_place(sale, buyer_id)
+            if place is not None:
+                return place
+    raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
+
+
+def read_place(voucher_id: int, buyer_id: int) -> WaitlistPlace:
+    """Return the buyer's place. Two round trips. Raises NotWaiting, also if the offer has ended;
+    NotOpen, VoucherMissing, VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
+    _, place = redis_waitlist.read_place(_find_sale(voucher_id), buyer_id)
+    if place is None or _has_ended(place):
+        raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
+    return place
+
+
+def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
+    """Give up the buyer's place or offer. Safe to repeat. Raises RedisDown, MysqlDown."""
+    mysql_waitlist.delete([(voucher_id, buyer_id)])
+    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    if sale is not None:
+        redis_waitlist.leave(sale, [buyer_id])
+
+
+def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
+    """End offers that were not accepted in time, at most 500 a sale, offer units in stock to
+    the next buyers, and add buyers whom Redis lacks.
+
+    A round trip and a statement for all; a few for each sale with a waitlist, or one for each 1,000
+    buyers if Redis lacks some. Raises RedisDown, MysqlDown.
+    """
+    stored = mysql_waitlist.count([voucher.id for voucher in vouchers])
+    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    ended = offered = rejoined = 0
+    for voucher_id, counts in counts_by_id.items():
+        if deadline.has_passed:
+            break
+        sale = SaleGeneration(voucher_id, counts.generation, counts.initial_stock)
+        if counts.live and counts.waiting + counts.offered < stored.get(voucher_id, 0):
+            rejoined += _rejoin(sale, deadline)
+        if counts.offered and (buyer_ids := redis_waitlist.find_ended(sale, clock.now_us())):
+            offered += _end_offers(sale, buyer_ids)
+            ended += len(buyer_ids)
+        if counts.waiting and counts.stock > 0:
+            offered += redis_waitlist.leave(sale, [])
+    if ended or offered or rejoined:
+        record(
+            "waitlists_recovered",
+            {"offers_ended": ended, "units_offered": offered},
+            rejoined=rejoined,
+        )
+
+
+def _rejoin(sale: SaleGeneration, deadline: Deadline) -> int:
+    """Add all buyers of MySQL without a success; return how many."""
+    mysql_waitlist.delete_holders(sale.voucher_id)
+    found = after_seq = 0
+    while not deadline.has_passed and (
+        page := mysql_waitlist.read(sale.voucher_id, after_seq, _PAGE)
+    ):
+        if not redis_waitlist.join(sale, page):
+            break
+        found, after_seq = found + len(page), page[-1][0]
+    return found
+
+
+def _end_offers(sale: SaleGeneration, buyer_ids: Sequence[int]) -> int:
+    """Delete entries whose offers have ended, then return their units; return how many units are
+    offered to the next buyers."""
+    mysql_waitlist.delete([(sale.voucher_id, buyer_id) for buyer_id in buyer_ids])
+    return redis_waitlist.leave(sale, buyer_ids, only_ended=True)
+
+
+def _find_sale(voucher_id: int) -> SaleGeneration:
+    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    if sale is None:
+        load_sale.load_sale(voucher_id)
+        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    if sale is None:
+        raise NotReady("This sale was reloaded; retry after 2 s.")
+    return sale
+
+
+def _check_joinable(sale: SaleGeneration) -> None:
+    """Raise UnitsLeft, WaitlistFull, NotOpen, VoucherWithdrawn, NotReady unless buyers may join."""
+    state = redis_waitlist.read_state(sale)
+    if state.phase == "withdrawn":
+        raise VoucherWithdrawn("The shop of this voucher was deleted.")
+    if not state.opens_us <= clock.now_us() < state.closes_us:
+        raise NotOpen("This sale is not open.")
+    if state.phase != "live":
+        raise NotReady("This sale is being loaded; retry after 2 s.")
+    if state.stock > 0 and state.waiting == 0:
+        raise UnitsLeft("Units are left: order one.")
+    if state.waiting >= MAX_WAITING:
+        raise WaitlistFull(f"{state.waiting} buyers wait for this voucher.")
+
+
+def _has_ended(place: WaitlistPlace) -> bool:
+    return place.accept_by_us is not None and place.accept_by_us <= clock.now_us()

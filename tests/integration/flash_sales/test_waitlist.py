@@ -1,0 +1,238 @@
+"""The waitlist of a voucher on real servers: units that return are offered in order."""
+
+from __future__ import annotations
+
+import pytest
+
+from plaza.flash_sales import (
+    FAILED,
+    PENDING,
+    SUCCESS,
+    cancel_order,
+    finalize_vouchers,
+    load_sale,
+    model,
+    mysql_waitlist,
+    place_order,
+    queries,
+    recover_orders,
+    redis_store,
+    redis_waitlist,
+    waitlist,
+)
+from plaza.flash_sales.model import (
+    AlreadyOrdered,
+    NotOpen,
+    NotWaiting,
+    OrderRow,
+    SoldOut,
+    UnitsLeft,
+    VoucherMissing,
+    WaitlistFull,
+)
+from plaza.infra import mysql, redis
+from plaza.infra.process import clear_caches
+from plaza.infra.redis import RedisDown
+from tests.integration.flash_sales.test_order_lifecycle import buy, raise_redis_down
+from tests.support import sales
+from tests.support.plaza import World
+
+
+def check(voucher_id: int, stock: int, sold: int, offered: int, waiting: int) -> None:
+    """Assert the counts in Redis without pending orders."""
+    sales.check(voucher_id)
+    found = sales.read_counts(voucher_id)
+    assert found is not None
+    counted = (found.stock, found.pending, found.sold, found.offered, found.waiting)
+    assert counted == (stock, 0, sold, offered, waiting)
+
+
+def wait(voucher_id: int, *buyers: int) -> None:
+    for buyer in buyers:
+        waitlist.join_waitlist(voucher_id, buyer)
+
+
+def end_offers(voucher_id: int) -> None:
+    """Let the time to accept pass."""
+    [sale] = redis_store.find_sales([voucher_id]).values()
+    for buyer in redis.execute("ZRANGE", redis_store.offers_key(sale), 0, -1):
+        redis.execute("ZADD", redis_store.offers_key(sale), 1, buyer)
+
+
+def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    with pytest.raises(SoldOut):
+        place_order.place_order(voucher.id, 2)
+    wait(voucher.id, 2, 3)
+    assert waitlist.read_place(voucher.id, 3).position == 2
+    assert waitlist.join_waitlist(voucher.id, 2).position == 1  # a repeat
+    cancel_order.cancel_order(order.id, 1)
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+    for other in (3, 4, 1):
+        with pytest.raises(SoldOut):
+            place_order.place_order(voucher.id, other)
+    place = waitlist.read_place(voucher.id, 2)
+    assert place.position is None
+    assert place.accept_by_us is not None
+    assert place.accept_by_us > sales.now_us()
+    accepted, created = place_order.place_order(voucher.id, 2)  # in spite of a cached refusal
+    assert (accepted.status, created) == (PENDING, True)
+    plaza.queues.drain()
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+    assert sales.holders(voucher.id) == [2]
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+    with pytest.raises(NotWaiting):
+        waitlist.read_place(voucher.id, 2)
+
+
+def test_an_offer_that_ends_goes_to_the_next_and_its_buyer_joins_at_the_end(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    with pytest.raises(NotWaiting):
+        waitlist.read_place(voucher.id, 2)
+    with pytest.raises(SoldOut):
+        place_order.place_order(voucher.id, 2)
+    recover_orders.recover_orders()
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    assert waitlist.join_waitlist(voucher.id, 2).position == 1
+    end_offers(voucher.id)
+    assert waitlist.join_waitlist(voucher.id, 3).position == 1  # the unit is offered to 2
+    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    waitlist.leave_waitlist(voucher.id, 2)
+    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    for _ in range(2):
+        waitlist.leave_waitlist(voucher.id, 3)
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=0)
+    assert mysql_waitlist.count([voucher.id]) == {}
+
+
+def test_who_cannot_wait_is_refused(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    voucher, early = sales.offer(stock=1), sales.offer(opens_in_s=60)
+    with pytest.raises(UnitsLeft):
+        waitlist.join_waitlist(voucher.id, 1)
+    buy(plaza, voucher.id, 1)
+    with pytest.raises(AlreadyOrdered):
+        waitlist.join_waitlist(voucher.id, 1)
+    with pytest.raises(NotOpen):
+        waitlist.join_waitlist(early.id, 1)
+    with pytest.raises(VoucherMissing):
+        waitlist.join_waitlist(31, 1)
+    monkeypatch.setattr(waitlist, "MAX_WAITING", 1)
+    wait(voucher.id, 2)
+    with pytest.raises(WaitlistFull):
+        waitlist.join_waitlist(voucher.id, 3)
+    wait(voucher.id, 2)
+    assert model.MAX_WAITING == 100_000
+
+
+def test_offers_are_made_again_in_the_same_order_after_redis_lost_its_data(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=3)
+    order = buy(plaza, voucher.id, 1)
+    buy(plaza, voucher.id, 9)
+    buy(plaza, voucher.id, 8)
+    wait(voucher.id, 5, 4, 3, 2)
+    cancel_order.cancel_order(order.id, 1)
+    redis.execute("FLUSHALL")
+    clear_caches()
+    monkeypatch.setattr(load_sale, "_PAGE", 1)
+    load_sale.load_sale(voucher.id)
+    check(voucher.id, stock=0, sold=2, offered=1, waiting=3)
+    assert waitlist.read_place(voucher.id, 5).accept_by_us
+    assert [waitlist.read_place(voucher.id, buyer).position for buyer in (4, 3, 2)] == [1, 2, 3]
+
+
+def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_waitlist, "join", raise_redis_down)
+        with pytest.raises(RedisDown):
+            waitlist.join_waitlist(voucher.id, 2)
+    wait(voucher.id, 3)
+    recover_orders.recover_orders()
+    assert waitlist.read_place(voucher.id, 2).position == 1
+    cancel_order.cancel_order(order.id, 1)
+    recover_orders.recover_orders()
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+
+
+def test_a_buyer_who_stays_after_a_request_to_leave_without_an_answer_is_stored(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_waitlist, "leave", raise_redis_down)
+        with pytest.raises(RedisDown):
+            waitlist.leave_waitlist(voucher.id, 2)
+    wait(voucher.id, 2)
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+
+
+def test_a_success_that_redis_did_not_reserve_takes_the_offer_of_its_buyer(plaza: World) -> None:
+    """Given a failover that lost the acceptance of an offer, and the order that is stored."""
+    voucher = sales.offer(stock=2)
+    order = buy(plaza, voucher.id, 1)
+    buy(plaza, voucher.id, 9)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    redis_store.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
+    check(voucher.id, stock=0, sold=2, offered=0, waiting=1)
+
+
+def test_the_unit_of_a_failed_order_is_offered(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    placed, _ = place_order.place_order(voucher.id, 1)
+    wait(voucher.id, 2)
+    mysql.write("UPDATE voucher SET stock = 0")  # an older generation sold it
+    plaza.queues.drain()
+    assert queries.read_order(placed.id, 1).status == FAILED
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+
+
+def test_a_sale_that_is_over_ends_its_offers_before_it_is_finalized(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    closed_us = sales.now_us() - 120_000_000
+    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closed_us)
+    mysql.write("UPDATE voucher SET closes_at = UTC_TIMESTAMP(6) - INTERVAL 2 MINUTE")
+    clear_caches()
+    with pytest.raises(NotOpen):
+        waitlist.join_waitlist(voucher.id, 7)
+    assert finalize_vouchers.finalize_vouchers() == 0
+    recover_orders.recover_orders()
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
+    assert finalize_vouchers.finalize_vouchers() == 1
+    assert mysql_waitlist.count([voucher.id]) == {}
+    sales.check(voucher.id)
+
+
+def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    accepted = buy(plaza, voucher.id, 2)
+    cancel_order.cancel_order(accepted.id, 2)
+    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
+    assert queries.list_orders(3, None, 10)[0][0].status == SUCCESS
