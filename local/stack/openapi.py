@@ -237,6 +237,8 @@ def _tidy_parameter(parameter: dict[str, Any]) -> None:
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     for choice in choices:
         schema.update(choice)
+    if schema["type"] == "array":
+        parameter["explode"] = False  # ids=7,31
     if parameter["in"] == "header":
         parameter["name"] = "-".join(word.capitalize() for word in parameter["name"].split("-"))
 

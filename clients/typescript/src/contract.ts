@@ -817,7 +817,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Get a shop type
+         * @description Returns one shop type. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["get_shop_type"];
         /**
          * Replace a shop type
          * @description Replaces all fields. Idempotent. For admins. Needs a session. Counts as one write of the caller.
@@ -3696,6 +3700,38 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ShopTypeResponse"];
                 };
+            };
+        };
+    };
+    get_shop_type: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                type_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop type. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopTypeResponse"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
