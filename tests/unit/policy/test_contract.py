@@ -26,8 +26,9 @@ TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 VERBS = re.compile(
-    "(block|collect|create|delete|follow|get|hide|like|list|place|query|redrive|replace|resolve|send|show|start|uncollect"
-    "|search|unblock|unfollow|unlike|update|withdraw)_.*"
+    "(block|cancel|collect|create|delete|follow|get|hide|issue|join|leave|like|list|place|query|redeem"
+    "|redrive|replace|resolve|search|send|show|start|unblock|uncollect|unfollow|unlike|update"
+    "|withdraw)_.*"
 )
 ROW_OF_PROBLEMS = re.compile(r"^\| (\d{3}) \|(.+)", re.MULTILINE)
 MAX_SUMMARY_CHARS = 60

@@ -22,7 +22,7 @@ MODULES = {
     "api/checkins": 51,
     "api/content": 98,
     "api/feed": 94,
-    "api/flash_sales": 63,
+    "api/flash_sales": 65,
     "api/follows": 81,
     "api/moderation": 99,
     "api/operations": 36,

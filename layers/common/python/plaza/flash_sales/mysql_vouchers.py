@@ -11,8 +11,8 @@ from plaza.flash_sales.model import Terms, Voucher, VoucherMissing, VoucherWithd
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
-    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
-    " finalized_at IS NOT NULL, withdrawn_at IS NOT NULL,"
+    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, kind, expires_at,"
+    " generation, cancelled, finalized_at IS NOT NULL, withdrawn_at IS NOT NULL,"
     " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
@@ -21,8 +21,8 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
     cursor.execute(
         """
         INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,
-            closes_at, created_by, created_at)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+            closes_at, kind, expires_at, created_by, created_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
         """,
         (
             voucher_id,
@@ -33,6 +33,8 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
             terms.stock,
             sql.from_us(terms.opens_us),
             sql.from_us(terms.closes_us),
+            terms.kind,
+            None if terms.expires_us is None else sql.from_us(terms.expires_us),
             creator_id,
         ),
     )
@@ -153,17 +155,20 @@ def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
 def mark_withdrawn(voucher_id: int, admin_id: int) -> bool:
     """Store that an admin withdrew a voucher; return False if it is withdrawn already. One
     statement, which waits for transactions that decide orders of the voucher. Raises MysqlDown."""
-    return (
-        mysql.write(
-            """
-            UPDATE voucher
-            SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
-            WHERE id = %s
-              AND withdrawn_at IS NULL
-            """,
-            (admin_id, voucher_id),
-        )
-        == 1
+    statement = """
+        UPDATE voucher
+        SET withdrawn_at = UTC_TIMESTAMP(6), withdrawn_by = %s
+        WHERE id = %s
+          AND withdrawn_at IS NULL
+        """
+    return mysql.write(statement, (admin_id, voucher_id)) == 1
+
+
+def count_cancelled(cursor: Cursor, voucher_id: int, units: int) -> None:
+    """Add ``units`` of a cancelled order to the stock and count the order. One statement."""
+    cursor.execute(
+        "UPDATE voucher SET stock = stock + %s, cancelled = cancelled + 1 WHERE id = %s",
+        (units, voucher_id),
     )
 
 
@@ -177,8 +182,19 @@ def mark_finalized(voucher_id: int) -> None:
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
-    stock, opens, closes, generation, *flags = others
-    terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
+    stock, opens, closes, kind, expires, generation, cancelled, *flags = others
+    terms = Terms(
+        shop_id,
+        title,
+        price_cents,
+        initial_stock,
+        sql.to_us(opens),
+        sql.to_us(closes),
+        kind,
+        None if expires is None else sql.to_us(expires),
+    )
     finalized, by_admin, shop_deleted = map(bool, flags)
     withdrawn = shop_deleted or by_admin
-    return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted, withdrawn)
+    return Voucher(
+        voucher_id, terms, stock, generation, finalized, shop_deleted, withdrawn, cancelled
+    )
