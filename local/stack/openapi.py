@@ -195,7 +195,7 @@ def _tidy_operation(
                 body["example"] = _example_of(body["schema"], schemas, index, has_cursor)
         if status in ("429", "503") or operation["operationId"] in _POLLED.get(status, ()):
             response["headers"] = {"Retry-After": _RETRY_AFTER}
-        if status == "201":
+        if status == "201" and operation["operationId"] != "redeem_code":  # it has no path
             response["headers"] = {"Location": _LOCATION}
     if method == "get" and ({} in operation.get("security", [{}])):
         operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG

@@ -4888,8 +4888,6 @@ export interface operations {
             /** @description Used by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
-                    /** @description Path of what was created. */
-                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
