@@ -31,7 +31,7 @@ MODULES = {
     "api/reconciliation": 58,
     "api/shops": 60,
     "api/system": 28,
-    "api/users": 70,
+    "api/users": 79,
     "ops/migrate": 11,
     "queue/acknowledge_reactions": 49,
     "queue/apply_follow_changes": 38,
