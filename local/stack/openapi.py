@@ -230,7 +230,7 @@ def _tidy_operation(
                 body["example"] = _example_of(body["schema"], schemas, index, has_cursor)
         if status in ("429", "503") or operation["operationId"] in _POLLED.get(status, ()):
             response["headers"] = {"Retry-After": _RETRY_AFTER}
-        if status == "201":
+        if status == "201" and operation["operationId"] != "redeem_code":  # it has no path
             response["headers"] = {"Location": _LOCATION}
     if method == "get" and ({} in operation.get("security", [{}])):
         operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
@@ -276,6 +276,8 @@ def _tidy_parameter(parameter: dict[str, Any]) -> None:
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     for choice in choices:
         schema.update(choice)
+    if schema["type"] == "array":
+        parameter["explode"] = False  # ids=7,31
     if parameter["in"] == "header":
         parameter["name"] = "-".join(word.capitalize() for word in parameter["name"].split("-"))
 

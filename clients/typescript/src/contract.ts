@@ -6,7 +6,8 @@ export const KEYED_PATHS: ReadonlySet<string> = new Set([
   "/posts/{post_id}/comments",
   "/reports",
   "/shops/{shop_id}/reviews",
-  "/vouchers"
+  "/vouchers",
+  "/vouchers/{voucher_id}/redemptions"
 ]);
 
 export interface paths {
@@ -286,6 +287,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List erasures of accounts
+         * @description Returns the latest ones; those that are not closed come first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_erasures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/health": {
         parameters: {
             query?: never;
@@ -487,6 +508,30 @@ export interface paths {
          */
         get: operations["get_order"];
         put?: never;
+        post?: never;
+        /**
+         * Cancel an order of the caller
+         * @description Its unit returns to the sale, and the caller may order again, five times a voucher. A pending order can be cancelled too. Repeats return the cancelled order. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["cancel_order"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order_id}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Issue the code of an order
+         * @description The buyer shows it to the shop, which redeems it. Each request issues a new code and makes an earlier one invalid. For orders with the status `success`. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["issue_code"];
         post?: never;
         delete?: never;
         options?: never;
@@ -817,7 +862,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * Get a shop type
+         * @description Returns one shop type. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["get_shop_type"];
         /**
          * Replace a shop type
          * @description Replaces all fields. Idempotent. For admins. Needs a session. Counts as one write of the caller.
@@ -1024,7 +1073,11 @@ export interface paths {
         get: operations["get_my_profile"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase the caller's account
+         * @description Ends all sessions and removes profile and phone number at once; the number may sign up again. Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within minutes. Orders stay, without a name. It cannot be undone. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_my_account"];
         options?: never;
         head?: never;
         /**
@@ -1066,6 +1119,26 @@ export interface paths {
          * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what is stored about the caller
+         * @description Returns the rows of all tables that name the caller, section by section. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1346,6 +1419,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vouchers/{voucher_id}/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeem the code of an order
+         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For admins. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["redeem_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1472,6 +1565,40 @@ export interface components {
         EndSessionsResponse: {
             /** @description Number of sessions that were ended. */
             ended: number;
+        };
+        /** @description One page of a list. */
+        ErasurePage: {
+            items: components["schemas"]["ErasureResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description The erasure of an account. */
+        ErasureResponse: {
+            closed_at: string | null;
+            erased_at: string | null;
+            /** Format: date-time */
+            requested_at: string;
+            /**
+             * @description `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again.
+             * @enum {string}
+             */
+            state: "erasing" | "erased" | "closed";
+            user_id: string;
+        };
+        /** @description One page of a list. */
+        ExportedRowPage: {
+            items: components["schemas"]["ExportedRowResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A row about the caller. */
+        ExportedRowResponse: {
+            /** @description Its columns. Ids are strings. */
+            row: {
+                [key: string]: unknown;
+            };
+            /** @description What the row is: `profile`, `posts`, `likes`, ... */
+            section: string;
         };
         /** @description One invalid field of a request. */
         FieldProblem: {
@@ -1644,10 +1771,10 @@ export interface components {
             /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the voucher was withdrawn, or its shop deleted. `timed-out`: it could not be stored; order again. */
             reason: ("sold-out" | "already-bought" | "timed-out" | "withdrawn") | null;
             /**
-             * @description `pending` is not decided: read the order again after `Retry-After`.
+             * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
              * @enum {string}
              */
-            status: "pending" | "success" | "failed";
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
             voucher_id: string;
         };
         /** @description How a report is resolved. */
@@ -1949,6 +2076,27 @@ export interface components {
             /** @description Users compared. */
             users: number;
         };
+        /** @description The code of an order. */
+        RedemptionCodeResponse: {
+            /** @description Shown only in this response; the server stores a digest of it. */
+            code: string;
+            order_id: string;
+        };
+        /** @description The code of the order to use. */
+        RedemptionRequest: {
+            /** @description In upper or lower case, with or without hyphens. */
+            code: string;
+        };
+        /** @description The use of an order. */
+        RedemptionResponse: {
+            order_id: string;
+            /**
+             * Format: date-time
+             * @description When the order was used.
+             */
+            used_at: string;
+            voucher_id: string;
+        };
         /** @description Which dead letters to redrive. An empty object means all of them. */
         RedriveRequest: {
             /** @description Message ids; null for any message. */
@@ -2211,16 +2359,18 @@ export interface components {
         };
         /** @description A voucher to create. */
         VoucherRequest: {
+            /** @description End of the sale; null for an ordinary voucher without one. After `opens_at` and in the future; `expires_at` by default. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            closes_at?: string | null;
+            /** @description Until when an order can be used; null: without an end. Not before `closes_at`. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            expires_at?: string | null;
             /**
-             * Format: date-time
-             * @description End of the sale, after `opens_at` and in the future. Time of RFC 3339 with its offset, from 2000 to 2999.
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @default flash
+             * @enum {string}
              */
-            closes_at: string;
-            /**
-             * Format: date-time
-             * @description Time of RFC 3339 with its offset, from 2000 to 2999.
-             */
-            opens_at: string;
+            kind: "flash" | "ordinary";
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            opens_at?: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             /** @description Positive integer of at most 9223372036854775807, as a string. */
@@ -2232,21 +2382,22 @@ export interface components {
         };
         /** @description A voucher. */
         VoucherResponse: {
-            /**
-             * Format: date-time
-             * @description End of the sale.
-             */
-            closes_at: string;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
             /** @description False while Redis is unavailable: pending orders are not subtracted from `left`. */
             exact: boolean;
+            /** @description Until when an order can be used; null: without an end. */
+            expires_at: string | null;
             id: string;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
             /** @description Units that can still be ordered. */
             left: number;
-            /**
-             * Format: date-time
-             * @description Start of the sale.
-             */
-            opens_at: string;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             shop_id: string;
@@ -2713,6 +2864,29 @@ export interface operations {
             };
         };
     };
+    list_erasures: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The latest erasures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePage"];
+                };
+            };
+        };
+    };
     get_store_health: {
         parameters: {
             query?: never;
@@ -2991,6 +3165,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    cancel_order: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order, which is cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    issue_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The new code of the order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionCodeResponse"];
                 };
             };
         };
@@ -3699,6 +3919,38 @@ export interface operations {
             };
         };
     };
+    get_shop_type: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                type_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop type. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ShopTypeResponse"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     replace_shop_type: {
         parameters: {
             query?: never;
@@ -4163,6 +4415,26 @@ export interface operations {
             };
         };
     };
+    delete_my_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is being erased. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureResponse"];
+                };
+            };
+        };
+    };
     update_my_profile: {
         parameters: {
             query?: never;
@@ -4235,6 +4507,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReactionListItemPage"];
+                };
+            };
+        };
+    };
+    get_my_export: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rows about the caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportedRowPage"];
                 };
             };
         };
@@ -4711,6 +5008,36 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    redeem_code: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Key of this creation, chosen by the client. Requests of one user with the same key create one resource. Kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RedemptionRequest"];
+            };
+        };
+        responses: {
+            /** @description Used by this request, or by an earlier one with the same key. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionResponse"];
                 };
             };
         };

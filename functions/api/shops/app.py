@@ -79,6 +79,10 @@ _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
 }
+_GET_TYPE = _ANY | {
+    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
+    | describe_problems(401, 404)
+}
 _CREATE_TYPE = _ADMIN | {
     "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
     | describe_problems(400, 401, 403)
@@ -129,6 +133,16 @@ def list_shop_types() -> Page[ShopTypeResponse]:
     """
     find_caller(app)
     return Page(items=[ShopTypeResponse.of(one) for one in queries.read_types()], next=None)
+
+
+@app.get("/shop-types/<type_id>", **_GET_TYPE)
+def get_shop_type(type_id: Id) -> ShopTypeResponse:
+    """Get a shop type.
+
+    Returns one shop type.
+    """
+    find_caller(app)
+    return ShopTypeResponse.of(queries.read_type(read_id(type_id, "shop type")))
 
 
 @app.post("/shop-types", **_CREATE_TYPE)

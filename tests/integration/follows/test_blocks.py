@@ -12,6 +12,7 @@ from plaza.blocks import Blocked, block_user, mysql_store, queries, redis_store
 from plaza.follows import follow, follow_user
 from plaza.infra import mysql
 from plaza.infra.http import pack_cursor
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target, react
 from plaza.reactions import queries as reaction_queries
@@ -130,6 +131,20 @@ def test_a_list_costs_one_round_trip_more_for_a_caller_with_blocks() -> None:
         assert work.statements == 0, user
         costs.append(work.round_trips)
     assert costs[0] <= costs[1] + 1
+
+
+def test_a_list_is_complete_while_blocks_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given that Redis has the list, and MySQL, which has the blocks, is unavailable."""
+    of = post(EVE)
+    listed = comment(of, ADA)
+    block()
+
+    def refuse(_: object) -> Any:
+        raise MysqlDown("MySQL is unavailable (simulated)")
+
+    monkeypatch.setattr(mysql_store, "read_blocked", refuse)
+    items = ask("GET", f"/posts/{of}/comments", user=ME).body["items"]
+    assert [item["id"] for item in items] == [listed]
 
 
 def test_blocks_are_listed_newest_first(plaza: World) -> None:

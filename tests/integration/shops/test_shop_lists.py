@@ -45,6 +45,11 @@ def test_shops_of_a_type_are_listed_newest_first_in_pages() -> None:
     assert read("/shop-types/5/shops").status == 404
 
 
+def test_a_type_is_read() -> None:
+    assert read("/shop-types/3").body == {"id": "3", "name": "Noodles", "icon": None}
+    assert read("/shop-types/5").status == 404
+
+
 def test_a_search_finds_names_by_their_beginning_in_any_case() -> None:
     assert names("/shops/search?name=noo") == ["Noodle Bar", "noodles & more", "Nook"]
     assert names("/shops/search?name=noo&limit=1") == ["Noodle Bar"]

@@ -212,6 +212,19 @@ def test_each_problem_has_a_page_where_its_type_leads() -> None:
         assert listed[slug] == error.status, slug
 
 
+def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:
+    """Except for a session, which ends there: DELETE /auth/sessions/current."""
+    for operation in OPERATIONS:
+        created = operation.spec["responses"].get("201", {})
+        if "Location" not in created.get("headers", {}) or operation.id == "create_session":
+            continue
+        collection = operation.path.rpartition("/")[2]
+        assert any(
+            one.method == "get" and re.fullmatch(rf"/{collection}/{{\w+}}", one.path)
+            for one in OPERATIONS
+        ), operation.id
+
+
 def test_details_of_examples_belong_to_problems() -> None:
     assert set(DETAILS) <= {error.slug for error in errors()}
 

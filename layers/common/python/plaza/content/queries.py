@@ -25,6 +25,7 @@ from plaza.content.model import (
 )
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
+from plaza.infra.errors import Unavailable
 from plaza.infra.process import HotCache, LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -233,8 +234,9 @@ def _list(
     page, last = paginate(texts, limit)
     visible = [text for text in page if text.is_visible_to(actor_id)]
     if actor_id is not None and list_id[0] != "post" and visible:
-        blocked = block_queries.read_blocked(actor_id)
-        visible = [text for text in visible if text.author_id not in blocked]
+        with suppress(Unavailable):  # a list without this filter is better than none
+            blocked = block_queries.read_blocked(actor_id)
+            visible = [text for text in visible if text.author_id not in blocked]
     return ContentPage(build_views(visible, actor_id), last)
 
 

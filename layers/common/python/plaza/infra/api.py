@@ -271,7 +271,7 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
         if request_id is not None:
             headers["x-request-id"] = request_id
         if response["statusCode"] == HTTPStatus.CREATED:
-            headers["location"] = _locate(event["rawPath"], json.loads(response["body"]))
+            headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
         record(
             "request_served",
@@ -288,13 +288,13 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
     return response
 
 
-def _locate(path: str, created: dict[str, Any]) -> str:
-    """Return the path of what a POST to ``path`` created: its id in the last collection of the
-    path, or ``current`` for a session, which has no id."""
+def _locate(path: str, created: dict[str, Any]) -> dict[str, str]:
+    """Return the header with the path of what a POST to ``path`` created: its id in the last
+    collection of the path, or the current session. What has no id has no path."""
     collection = path.rstrip("/")
-    if "id" not in created:
-        return f"{collection}/current"
-    return f"/{collection.rpartition('/')[2]}/{created['id']}"
+    if "id" in created:
+        return {"location": f"/{collection.rpartition('/')[2]}/{created['id']}"}
+    return {"location": f"{collection}/current"} if collection == "/auth/sessions" else {}
 
 
 def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -> None:

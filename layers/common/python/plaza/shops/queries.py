@@ -91,6 +91,14 @@ def read_types() -> list[ShopType]:
     return [ShopType(*fields) for fields in json.loads(cached.text or "[]")]
 
 
+def read_type(type_id: int) -> ShopType:
+    """Return a shop type. Raises TypeMissing; otherwise as ``read_types``."""
+    for shop_type in read_types():
+        if shop_type.id == type_id:
+            return shop_type
+    raise TypeMissing(f"Shop type {type_id} does not exist.")
+
+
 def require_type(type_id: int) -> None:
     """Raise TypeMissing if the type does not exist; otherwise as ``read_types``."""
     if type_id not in _types:
