@@ -141,6 +141,7 @@ def deploy_template(
         "MysqlSecretArn": arn,
         "SmsSender": "echo",
         "SmsCountries": "*",
+        "AnnounceDelay": "3",  # local requests take milliseconds
         **_NO_LIMITS,
         **parameters,
     }

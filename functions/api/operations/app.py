@@ -1,4 +1,4 @@
-"""Queues and dead letters. For admins."""
+"""The state of the stores, queues and dead letters. For admins."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from plaza import operations
+from plaza.infra import health
 from plaza.infra.http import (
     BEARER,
     Limit,
@@ -19,6 +20,7 @@ from plaza.infra.http import (
 )
 from plaza.operations.schemas import (
     DeadLetterResponse,
+    HealthResponse,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
@@ -32,6 +34,10 @@ QueueName = Annotated[
 app = create_api()
 
 _OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
+_HEALTH = _OWN | {
+    "responses": describe_response(200, HealthResponse, "The state of the stores.")
+    | describe_problems(401, 403)
+}
 _QUEUES = _OWN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
     | describe_problems(401, 403)
@@ -44,6 +50,18 @@ _REDRIVE = _OWN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
 }
+
+
+@app.get("/ops/health", **_HEALTH)
+def get_store_health() -> HealthResponse:
+    """Get the state of Redis, MySQL and SQS.
+
+    Asks each of them once. A 503 means that the caller's session could not be checked, because
+    Redis and MySQL are down. For admins.
+    """
+    require_caller_with_role(app, "admin")
+    # If SQS answers about one queue, it is up.
+    return HealthResponse.model_validate(health.check("reactions"))
 
 
 @app.get("/ops/queues", **_QUEUES)
@@ -81,5 +99,5 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer one request about queues."""
+    """Answer one request of an operator."""
     return serve(app, event, context)

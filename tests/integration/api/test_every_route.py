@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bench.round_trips import count_round_trips
 from local.stack.openapi import CONTRACT
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import clock, health, mysql, redis
+from plaza.infra import mysql, redis
 from plaza.infra.limits import anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
@@ -76,7 +75,9 @@ OWN = [route for route in ROUTES if route.security == [{"bearer": []}]]
 # Routes that the authorizer sees and that need no session: an invalid token is refused there too.
 OPTIONAL = [route for route in ROUTES if route.guarded and route not in OWN]
 
-every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
+
+every_limited_route = pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)
 every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
 every_optional_route = pytest.mark.parametrize("route", OPTIONAL, ids=lambda route: route.name)
 
@@ -117,7 +118,7 @@ def expired_token() -> str:
     return token
 
 
-@every_route
+@every_limited_route
 def test_an_anonymous_caller_is_limited_by_network(plaza: World, route: Route) -> None:
     empty(anonymous_bucket(HOME), wait_s=6.5)
     invalid = [make_token(), ended_token(), expired_token()]
@@ -128,7 +129,7 @@ def test_an_anonymous_caller_is_limited_by_network(plaza: World, route: Route) -
         assert wait_s in (6, 7), "half a second may pass on a busy machine"
 
 
-@every_route
+@every_limited_route
 def test_every_anonymous_request_counts_once(
     plaza: World, set_up: Callable[..., None], route: Route
 ) -> None:
@@ -165,26 +166,6 @@ def test_an_ended_token_does_not_use_the_limit_of_its_user(plaza: World) -> None
     for _ in range(300):
         caller_identity.identify(f"Bearer {ended}", HOME, "GET /users/me")
     assert caller_identity.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
-
-
-# ---------------------------------------------------------------- health
-
-
-def test_health_is_checked_once_in_five_seconds(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [route] = [route for route in ROUTES if route.path == "/health"]
-    up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    before = statements()
-    with count_round_trips() as counter:
-        assert {json.dumps(route.call().body) for _ in range(100)} == {json.dumps(up)}
-    assert statements() - before <= 2, "SELECT 1, and counting itself"
-    assert counter.sent == 101, "a PING, and the limit of each call"
-    plaza.queues.away = True
-    assert route.call().body == up
-    now_s = clock.monotonic_s()
-    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + health.MAX_AGE_S)
-    assert route.call().body == up | {"status": "degraded", "queue": "down"}
 
 
 # ---------------------------------------------------------------- 401 before 400

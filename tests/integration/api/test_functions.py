@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from bench.round_trips import count_round_trips
 from plaza.auth import new_session
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
-from plaza.infra.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
@@ -154,13 +154,21 @@ def test_the_authorizer_reports_that_sessions_cannot_be_checked(
     assert response == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
 
 
-def test_health_reports_each_store(plaza: World) -> None:
+def test_health_is_constant_and_asks_no_store(plaza: World) -> None:
+    with count_round_trips() as counter:
+        assert ask("system.health", "api/system") == (200, {"status": "up"})
+    assert counter.sent == 0
+
+
+def test_an_admin_reads_the_state_of_each_store(plaza: World, mysql_away: Away) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    assert ask("system.health", "api/system") == (200, up)
+    assert ask("operations.get_store_health", "api/operations") == (200, up)
     plaza.queues.away = True
-    clear_caches()
     degraded = up | {"status": "degraded", "queue": "down"}
-    assert ask("system.health", "api/system") == (200, degraded)
+    assert ask("operations.get_store_health", "api/operations") == (200, degraded)
+    with mysql_away():
+        degraded |= {"mysql": "down"}
+        assert ask("operations.get_store_health", "api/operations") == (200, degraded)
 
 
 def test_the_contract_is_served_and_other_paths_and_methods_are_refused(plaza: World) -> None:

@@ -14,11 +14,11 @@ from moto.sns.models import sns_backends
 
 from plaza.auth import sms
 from plaza.auth.sms import SmsDown, SnsSender
-from plaza.infra import redis, secrets
+from plaza.infra import clock, redis, secrets
 from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.keyspace import find_keys
-from tests.support.plaza import World
+from tests.support.plaza import World, forget
 from tests.support.sign_in_client import PHONE, request_code
 
 
@@ -105,9 +105,10 @@ def test_an_echo_expires_with_its_code(plaza: World) -> None:
     assert sms.read_echo("+12025550123") is None
 
 
-def test_a_secret_is_cached_until_it_is_forgotten(
+def test_a_secret_is_cached_until_its_login_is_refused_later_than_5_s_after_the_read(
     migrated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now_s = clock.monotonic_s()
     with mock_aws():
         import boto3
 
@@ -115,10 +116,12 @@ def test_a_secret_is_cached_until_it_is_forgotten(
         client.create_secret(Name="a", SecretString="one")
         assert secrets.read("a") == "one"
         client.put_secret_value(SecretId="a", SecretString="two")
+        assert not secrets.refresh("a")
         assert secrets.read("a") == "one"
-        secrets.forget("a")
+        monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + 2 * secrets.MIN_REFRESH_S)
+        assert secrets.refresh("a")
         assert secrets.read("a") == "two"
-        secrets.forget("a")
+    forget()
 
 
 def test_a_secret_that_can_not_be_read_raises_secrets_down(migrated: None) -> None:

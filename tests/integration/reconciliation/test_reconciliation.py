@@ -483,7 +483,7 @@ def test_the_recheck_is_delayed_only_when_there_are_suspects(crowd: World) -> No
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
     delays_s = [delay_s for part, delay_s in sent if part == "recheck"]  # a part may be sent twice
-    assert list(dict.fromkeys(delays_s)) == [0, orchestrator.RECHECK_DELAY_S]
+    assert list(dict.fromkeys(delays_s)) == [0, 20]
 
 
 def test_a_run_changes_no_expiry(crowd: World) -> None:

@@ -26,6 +26,7 @@ WHOLE_NUMBERS = (
     "PLAZA_ORDERS_PER_S",
     "PLAZA_MAX_PENDING_ORDERS",
     "PLAZA_RESEND_AFTER_S",
+    "PLAZA_ANNOUNCE_DELAY_S",
     "PLAZA_RESEND_ORDERS_AFTER_S",
     "PLAZA_DECIDE_ORDERS_AFTER_S",
 )
@@ -49,6 +50,7 @@ def test_a_missing_required_setting_is_named(name: str, value: str | None) -> No
         ("PLAZA_MYSQL_URL", "mysql://db"),
         ("PLAZA_MYSQL_URL", "mysql:///plaza"),
         ("PLAZA_MYSQL_URL", "db/plaza"),
+        ("PLAZA_MYSQL_URL", "mysql://db/plaza?ssl-mode=REQUIRED"),
         ("PLAZA_REDIS_TIMEOUT_S", "soon"),
         ("PLAZA_REDIS_TIMEOUT_S", "0"),
         ("PLAZA_REDIS_TIMEOUT_S", "-1"),
@@ -74,6 +76,22 @@ def test_optional_settings_have_defaults() -> None:
     assert found.idle_ttl_s == 864_000
     assert found.redis_cluster is False
     assert found.queues == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "verifies"),
+    [
+        ({}, False),
+        ({"PLAZA_MYSQL_CA": ""}, False),
+        ({"PLAZA_MYSQL_CA": "/opt/ca.pem"}, True),
+        ({"PLAZA_MYSQL_URL": "mysql://db/plaza?ssl-mode=VERIFY_IDENTITY"}, True),
+    ],
+)
+def test_mysql_is_verified_with_a_ca_or_by_the_url(changes: dict[str, str], verifies: bool) -> None:
+    found = read_settings(GOOD | changes)
+    assert found.mysql.verifies_tls is verifies
+    assert found.mysql.database == "plaza"
+    assert found.mysql_ca == (changes.get("PLAZA_MYSQL_CA") or None)
 
 
 def test_mysql_has_an_address_and_a_secret() -> None:

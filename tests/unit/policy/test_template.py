@@ -14,7 +14,6 @@ from local.paths import ALARMS
 from local.stack.alarms import expand_template, make_alarms
 from local.stack.openapi import CONTRACT, make_contract
 from plaza.infra.dead_letters import dlq_of
-from plaza.targets.announce import DELAY_S
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -299,7 +298,8 @@ def sent_to(function: str) -> set[str]:
 def test_an_announced_refresh_is_delayed_beyond_the_timeout_of_any_api_function() -> None:
     for name, function in resources(FUNCTION).items():
         if template.folder_of(name).parent.name == "api":
-            assert function.get("Timeout", template.GLOBALS["Timeout"]) < DELAY_S
+            timeout_s = function.get("Timeout", template.GLOBALS["Timeout"])
+            assert timeout_s < template.TEMPLATE["Parameters"]["AnnounceDelay"]["Default"]
 
 
 # ---------------------------------------------------------------- the queues that code names

@@ -6,7 +6,6 @@ consistent snapshot, so values that must be consistent are read by one statement
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from pymysql.connections import Connection
 from pymysql.constants import CR, ER
 from pymysql.cursors import Cursor
 
-from plaza.infra import clock, secrets
+from plaza.infra import clock, secrets, tls
 from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.errors import Busy
 from plaza.infra.process import Lazy
@@ -40,6 +39,8 @@ _OUTAGE_CODES = (
     CR.CR_CONN_HOST_ERROR,
     CR.CR_CONNECTION_ERROR,
     CR.CR_UNKNOWN_HOST,
+    CR.CR_SSL_CONNECTION_ERROR,
+    ER.ACCESS_DENIED_ERROR,  # between the two steps of a rotation
     ER.CON_COUNT_ERROR,
     ER.TOO_MANY_USER_CONNECTIONS,
     ER.HOST_IS_BLOCKED,
@@ -55,7 +56,6 @@ _OUTAGE_CODES = (
     _IDLED,
 )
 _LOCK_CODES = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
-_ACCESS_DENIED_CODES = (ER.ACCESS_DENIED_ERROR,)
 # The texts of these errors name tables and columns only; others quote values.
 _NAMES_ONLY = (
     ER.BAD_FIELD_ERROR,
@@ -76,8 +76,8 @@ else:
 class SharedTlsConnection(_Connection):
     """A connection that shares its TLS context with the others of the process.
 
-    PyMySQL creates a context for each and loads the system's certificates: 30 ms of CPU, although a
-    connection without a CA setting never verifies them.
+    PyMySQL creates a context for each and loads the system's certificates: 30 ms of CPU. Without
+    ``ssl``, TLS is used if the server offers it, and its certificate is not verified.
     """
 
     used_at_s = 0.0
@@ -123,7 +123,7 @@ def _is_lost(error: BaseException) -> bool:
 
 
 def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__} {_code(error)}"
+    return f"{type(error).__name__} {_code(error)}{tls.describe_failure(error)}"
 
 
 def _translate(error: Exception) -> Exception:
@@ -238,10 +238,7 @@ def connect_dedicated(**options: Any) -> Connection[Any]:
     The server closes it after ten idle minutes: a caller may be busy for long between two
     statements, for instance with writing an archive.
     """
-    address = settings().mysql
-    user, password = _read_credentials()
-    own = {"host": address.host, "port": address.port, "user": user, "password": password}
-    connection = SharedTlsConnection(**options | own)
+    connection = _log_in(**options)
     try:
         connection.query(f"SET SESSION wait_timeout = {_DEDICATED_IDLE_TIMEOUT_S}")
     except BaseException:
@@ -264,28 +261,12 @@ def _connect() -> SharedTlsConnection:
     return connection
 
 
-def _open() -> SharedTlsConnection:
-    try:
-        return _open_once()
-    except pymysql.err.OperationalError as error:
-        secret_id = settings().mysql_secret_id
-        if _code(error) not in _ACCESS_DENIED_CODES or not secret_id:
-            raise
-        secrets.forget(secret_id)  # it was rotated
-        return _open_once()
-
-
 def _close(connection: SharedTlsConnection) -> None:
     if connection.open:
         connection.close()
 
 
-_connection = Lazy(_open, close=_close)
-
-
-def _open_once() -> SharedTlsConnection:
-    address = settings().mysql
-    user, password = _read_credentials()
+def _open() -> SharedTlsConnection:
     timeout_s = settings().mysql_statement_timeout_s
     # A lock wait must end before the statement's timeout, which looks like an outage.
     lock_wait_s = max(1, min(_MAX_LOCK_WAIT_S, timeout_s // 2))
@@ -296,12 +277,8 @@ def _open_once() -> SharedTlsConnection:
         # The rows of a client that dies within a transaction stay locked for this time.
         "wait_timeout": settings().mysql_idle_timeout_s,
     }
-    connection = SharedTlsConnection(
-        host=address.host,
-        port=address.port,
-        user=user,
-        password=password,
-        database=address.database,
+    connection = _log_in(
+        database=settings().mysql.database,
         charset="utf8mb4",
         autocommit=True,
         connect_timeout=settings().mysql_connect_timeout_s,
@@ -313,12 +290,37 @@ def _open_once() -> SharedTlsConnection:
     return connection
 
 
-def _read_credentials() -> tuple[str, str]:
+_connection = Lazy(_open, close=_close)
+
+
+def _log_in(**options: Any) -> SharedTlsConnection:
+    """Connect with the login of the URL or of the secret, which is read again if it is refused."""
+    try:
+        return _log_in_once(**options)
+    except pymysql.err.OperationalError as error:
+        secret_id = settings().mysql_secret_id
+        if _code(error) != ER.ACCESS_DENIED_ERROR or not secret_id:
+            raise
+        if not secrets.refresh(secret_id):
+            raise
+        return _log_in_once(**options)
+
+
+def _log_in_once(**options: Any) -> SharedTlsConnection:
     address = settings().mysql
     if address.user is not None:
-        return address.user, address.password or ""
-    secret = json.loads(secrets.read(settings().mysql_secret_id or ""))
-    return secret["username"], secret["password"]
+        user, password = address.user, address.password or ""
+    else:
+        user, password = secrets.read_login(settings().mysql_secret_id or "")
+    own: dict[str, Any] = {
+        "host": address.host,
+        "port": address.port,
+        "user": user,
+        "password": password,
+    }
+    if address.verifies_tls:
+        own["ssl"] = tls.verifying_context(settings().mysql_ca)
+    return SharedTlsConnection(**options | own)
 
 
 def _roll_back(connection: Connection[Cursor], error: BaseException) -> None:

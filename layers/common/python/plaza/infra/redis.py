@@ -13,6 +13,7 @@ from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
+    AuthenticationError,
     BusyLoadingError,
     ClusterError,
     NoScriptError,
@@ -26,13 +27,14 @@ from redis.exceptions import (
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
-from plaza.infra import clock, cluster
+from plaza.infra import clock, cluster, tls
 from plaza.infra.cluster import connect_cluster
 from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.hot_keys import Argument, Command, NodeArguments, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
 from plaza.infra.process import Lazy, on_reset
+from plaza.infra.redis_connections import connection_options
 from plaza.infra.resends import CountingRetry
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
@@ -99,9 +101,15 @@ def _is_outage(error: BaseException) -> bool:
 def _is_unsent(error: BaseException) -> bool:
     """Return whether the connection could not be opened, so that no command was sent."""
     text = str(error)
-    return isinstance(error, RedisConnectionError | RedisTimeoutError) and (
-        " connecting to " in text and text.startswith(("Error", "Timeout"))
+    return isinstance(error, AuthenticationError) or (
+        isinstance(error, RedisConnectionError | RedisTimeoutError)
+        and " connecting to " in text
+        and text.startswith(("Error", "Timeout"))
     )
+
+
+def _describe(error: BaseException) -> str:
+    return type(error).__name__ + tls.describe_failure(error)
 
 
 def _translate(error: Exception) -> Exception:
@@ -127,6 +135,7 @@ REDIS = Dependency(
     errors=(RedisError, RedisClusterException),
     is_outage=_is_outage,
     is_unsent=_is_unsent,
+    describe=_describe,
     translate=_translate,
     clean_up=_close_stale_client,
     # After a failover an old connection leads to a replica, a new one to the master.
@@ -151,7 +160,8 @@ def client() -> Any:
 def connect(url: str, *, cluster: bool) -> Any:
     """Return a client for ``url``. It sends a command again once, only after a lost connection."""
     timeout_s = settings().redis_timeout_s
-    options: dict[str, Any] = {
+    url, connection_class = connection_options(url)
+    options: dict[str, Any] = connection_class | {
         "decode_responses": True,
         "protocol": 2,
         "driver_info": None,  # saves two CLIENT SETINFO round trips per connection

@@ -1,27 +1,57 @@
-"""Secrets of AWS Secrets Manager, each read once a process."""
+"""Secrets of AWS Secrets Manager, each read once a process and again when a login is refused."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, NamedTuple
 
+from plaza.infra import clock
 from plaza.infra.errors import Unavailable
 from plaza.infra.process import LocalCache
 
-_cache: LocalCache[str, str] = LocalCache(max_entries=10)
+MIN_REFRESH_S = 5
 
 
 class SecretsDown(Unavailable):
     """Secrets Manager is unreachable or refuses the secret."""
 
 
+class Login(NamedTuple):
+    """A user name and a password."""
+
+    username: str
+    password: str
+
+
+class _Entry(NamedTuple):
+    text: str
+    fetched_s: float
+
+
+_cache: LocalCache[str, _Entry] = LocalCache(max_entries=10)
+
+
 def read(secret_id: str) -> str:
     """Return the text of a secret. One call a process. Raises SecretsDown."""
-    return _cache.get_or_load(secret_id, lambda: _fetch(secret_id))
+    return _cache.get_or_load(
+        secret_id, lambda: _Entry(_fetch(secret_id), clock.monotonic_s())
+    ).text
 
 
-def forget(secret_id: str) -> None:
-    """Drop a rotated secret from the cache, so that the next read fetches it."""
+def read_login(secret_id: str) -> Login:
+    """Return the login of a secret ``{"username", "password"}``. Raises SecretsDown."""
+    secret = json.loads(read(secret_id))
+    return Login(secret["username"], secret["password"])
+
+
+def refresh(secret_id: str) -> bool:
+    """Let the next read fetch a secret again whose login was refused, because it may be rotated.
+    Return False, and do nothing, if it was fetched less than ``MIN_REFRESH_S`` ago."""
+    entry = _cache.get(secret_id)
+    if entry and clock.monotonic_s() - entry.fetched_s < MIN_REFRESH_S:
+        return False
     _cache.drop(secret_id)
+    return True
 
 
 def _fetch(secret_id: str) -> str:

@@ -27,6 +27,7 @@ Types whose owner earns money with each message (premium rate, shared cost) are 
 """
 
 _COUNTRY = re.compile(r"[A-Z]{2}")
+_VERIFIED = "ssl-mode=VERIFY_IDENTITY"  # as the clients of MySQL name it
 
 
 class BadSettings(Exception):
@@ -35,18 +36,23 @@ class BadSettings(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MysqlAddress:
-    """The address and user of MySQL. Without a user, the secret ``mysql_secret_id`` has it."""
+    """The address and user of MySQL. Without a user, the secret ``mysql_secret_id`` has it.
+    With ``verifies_tls``, connections use TLS and verify the server's certificate and name."""
 
     host: str
     port: int
     database: str
     user: str | None
     password: str | None = field(repr=False)
+    verifies_tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings, typed. ``queues`` maps the name of a queue (``reactions``) to its URL.
+
+    ``redis_secret_id`` and ``mysql_secret_id`` are secrets ``{"username", "password"}``;
+    ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
 
     Only the sign-in function has the settings of text messages; it and the function with signed
     cursors have ``auth_secret_id``; only the vote log's function has ``archive_bucket``.
@@ -56,10 +62,13 @@ class Settings:
 
     environment: str
     redis_url: str = field(repr=False)
+    redis_secret_id: str | None
+    redis_ca: str | None
     redis_cluster: bool
     redis_timeout_s: float
     mysql: MysqlAddress
     mysql_secret_id: str | None
+    mysql_ca: str | None
     mysql_connect_timeout_s: int
     mysql_statement_timeout_s: int
     mysql_idle_timeout_s: int
@@ -81,6 +90,7 @@ class Settings:
     resend_after_s: int
     resend_orders_after_s: int
     decide_orders_after_s: int
+    announce_delay_s: int
     auth_secret_id: str | None
     sms_sender: str | None
     sms_countries: frozenset[str]
@@ -95,10 +105,13 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     return Settings(
         environment=_required(env, "PLAZA_ENVIRONMENT", choices=("local", "prod")),
         redis_url=_required(env, "PLAZA_REDIS_URL"),
+        redis_secret_id=env.get("PLAZA_REDIS_SECRET_ID") or None,
+        redis_ca=env.get("PLAZA_REDIS_CA") or None,
         redis_cluster=env.get("PLAZA_REDIS_CLUSTER", "0") == "1",
         redis_timeout_s=_number(env, "PLAZA_REDIS_TIMEOUT_S", 0.5),
         mysql=_mysql_address(env),
         mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
+        mysql_ca=env.get("PLAZA_MYSQL_CA") or None,
         mysql_connect_timeout_s=_whole(env, "PLAZA_MYSQL_CONNECT_TIMEOUT_S", 1),
         mysql_statement_timeout_s=_whole(env, "PLAZA_MYSQL_STATEMENT_TIMEOUT_S", 10),
         mysql_idle_timeout_s=_whole(env, "PLAZA_MYSQL_IDLE_TIMEOUT_S", 20),
@@ -120,6 +133,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         resend_after_s=_whole(env, "PLAZA_RESEND_AFTER_S", 30),
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
         decide_orders_after_s=_whole(env, "PLAZA_DECIDE_ORDERS_AFTER_S", 1_800),
+        announce_delay_s=_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
         sms_countries=_sms_countries(env),
@@ -222,6 +236,8 @@ def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:
     database = url.path.lstrip("/")
     if url.scheme != "mysql" or not url.hostname or not database:
         raise BadSettings("PLAZA_MYSQL_URL is not of the form mysql://host:port/database")
+    if url.query not in ("", _VERIFIED):
+        raise BadSettings(f"PLAZA_MYSQL_URL may end with ?{_VERIFIED}, and no other option")
     if not url.username and not env.get("PLAZA_MYSQL_SECRET_ID"):
         raise BadSettings("PLAZA_MYSQL_SECRET_ID is not set and PLAZA_MYSQL_URL names no user")
     return MysqlAddress(
@@ -230,4 +246,5 @@ def _mysql_address(env: Mapping[str, str]) -> MysqlAddress:
         database=database,
         user=unquote(url.username) if url.username else None,
         password=unquote(url.password) if url.password else None,
+        verifies_tls=bool(url.query or env.get("PLAZA_MYSQL_CA")),
     )
