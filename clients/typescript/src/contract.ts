@@ -209,8 +209,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the state of Redis, MySQL and SQS
-         * @description The state is at most 5 seconds old. Needs no session. Counts as one request of the caller's network.
+         * Check that Plaza answers
+         * @description A constant answer for load balancers and probes: it asks no store, is not limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_health"];
         put?: never;
@@ -253,6 +253,26 @@ export interface paths {
          * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_reconciliations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the state of Redis, MySQL and SQS
+         * @description Asks each of them once. A 503 means that the caller's session could not be checked, because Redis and MySQL are down. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_store_health"];
         put?: never;
         post?: never;
         delete?: never;
@@ -368,7 +388,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List posts by id
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_posts_by_id"];
         put?: never;
         /**
          * Create a post
@@ -422,7 +446,11 @@ export interface paths {
         delete: operations["delete_post"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update a post of the caller
+         * @description Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the change within 2 seconds. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        patch: operations["update_post"];
         trace?: never;
     };
     "/posts/{post_id}/collects/me": {
@@ -769,6 +797,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List users by id
+         * @description Leaves out ids of users that do not exist. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_users_by_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me": {
         parameters: {
             query?: never;
@@ -802,7 +850,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
         put?: never;
@@ -822,7 +870,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller likes
-         * @description Latest like first. A new like appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest like first. A new like appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
         put?: never;
@@ -1096,6 +1144,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1190,8 +1240,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
-        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        /** @description Plaza answers. Says nothing about the stores. */
         Health: {
+            /** @constant */
+            status: "up";
+        };
+        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        HealthResponse: {
             /** @enum {string} */
             mysql: "up" | "down";
             /** @enum {string} */
@@ -1199,7 +1254,7 @@ export interface components {
             /** @enum {string} */
             redis: "up" | "down";
             /**
-             * @description `degraded`: some stores are down. `down`: Plaza does not work.
+             * @description `degraded`: some stores are down. `down`: Redis and MySQL are.
              * @enum {string}
              */
             status: "up" | "degraded" | "down";
@@ -1222,6 +1277,7 @@ export interface components {
              * @description When the user liked it.
              */
             at: string;
+            user: components["schemas"]["UserCard"];
             user_id: string;
         };
         /** @description One page of a list. */
@@ -1331,8 +1387,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1341,6 +1401,43 @@ export interface components {
              * @enum {string}
              */
             kind: "note" | "blog";
+            /** @description Number of likes. */
+            likes: number;
+            /** @description The caller's state; null without a session. */
+            mine: components["schemas"]["PostViewerState"] | null;
+            title: string;
+            /** @description Estimated number of viewers; null while Redis is unavailable. */
+            viewers: number | null;
+        };
+        /** @description A post with the first users who like it. */
+        PostDetails: {
+            author: components["schemas"]["UserCard"];
+            body: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Number of comments. */
+            comments: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
+            /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
+            exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            /**
+             * @description A `note` is short, a `blog` is long.
+             * @enum {string}
+             */
+            kind: "note" | "blog";
+            /** @description The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two. */
+            likers: components["schemas"]["UserCard"][] | null;
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -1368,6 +1465,15 @@ export interface components {
             kind: "note" | "blog";
             /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
             title: string;
+        };
+        /** @description The fields of a post to change: at least one. */
+        PostUpdateRequest: {
+            /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            body?: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
+            title?: string;
         };
         /** @description What the caller did to a post. */
         PostViewerState: {
@@ -1438,8 +1544,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1466,6 +1576,8 @@ export interface components {
              */
             at: string;
             id: string;
+            /** @description The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden. */
+            post: components["schemas"]["Post"] | null;
             /** @enum {string} */
             type: "post" | "comment" | "review";
         };
@@ -1548,6 +1660,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1708,6 +1822,12 @@ export interface components {
             /** @description Posts of the user that are not deleted. */
             posts: number;
         };
+        /** @description One page of a list. */
+        UserProfilePage: {
+            items: components["schemas"]["UserProfile"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
         /** @description What the caller did to a user. */
         UserViewerState: {
             /** @description Whether the caller follows the user. */
@@ -1813,6 +1933,8 @@ export interface operations {
             /** @description The new session. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1924,6 +2046,8 @@ export interface operations {
             /** @description The comment. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1975,6 +2099,8 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2081,9 +2207,11 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The state of the stores. */
+            /** @description Plaza answers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2104,6 +2232,8 @@ export interface operations {
             /** @description An OpenAPI 3.1 document. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2135,6 +2265,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
+    get_store_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the stores. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthResponse"];
                 };
             };
         };
@@ -2257,6 +2407,33 @@ export interface operations {
             };
         };
     };
+    list_posts_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The posts, in the order of `ids`. Long texts make it shorter than `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostPage"];
+                };
+            };
+        };
+    };
     create_post: {
         parameters: {
             query?: never;
@@ -2276,6 +2453,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2303,6 +2482,8 @@ export interface operations {
             /** @description A page of posts. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2326,10 +2507,12 @@ export interface operations {
             /** @description The post. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Post"];
+                    "application/json": components["schemas"]["PostDetails"];
                 };
             };
         };
@@ -2352,6 +2535,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    update_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                post_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PostUpdateRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed post. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
             };
         };
     };
@@ -2441,6 +2651,8 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2471,6 +2683,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2501,6 +2715,8 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2612,6 +2828,8 @@ export interface operations {
             /** @description The review. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2663,6 +2881,8 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2747,6 +2967,8 @@ export interface operations {
             /** @description All shop types. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2771,6 +2993,8 @@ export interface operations {
             /** @description The new shop type. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2852,6 +3076,8 @@ export interface operations {
             /** @description A page of shops. It may be shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2876,6 +3102,8 @@ export interface operations {
             /** @description The new shop. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2899,6 +3127,8 @@ export interface operations {
             /** @description The shop. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2975,6 +3205,8 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3005,6 +3237,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3033,6 +3267,8 @@ export interface operations {
             /** @description A page of reviews. Empty until the first list is computed. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3061,10 +3297,37 @@ export interface operations {
             /** @description A page of vouchers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VoucherPage"];
+                };
+            };
+        };
+    };
+    list_users_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The profiles, in the order of `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserProfilePage"];
                 };
             };
         };
@@ -3120,6 +3383,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3145,6 +3410,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3203,6 +3470,8 @@ export interface operations {
             /** @description The profile of the user. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3261,6 +3530,8 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3353,6 +3624,8 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3381,6 +3654,8 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3431,6 +3706,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {

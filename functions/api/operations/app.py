@@ -9,13 +9,13 @@ from aws_lambda_powertools.event_handler.openapi.params import Path
 from plaza import operations
 from plaza.infra import health
 from plaza.infra.http import (
-    BEARER,
+    ADMIN,
     Limit,
     Page,
     create_api,
     describe_problems,
     describe_response,
-    require_caller_with_role,
+    require_caller,
     serve,
 )
 from plaza.operations.schemas import (
@@ -33,20 +33,20 @@ QueueName = Annotated[
 
 app = create_api()
 
-_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
-_HEALTH = _OWN | {
+_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": [ADMIN]}
+_HEALTH = _ADMIN | {
     "responses": describe_response(200, HealthResponse, "The state of the stores.")
     | describe_problems(401, 403)
 }
-_QUEUES = _OWN | {
+_QUEUES = _ADMIN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
     | describe_problems(401, 403)
 }
-_DEAD_LETTERS = _OWN | {
+_DEAD_LETTERS = _ADMIN | {
     "responses": describe_response(200, Page[DeadLetterResponse], "Dead letters, oldest first.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
 }
-_REDRIVE = _OWN | {
+_REDRIVE = _ADMIN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
 }
@@ -59,7 +59,6 @@ def get_store_health() -> HealthResponse:
     Asks each of them once. A 503 means that the caller's session could not be checked, because
     Redis and MySQL are down. For admins.
     """
-    require_caller_with_role(app, "admin")
     # If SQS answers about one queue, it is up.
     return HealthResponse.model_validate(health.check("reactions"))
 
@@ -70,7 +69,6 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    require_caller_with_role(app, "admin")
     return Page(items=[QueueResponse.of(one) for one in operations.read_queues()], next=None)
 
 
@@ -81,7 +79,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     Returns messages that a queue dead-lettered. If there are more than `limit`, SQS chooses which.
     The messages stay where they are. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     letters = operations.list_dead_letters(queue, limit, operator_id=str(admin_id))
     return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
 
@@ -93,7 +91,7 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining`
     is above 0. A message may be processed twice, which does no harm. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
 

@@ -87,6 +87,6 @@ def _refuse(event: dict[str, Any]) -> dict[str, Any]:
     for pattern, methods in _PATHS:
         if pattern.fullmatch(path):
             allowed = ", ".join(methods)
-            error = MethodNotAllowed(f"{path} allows {allowed}, not {method}")
+            error = MethodNotAllowed(f"{path} allows {allowed}, not {method}.")
             return refuse(app, event, error, headers={"allow": allowed})
-    return refuse(app, event, NotFound(f"Path {path[:200]} does not exist"))
+    return refuse(app, event, NotFound(f"Path {path[:200]} does not exist."))

@@ -6,15 +6,17 @@ from typing import Any
 
 from plaza.auth import session_end
 from plaza.infra.http import (
+    ADMIN,
     BEARER,
     Id,
+    Ids,
+    Page,
     create_api,
     describe_problems,
     describe_response,
     find_caller,
     read_id,
     require_caller,
-    require_caller_with_role,
     serve,
 )
 from plaza.users import profiles
@@ -42,9 +44,15 @@ _GET: dict[str, Any] = {
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
+_LIST_BY_ID: dict[str, Any] = {
+    "tags": ["users"],
+    "security": [{}, BEARER],
+    "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
+    | describe_problems(400, 401),
+}
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [BEARER],
+    "security": [ADMIN],
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
@@ -68,6 +76,17 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
 
 
+@app.get("/users", **_LIST_BY_ID)
+def list_users_by_id(ids: Ids) -> Page[UserProfile]:
+    """List users by id.
+
+    Leaves out ids of users that do not exist.
+    """
+    actor_id = find_caller(app)
+    found = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    return Page(items=[UserProfile.of(profile) for profile in found], next=None)
+
+
 @app.get("/users/<user_id>", **_GET)
 def get_user(user_id: Id) -> UserProfile:
     """Get a user's profile.
@@ -84,7 +103,7 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
 
     Idempotent. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )

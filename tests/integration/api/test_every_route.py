@@ -13,7 +13,7 @@ from local.stack.openapi import CONTRACT
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import mysql, redis
+from plaza.infra import http, mysql, redis
 from plaza.infra.limits import anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
@@ -71,7 +71,8 @@ def find_routes() -> list[Route]:
 
 
 ROUTES = find_routes()
-OWN = [route for route in ROUTES if route.security == [{"bearer": []}]]
+ADMIN = [route for route in ROUTES if route.security == [http.ADMIN]]
+OWN = [route for route in ROUTES if route.security == [http.BEARER]] + ADMIN
 # Routes that the authorizer sees and that need no session: an invalid token is refused there too.
 OPTIONAL = [route for route in ROUTES if route.guarded and route not in OWN]
 
@@ -200,6 +201,25 @@ def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) 
         for authorization in ("Basic x", f"Bearer {make_token()}"):
             reply = route.call(authorization, **bad)
             assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
+
+
+@pytest.mark.parametrize("route", ADMIN, ids=lambda route: route.name)
+def test_without_the_role_a_bad_request_of_an_admin_route_is_403(
+    plaza: World, route: Route
+) -> None:
+    authorization = f"Bearer {new_session.open_session(7)}"
+    for bad in [{}, *BAD]:
+        reply = route.call(authorization, **bad)
+        assert (reply.status, reply.problem) == (403, "forbidden"), bad
+
+
+def test_each_route_for_admins_requires_the_role() -> None:
+    assert {route.name for route in ADMIN} == {
+        f"{method.upper()} {path}"
+        for path, methods in json.loads(CONTRACT.read_text())["paths"].items()
+        for method, operation in methods.items()
+        if "For admins." in operation["description"] or path.startswith("/ops/")
+    }
 
 
 def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:

@@ -235,6 +235,16 @@ def get_thing(thing_id: Id) -> dict[str, int | None]:
     return {"caller": find_caller(app)}
 
 
+@app.post("/things")
+def post_thing() -> tuple[dict[str, str], int]:
+    return {"id": "7"}, 201
+
+
+@app.post("/things/<thing_id>/parts")
+def post_part(thing_id: Id) -> tuple[dict[str, str], int]:
+    return {"id": "7"}, 201
+
+
 @app.get("/broken")
 def get_broken() -> dict[str, int]:
     raise RuntimeError("an internal secret")
@@ -246,14 +256,18 @@ def get_unavailable() -> dict[str, int]:
 
 
 def request(
-    method: str, path: str, body: str | None = None, session: dict[str, str] | None = None
-) -> tuple[int, dict[str, Any], dict[str, str]]:
+    method: str,
+    path: str,
+    body: str | None = None,
+    session: dict[str, str] | None = None,
+    tags: str = "",
+) -> tuple[int, Any, dict[str, str]]:
     event = {
         "version": "2.0",
         "routeKey": f"{method} {path}",
         "rawPath": path,
         "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
+        "headers": {"content-type": "application/json", "if-none-match": tags},
         "requestContext": {
             "http": {"method": method, "path": path},
             "requestId": "r1",
@@ -266,7 +280,7 @@ def request(
     response = serve(app, event, None)
     headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
     headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
-    return response["statusCode"], json.loads(response["body"]), headers
+    return response["statusCode"], json.loads(response["body"] or "null"), headers
 
 
 def test_a_valid_request_gets_its_response() -> None:
@@ -352,6 +366,38 @@ def test_an_unavailable_dependency_is_a_503_with_retry_after(
         "9",
     )
     assert json.loads(capsys.readouterr().out)["error"] == "Unavailable"
+
+
+def test_a_private_response_is_not_stored() -> None:
+    for method, path, session in (
+        ("GET", "/things/7", {"user_id": "9"}),
+        ("PUT", "/things/7", {"user_id": "9"}),
+        ("POST", "/things", {}),
+        ("GET", "/broken", {}),
+        ("GET", "/unavailable", {}),
+    ):
+        _, _, headers = request(method, path, '{"number": 3}', session)
+        assert headers["cache-control"] == "no-store", path
+        assert "etag" not in headers
+
+
+def test_a_public_response_has_a_tag_and_is_not_sent_twice() -> None:
+    status, _, headers = request("GET", "/things/7")
+    etag = headers["etag"]
+    assert (status, headers["cache-control"], headers["vary"]) == (200, "no-cache", "authorization")
+    for sent in (etag, f"W/{etag}", f'"other", {etag}'):
+        status, body, headers = request("GET", "/things/7", tags=sent)
+        assert (status, body, headers["etag"]) == (304, None, etag)
+    assert request("GET", "/things/7", tags='"other"')[0] == 200
+    assert request("GET", "/things/7", session={"user_id": "9"}, tags=etag)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "location"), [("/things", "/things/7"), ("/things/3/parts", "/parts/7")]
+)
+def test_a_created_resource_has_a_location(path: str, location: str) -> None:
+    status, _, headers = request("POST", path)
+    assert (status, headers["location"]) == (201, location)
 
 
 def test_each_request_is_one_line_without_fields_of_the_last(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 from collections.abc import Callable
@@ -48,6 +49,8 @@ Limiter = Callable[[str], int]
 """Takes a token for an IP address; returns 0, or the milliseconds until there is one."""
 
 BEARER: dict[str, list[str]] = {"bearer": []}
+ADMIN: dict[str, list[str]] = {"bearer": ["admin"]}
+"""The security of a route for admins: OpenAPI lists the roles that it requires."""
 
 ID_PATTERN = r"^[1-9][0-9]{0,18}$"
 _ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
@@ -63,6 +66,10 @@ def check_id(text: str) -> str:
 Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
+]
+Ids = Annotated[
+    list[IdText],
+    Query(min_length=1, max_length=100, description="Up to 100 ids, separated by commas."),
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
@@ -205,8 +212,8 @@ def describe_response(
 class Api(APIGatewayHttpResolver):
     """A resolver that checks the session, then the size and type of the body, then the parameters.
 
-    A route whose ``security`` is ``[BEARER]`` needs a session; one that also has ``{}`` accepts
-    requests without a token, but refuses invalid tokens.
+    A route whose ``security`` is ``[BEARER]`` needs a session, ``[ADMIN]`` one of an admin; a route
+    that also has ``{}`` accepts requests without a token, but refuses invalid tokens.
     """
 
     def __init__(
@@ -238,8 +245,11 @@ class Api(APIGatewayHttpResolver):
             return
         if {} in route.security:
             find_caller(self)
-        else:
-            require_caller(self)
+            return
+        require_caller(self)
+        for role in route.security[0]["bearer"]:
+            if _read_session(self).get("role") != role:
+                raise Forbidden(f"This request requires the role {role}.")
 
 
 def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -271,8 +281,12 @@ def _respond(
         except TooManyRequests as error:
             response = problem(error)
         response["body"] = response["body"] or ""  # None for a 204, which some gateways refuse
+        headers = response.setdefault("headers", {})
         if request_id is not None:
-            response.setdefault("headers", {})["x-request-id"] = request_id
+            headers["x-request-id"] = request_id
+        if response["statusCode"] == HTTPStatus.CREATED:
+            headers["location"] = _locate(event["rawPath"], json.loads(response["body"]))
+        _add_cache_headers(event, response)
         record(
             "request_served",
             route=event.get("routeKey"),
@@ -284,6 +298,34 @@ def _respond(
     finally:
         end_request()
     return response
+
+
+def _locate(path: str, created: dict[str, Any]) -> str:
+    """Return the path of what a POST to ``path`` created: its id in the last collection of the
+    path, or ``current`` for a session, which has no id."""
+    collection = path.rstrip("/")
+    if "id" not in created:
+        return f"{collection}/current"
+    return f"/{collection.rpartition('/')[2]}/{created['id']}"
+
+
+def _add_cache_headers(event: dict[str, Any], response: dict[str, Any]) -> None:
+    """Forbid caches to store a private response. A public one, a 200 to a GET of an anonymous
+    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag."""
+    context = event.get("requestContext", {})
+    is_public = (
+        context.get("http", {}).get("method") == "GET"
+        and response["statusCode"] == HTTPStatus.OK
+        and not (context.get("authorizer", {}).get("lambda") or {}).get("user_id")
+    )
+    if not is_public:
+        response["headers"]["cache-control"] = "no-store"
+        return
+    etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
+    response["headers"] |= {"cache-control": "no-cache", "etag": etag, "vary": "authorization"}
+    sent = event.get("headers", {}).get("if-none-match", "").split(",")
+    if etag in {tag.strip().removeprefix("W/") for tag in sent}:
+        response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
 
 
 def _subject_fields(event: dict[str, Any]) -> dict[str, Any]:
@@ -374,14 +416,6 @@ def find_caller(app: APIGatewayHttpResolver) -> int | None:
         case "malformed":
             raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
     return None
-
-
-def require_caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
-    """Return the user id of a caller with ``role``. Raises as ``require_caller``; Forbidden."""
-    user_id = require_caller(app)
-    if _read_session(app).get("role") != role:
-        raise Forbidden(f"This request requires the role {role}.")
-    return user_id
 
 
 def _read_session(app: APIGatewayHttpResolver) -> dict[str, Any]:
