@@ -1,6 +1,6 @@
 """Takes the screenshots of docs/web.md, on a stack of its own with the demo crowd.
 
-  python -m tests.e2e.screenshots [--dir DIRECTORY]    DIRECTORY: of a stack that runs already
+python -m tests.e2e.screenshots [--dir DIRECTORY]    DIRECTORY: of a stack that runs already
 """
 
 import argparse
