@@ -125,6 +125,8 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
       const now = (cache.get(key) as Read<ItemOf<P>> | undefined) ?? { items: [], next: null };
       remember(key, { ...now, items: change(now.items) });
       render((count) => count + 1);
+      // A read that is in flight began before the change, and may lack it.
+      if (isLoading) void load(undefined);
     },
   };
 }

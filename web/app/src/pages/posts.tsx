@@ -128,7 +128,7 @@ function Comments({ postId }: { postId: string }) {
       )}
       <List of={comments} empty={<Empty icon="comment" title="No comments yet" />}>
         {(comment) => (
-          <OneComment comment={comment} remove={() => comments.change((items) => items.filter((one) => one !== comment))} />
+          <OneComment comment={comment} remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))} />
         )}
       </List>
     </section>
