@@ -13,6 +13,8 @@ ARGS ?=
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
 export SAM_CLI_TELEMETRY := 0
+# Processes of the tests share compiled and rewritten modules, also where the shell forbids it.
+unexport PYTHONDONTWRITEBYTECODE
 
 ##@ Use
 
@@ -61,11 +63,17 @@ coverage: .venv/.ready ## list the lines of the layer that the last `make test` 
 	@.venv/bin/python -m tests.support.coverage --missing
 
 .PHONY: check
-check: .venv/.ready .venv-tools/.ready ## check format, lint, types and policy tests, as CI does first
+check: lint types .venv-tools/.ready ## check format, lint, types and policy tests
+	@.venv/bin/python -m pytest -q tests/unit/policy
+
+.PHONY: lint
+lint: .venv/.ready ## check format and lint
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
+
+.PHONY: types
+types: .venv/.ready ## check types, by mypy
 	@.venv/bin/mypy
-	@.venv/bin/python -m pytest -q tests/unit/policy
 
 .PHONY: format
 format: .venv/.ready ## format the code

@@ -9,6 +9,7 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
+from plaza.auth.caller_identity import identify
 from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
 from plaza.content.model import ContentHidden
 from plaza.content.schemas import (
@@ -27,6 +28,7 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.errors import BadInput, PlazaError
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
@@ -55,11 +57,11 @@ Expand = Annotated[
     Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
-_OWN = _TAGS | {"security": [BEARER]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
+_OWN = _TAGS | {"security": BEARER}
+_ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
 

@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales import PENDING, VoucherAvailability, backlog, queries
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import NotOpen, SoldOut
@@ -18,6 +19,7 @@ from plaza.infra.http import (
     ADMIN,
     BEARER,
     JSON,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
@@ -34,10 +36,10 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": [BEARER]}
-_ADMIN = _OWN | {"security": [ADMIN]}
+_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
+_ADMIN = _OWN | {"security": ADMIN}
 _OFFER = _ADMIN | {
     "responses": describe_response(
         201,
@@ -49,7 +51,7 @@ _OFFER = _ADMIN | {
 }
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
 }

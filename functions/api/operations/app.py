@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from plaza import operations
+from plaza.auth.caller_identity import identify
 from plaza.infra import health
 from plaza.infra.http import (
     ADMIN,
@@ -31,9 +32,9 @@ QueueName = Annotated[
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": [ADMIN]}
+_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _HEALTH = _ADMIN | {
     "responses": describe_response(200, HealthResponse, "The state of the stores.")
     | describe_problems(401, 403)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Id,
     create_api,
     describe_problems,
@@ -25,9 +27,9 @@ from plaza.reactions.schemas import (
     TargetViewerState,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["reactions"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -43,7 +45,7 @@ _COLLECT = _change(CollectResponse, "The caller collects it.")
 _UNCOLLECT = _change(CollectResponse, "The caller does not collect it.", example=2)
 _QUERY: dict[str, Any] = {
     "tags": ["reactions"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, ReactionQueryResponse, "The totals.")
     | describe_problems(400, 401),
 }

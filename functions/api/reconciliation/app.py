@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     ADMIN,
@@ -20,9 +21,9 @@ from plaza.infra.http import (
 from plaza.reconciliation import orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
 
-app = create_api()
+app = create_api(identify)
 
-_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": [ADMIN]}
+_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _LIST = _ADMIN | {
     "responses": describe_response(200, Page[ReconciliationResponse], "A page of reconciliations.")
     | describe_problems(400, 401, 403)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
     ADMIN,
-    BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     IdText,
@@ -54,11 +55,11 @@ TypeId = Annotated[
     IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
-_ADMIN = _TAGS | {"security": [ADMIN]}
+_ANY = _TAGS | {"security": OPTIONAL}
+_ADMIN = _TAGS | {"security": ADMIN}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)

@@ -10,10 +10,11 @@ from typing import Any, Literal
 from aws_lambda_powertools.event_handler import Response
 from pydantic import ConfigDict
 
-from plaza.infra import limits
+from plaza.auth.caller_identity import identify
 from plaza.infra.errors import MethodNotAllowed, NotFound
 from plaza.infra.http import (
     JSON,
+    PUBLIC,
     ResponseModel,
     create_api,
     describe_problems,
@@ -34,7 +35,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = create_api(limiter=limits.acquire_for_address)
+app = create_api(identify)
 
 
 class Health(ResponseModel):
@@ -48,6 +49,7 @@ class Health(ResponseModel):
 @app.get(
     "/health",
     tags=["system"],
+    security=PUBLIC,
     responses=describe_response(200, Health, "Plaza answers."),
 )
 def get_health() -> Health:
@@ -62,6 +64,7 @@ def get_health() -> Health:
 @app.get(
     "/openapi.json",
     tags=["system"],
+    security=PUBLIC,
     responses=describe_response(200, dict[str, Any], "An OpenAPI 3.1 document.")
     | describe_problems(),
 )

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from plaza.auth import session_end
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     ADMIN,
     BEARER,
+    OPTIONAL,
     Id,
     Ids,
     Page,
@@ -27,9 +29,9 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {
     "responses": describe_response(200, OwnProfile, "The caller's profile.")
     | describe_problems(401, 404)
@@ -40,19 +42,19 @@ _CHANGE_OWN = _OWN | {
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
 _LIST_BY_ID: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
     | describe_problems(400, 401),
 }
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [ADMIN],
+    "security": ADMIN,
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }

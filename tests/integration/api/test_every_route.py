@@ -30,7 +30,6 @@ class Route(NamedTuple):
     method: str
     path: str
     folder: str
-    guarded: bool
     security: list[dict[str, list[str]]]
 
     @property
@@ -50,8 +49,7 @@ class Route(NamedTuple):
         sent = {"authorization": authorization} if authorization is not None else {}
         path = re.sub(r"\{\w+\}", ids, self.path) + (f"?{query}" if query else "")
         sent |= headers or {}
-        folder, guarded = self.folder, self.guarded
-        return send(self.method, path, body, headers=sent, folder=folder, guarded=guarded)
+        return send(self.method, path, body, headers=sent, folder=self.folder)
 
 
 def find_routes() -> list[Route]:
@@ -64,17 +62,16 @@ def find_routes() -> list[Route]:
                 continue
             properties = event["Properties"]
             method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
-            guarded = properties.get("Auth") != {"Authorizer": "NONE"}
             security = contract.get(path, {}).get(method.lower(), {}).get("security", [])
-            found.append(Route(method, path, folder, guarded, security))
+            found.append(Route(method, path, folder, security))
     return sorted(found)
 
 
 ROUTES = find_routes()
-ADMIN = [route for route in ROUTES if route.security == [http.ADMIN]]
-OWN = [route for route in ROUTES if route.security == [http.BEARER]] + ADMIN
-# Routes that the authorizer sees and that need no session: an invalid token is refused there too.
-OPTIONAL = [route for route in ROUTES if route.guarded and route not in OWN]
+ADMIN = [route for route in ROUTES if route.security == http.ADMIN]
+OWN = [route for route in ROUTES if route.security == http.BEARER] + ADMIN
+# Routes that read a token and need no session: an invalid token is refused there too.
+OPTIONAL = [route for route in ROUTES if route.security == http.OPTIONAL]
 
 LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
 
@@ -90,7 +87,7 @@ def test_all_routes_are_found() -> None:
     }
     assert len(OWN) > 30
     assert len(OPTIONAL) > 10
-    assert [route.name for route in ROUTES if not route.guarded] == [
+    assert [route.name for route in ROUTES if route not in OWN + OPTIONAL] == [
         "GET /health",
         "GET /nowhere",
         "GET /openapi.json",
@@ -188,11 +185,6 @@ def test_without_a_session_a_bad_request_is_401(plaza: World, route: Route) -> N
         for authorization in (None, "Basic x", f"Bearer {make_token()}"):
             reply = route.call(authorization, **bad)
             assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
-
-
-def test_a_route_that_reads_a_token_declares_its_security() -> None:
-    """Without ``security`` the session is checked after the request: 400 would come before 401."""
-    assert [route.name for route in OPTIONAL if {} not in route.security] == []
 
 
 @every_optional_route

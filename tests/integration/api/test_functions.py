@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.auth import new_session
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.reactions import COLLECT, LIKE, Target, react
@@ -126,32 +125,7 @@ def test_a_like_while_redis_is_unavailable_is_a_202(content: World, redis_away: 
         )
 
 
-# ---------------------------------------------------------------- api/authorizer, api/system
-
-
-def test_the_authorizer_authorizes_all_and_passes_on_the_user_or_the_refusal(
-    plaza: World,
-) -> None:
-    identify = handler("api/authorizer")
-    assert identify(event("authorizer.no_token"), None) == {
-        "isAuthorized": True,
-        "context": {"anonymous": "true"},
-    }
-    for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
-        response = identify(event(f"authorizer.{name}"), None)
-        assert response == {"isAuthorized": True, "context": {"refusal": refusal}}
-    token = new_session.open_session(7)
-    good = event("authorizer.token")
-    good["headers"]["authorization"] = f"Bearer {token}"
-    assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}
-
-
-def test_the_authorizer_reports_that_sessions_cannot_be_checked(
-    plaza: World, mysql_away: Away
-) -> None:
-    with mysql_away():
-        response = handler("api/authorizer")(event("authorizer.token"), None)
-    assert response == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
+# ---------------------------------------------------------------- api/system
 
 
 def test_health_is_constant_and_asks_no_store(plaza: World) -> None:
