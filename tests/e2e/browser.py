@@ -8,13 +8,15 @@ import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from playwright.sync_api import (
     Browser,
     BrowserContext,
     ConsoleMessage,
     Page,
+    StorageState,
+    ViewportSize,
     expect,
     sync_playwright,
 )
@@ -22,7 +24,12 @@ from playwright.sync_api import (
 from tests.support.node import MODULES
 
 AXE = MODULES / "axe-core" / "axe.min.js"
-PHONE = {"width": 390, "height": 844}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
+    ("light", ""),
+    ("dark", "{runOnly: ['color-contrast']}"),
+)
+"""Color schemes, and what axe checks in each."""
 TIMEOUT_MS = 20_000
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
 
@@ -42,12 +49,15 @@ def open_context(
     browser: Browser, url: str, session: dict[str, Any] | None = None, **options: Any
 ) -> BrowserContext:
     """Return a browser of one user, on a phone, signed in to the app at ``url`` with a session."""
-    stored = [] if session is None else [{"name": "plaza-session", "value": json.dumps(session)}]
+    state: StorageState = {"cookies": [], "origins": []}
+    if session is not None:
+        entry = {"name": "plaza-session", "value": json.dumps(session)}
+        state["origins"].append({"origin": url, "localStorage": [entry]})
     context = browser.new_context(
         viewport=PHONE,
         locale="en-GB",
         bypass_csp=True,  # for axe
-        storage_state={"cookies": [], "origins": [{"origin": url, "localStorage": stored}]},
+        storage_state=state,
         **options,
     )
     context.set_default_timeout(TIMEOUT_MS)
@@ -79,7 +89,7 @@ class AppPage:
     def check_accessibility(self) -> None:
         """Fail if axe finds anything, by day, or too little contrast at night."""
         self.page.add_script_tag(path=AXE)
-        for scheme, options in (("light", ""), ("dark", "{runOnly: ['color-contrast']}")):
+        for scheme, options in SCHEMES:
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found = self.page.evaluate(f"axe.run({options})")["violations"]
             shown = [

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, ViewportSize
 
 from local.paths import ROOT, LocalError, add_layer_to_path
 from local.stack.packages import find_browser
@@ -18,7 +18,7 @@ from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 
 IMAGES = ROOT / "docs" / "images"
-WIDE = {"width": 1180, "height": 780}
+WIDE: ViewportSize = {"width": 1180, "height": 780}
 READY = "article, .shop, .sale, td, .choices"
 PAGES = {
     "ranking": "/ranking?window=all",

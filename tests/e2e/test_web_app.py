@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from local.load.town import make_voucher
 from local.stack.packages import find_browser
@@ -139,7 +139,7 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     expect(like).to_have_text("Like1")
     for _ in range(2):
         page.keyboard.press("Space")
-    wait_until("one request is in flight", lambda: page.wait_for_timeout(20) or len(held) == 1)
+    wait_until("one request is in flight", lambda: hold_one(page, held))
     held.pop().continue_()
     page.unroute(f"**/posts/{post_id}/likes/me")
     page.get_by_role("button", name=re.compile("^Collect ")).click()
@@ -147,6 +147,11 @@ def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
     wait_until("both are stored", lambda: totals_of(client("GET", read).json) == (1, 1))
     expect(like).to_have_text("Like1")
     app.check_accessibility()
+
+
+def hold_one(page: Page, held: list[Route]) -> bool:
+    page.wait_for_timeout(20)  # the browser's events are read meanwhile
+    return len(held) == 1
 
 
 def totals_of(post: dict[str, Any]) -> tuple[int, int]:
