@@ -51,8 +51,12 @@ def open_context(
     """Return a browser of one user, on a phone, signed in to the app at ``url`` with a session."""
     state: StorageState = {"cookies": [], "origins": []}
     if session is not None:
-        entry = {"name": "plaza-session", "value": json.dumps(session)}
-        state["origins"].append({"origin": url, "localStorage": [entry]})
+        state["origins"].append(
+            {
+                "origin": url,
+                "localStorage": [{"name": "plaza-session", "value": json.dumps(session)}],
+            }
+        )
     context = browser.new_context(
         viewport=PHONE,
         locale="en-GB",
