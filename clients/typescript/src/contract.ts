@@ -5,7 +5,8 @@ export const KEYED_PATHS: ReadonlySet<string> = new Set([
   "/posts",
   "/posts/{post_id}/comments",
   "/shops/{shop_id}/reviews",
-  "/vouchers"
+  "/vouchers",
+  "/vouchers/{voucher_id}/redemptions"
 ]);
 
 export interface paths {
@@ -374,6 +375,30 @@ export interface paths {
          */
         get: operations["get_order"];
         put?: never;
+        post?: never;
+        /**
+         * Cancel an order of the caller
+         * @description Its unit returns to the sale, and the caller may order again, five times a voucher. A pending order can be cancelled too. Repeats return the cancelled order. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["cancel_order"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order_id}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Issue the code of an order
+         * @description The buyer shows it to the shop, which redeems it. Each request issues a new code and makes an earlier one invalid. For orders with the status `success`. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["issue_code"];
         post?: never;
         delete?: never;
         options?: never;
@@ -1085,6 +1110,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vouchers/{voucher_id}/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeem the code of an order
+         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For admins. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["redeem_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1331,10 +1376,10 @@ export interface components {
             /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the shop was deleted. `timed-out`: it could not be stored; order again. */
             reason: ("sold-out" | "already-bought" | "timed-out" | "withdrawn") | null;
             /**
-             * @description `pending` is not decided: read the order again after `Retry-After`.
+             * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
              * @enum {string}
              */
-            status: "pending" | "success" | "failed";
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
             voucher_id: string;
         };
         /** @description The caller's own profile. */
@@ -1631,6 +1676,27 @@ export interface components {
             /** @description Users compared. */
             users: number;
         };
+        /** @description The code of an order. */
+        RedemptionCodeResponse: {
+            /** @description Shown only in this response; the server stores a digest of it. */
+            code: string;
+            order_id: string;
+        };
+        /** @description The code of the order to use. */
+        RedemptionRequest: {
+            /** @description In upper or lower case, with or without hyphens. */
+            code: string;
+        };
+        /** @description The use of an order. */
+        RedemptionResponse: {
+            order_id: string;
+            /**
+             * Format: date-time
+             * @description When the order was used.
+             */
+            used_at: string;
+            voucher_id: string;
+        };
         /** @description Which dead letters to redrive. An empty object means all of them. */
         RedriveRequest: {
             /** @description Message ids; null for any message. */
@@ -1841,16 +1907,18 @@ export interface components {
         };
         /** @description A voucher to create. */
         VoucherRequest: {
+            /** @description End of the sale; null for an ordinary voucher without one. After `opens_at` and in the future; `expires_at` by default. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            closes_at?: string | null;
+            /** @description Until when an order can be used; null: without an end. Not before `closes_at`. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            expires_at?: string | null;
             /**
-             * Format: date-time
-             * @description End of the sale, after `opens_at` and in the future. Time of RFC 3339 with its offset, from 2000 to 2999.
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @default flash
+             * @enum {string}
              */
-            closes_at: string;
-            /**
-             * Format: date-time
-             * @description Time of RFC 3339 with its offset, from 2000 to 2999.
-             */
-            opens_at: string;
+            kind: "flash" | "ordinary";
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            opens_at?: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             /** @description Positive integer of at most 9223372036854775807, as a string. */
@@ -1862,21 +1930,22 @@ export interface components {
         };
         /** @description A voucher. */
         VoucherResponse: {
-            /**
-             * Format: date-time
-             * @description End of the sale.
-             */
-            closes_at: string;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
             /** @description False while Redis is unavailable: pending orders are not subtracted from `left`. */
             exact: boolean;
+            /** @description Until when an order can be used; null: without an end. */
+            expires_at: string | null;
             id: string;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
             /** @description Units that can still be ordered. */
             left: number;
-            /**
-             * Format: date-time
-             * @description Start of the sale.
-             */
-            opens_at: string;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             shop_id: string;
@@ -2403,6 +2472,52 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    cancel_order: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order, which is cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    issue_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The new code of the order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionCodeResponse"];
                 };
             };
         };
@@ -3748,6 +3863,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    redeem_code: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Key of this creation, chosen by the client. Requests of one user with the same key create one resource. Kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RedemptionRequest"];
+            };
+        };
+        responses: {
+            /** @description Used by this request, or by an earlier one with the same key. */
+            201: {
+                headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionResponse"];
                 };
             };
         };

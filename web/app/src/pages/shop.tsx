@@ -5,6 +5,7 @@ import { plaza, type Review, type Voucher } from "../plaza.ts";
 import { LikeButton } from "../reactions.tsx";
 import { go } from "../router.ts";
 import { say } from "../toast.tsx";
+import { ORDER_STATUS } from "./users.tsx";
 import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
 
 const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR" });
@@ -59,20 +60,22 @@ export function formatDuration(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
 
-/** A flash sale: its countdown, its units, and what became of the caller's order. */
+/** A flash sale or an ordinary voucher: its countdown, its units, and the caller's order. */
 function Sale({ voucher, reload }: { voucher: Voucher; reload: () => void }) {
   const session = useSession();
   const [outcome, setOutcome] = useState<Outcome>();
-  const [opens, closes] = [Date.parse(voucher.opens_at), Date.parse(voucher.closes_at)];
+  const opens = voucher.opens_at === null ? 0 : Date.parse(voucher.opens_at);
+  const closes = voucher.closes_at === null ? Infinity : Date.parse(voucher.closes_at);
   const now = useNow(Date.now() < closes);
   const isOpen = now >= opens && now < closes;
+  const next = now < opens ? opens : closes;
   const buy = async () => {
     if (session === null) return go("/sign-in");
     setOutcome({ kind: "pending", text: "One unit is reserved for you…" });
     try {
       const order = await plaza.buy(voucher.id);
       if (order.status === "success") setOutcome({ kind: "success", text: `It is yours. Order ${order.order_id}` });
-      else setOutcome({ kind: "failed", text: REASONS[order.reason ?? "timed-out"] });
+      else setOutcome({ kind: "failed", text: order.reason ? REASONS[order.reason] : `Your order is ${ORDER_STATUS[order.status]}.` });
     } catch (error) {
       setOutcome({ kind: "failed", text: error instanceof ProblemError ? error.detail : "Plaza cannot be reached. Try again." });
     }
@@ -82,14 +85,14 @@ function Sale({ voucher, reload }: { voucher: Voucher; reload: () => void }) {
     <section class="card sale" aria-labelledby={`sale-${voucher.id}`}>
       <header>
         <div>
-          <p class="kicker">Flash sale</p>
+          <p class="kicker">{voucher.kind === "flash" ? "Flash sale" : "Voucher"}</p>
           <h2 id={`sale-${voucher.id}`}>{voucher.title}</h2>
         </div>
         <b class="price">{PRICE.format(voucher.price_cents / 100)}</b>
       </header>
       <p class="countdown" role="timer">
-        {now < opens ? "Opens in " : isOpen ? "Ends in " : "The sale is over"}
-        {now < closes && <b>{formatDuration((now < opens ? opens : closes) - now)}</b>}
+        {now < opens ? "Opens in " : !isOpen ? "The sale is over" : closes < Infinity ? "Ends in " : "Open"}
+        {now < closes && next < Infinity && <b>{formatDuration(next - now)}</b>}
       </p>
       <label class="left">
         <meter min={0} max={voucher.stock} value={voucher.left} low={voucher.stock / 5} />

@@ -116,6 +116,9 @@ export const ORDER_STATUS: Record<Schemas["OrderResponse"]["status"], string> = 
   pending: "being decided",
   success: "yours",
   failed: "not bought",
+  used: "used",
+  cancelled: "cancelled",
+  expired: "expired",
 };
 
 function Orders() {
