@@ -41,9 +41,12 @@ setup: ## install all that the other commands need; fast when nothing changed
 	@$(MAKE) --no-print-directory --jobs=3 $(READY)
 	@.venv/bin/python -m local packages
 
-.PHONY: test
-test: setup node_modules/.ready ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
+.PHONY: test-setup
+test-setup: $(READY) node_modules/.ready ## install what only tests need: npm packages, a browser
 	@.venv/bin/python -m local packages --tests
+
+.PHONY: test
+test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
 	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(WORKERS) \
 	  --no-loadscope-reorder --ignore tests/cluster --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
@@ -83,6 +86,10 @@ format: .venv/.ready ## format the code
 .PHONY: bench
 bench: setup ## measure, each figure beside a limit or a peer
 	@.venv/bin/python -m bench $(ARGS)
+
+.PHONY: capacity
+capacity: setup ## print dollars per million operations, an idle month and ceilings, from prices and measured inputs
+	@.venv/bin/python -m bench.capacity $(ARGS)
 
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; ARGS="pairs": two faults)

@@ -361,6 +361,13 @@ def _expired(harness: Harness) -> None:
     harness.sql("UPDATE session SET expires_at = '2020-01-01'")
 
 
+def _erasure_requested(harness: Harness) -> None:
+    """Let a user who reacted, followed, wrote and checked in ask for the erasure."""
+    _liked(harness)
+    harness.expect_success("DELETE /users/me", READER)
+    harness.drain()
+
+
 def _shop_changed(harness: Harness) -> None:
     """Change a shop in MySQL without the API."""
     harness.run_schedule("schedule/follow_binlog")
@@ -495,6 +502,11 @@ ROUTES: list[UseCase] = [
         then=[],
         varying={"ended"},
     ),
+    _route(
+        "DELETE /users/me",
+        then=[ClientRequest("DELETE /users/me", NEIGHBOUR)],
+        varying={"requested_at"},
+    ),
     _route(_CHECK_IN.operation),
     _route(_CHECK_IN.operation, then=[_CHECK_IN], variant="twice"),
     *_reaction("/comments/{comment_id}/likes/me"),
@@ -600,6 +612,7 @@ SCHEDULES: list[UseCase] = [
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
         "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
+        "schedule/erase_accounts": _erasure_requested,
         "schedule/publish_unsent": _refused_messages(_WRITE),
         "schedule/roll_up_votes": _liked,
         "schedule/refresh_recommendations": _rolled_up,

@@ -927,8 +927,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
             rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
     patch.setattr(redis_gate, "settings", lambda: of_gate)
-    rewrite(patch, "APPLY", "GAP_US = 1000000", f"GAP_US = {GAP_US}")
-    rewrite(patch, "SWEEP", "MIN_WAIT_US = 1000000", f"MIN_WAIT_US = {GAP_US}")
+    shorten_gaps(patch)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
     ):  # fmt: skip
@@ -936,6 +935,12 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     redis.execute("FLUSHALL")
     add_users(*ACTORS)
     world.queues.messages.clear()
+
+
+def shorten_gaps(patch: pytest.MonkeyPatch) -> None:
+    """Make scripts wait for a missing commit for GAP_US instead of 1 s."""
+    rewrite(patch, "APPLY", "GAP_US = 1000000", f"GAP_US = {GAP_US}")
+    rewrite(patch, "SWEEP", "MIN_WAIT_US = 1000000", f"MIN_WAIT_US = {GAP_US}")
 
 
 def rewrite(patch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:

@@ -29,6 +29,7 @@ from plaza.infra.process import clear_caches
 from plaza.reactions import FOLLOW, Target, react, sweep
 from plaza.targets import announce
 from plaza.targets import queues as targets_queues
+from tests.model.reactions_model import shorten_gaps
 from tests.model.scheduler import Scheduler
 from tests.support.feeds import BASE_US, insert_posts, scroll, truth
 from tests.support.keyspace import find_keys
@@ -215,7 +216,7 @@ class Run:
             for key in find_keys("*:text"):
                 redis.execute("DEL", key)
         deadline_s = time.monotonic() + RECOVERY_S
-        while time.monotonic() < deadline_s:  # Redis waits 1 s for a missing commit
+        while time.monotonic() < deadline_s:  # Redis waits for a missing commit
             self.queues.drain()
             self.world.let_sweeps_be_due()
             published = publish.publish_unsent()
@@ -300,6 +301,7 @@ def test_every_feed_equals_the_feed_by_mysql_after_failures(
         with monkeypatch.context() as patch:
             rng = random.Random(seed)
             patch.setattr(redis_store, "REBUILD_AFTER_US", rng.choice((1, 10**12)))
+            shorten_gaps(patch)
             run = Run(seed, FAILURES[failures], plaza, Scheduler(rng))
             run.scheduler.hook(patch)
             try:

@@ -1,25 +1,32 @@
-"""Profiles of users."""
+"""Profiles and accounts of users."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from plaza.accounts import ExportPosition, export
+from plaza.accounts.request_erasure import read_latest, request_erasure
+from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     ADMIN,
     BEARER,
     OPTIONAL,
+    Cursor,
     Id,
     Ids,
+    Limit,
     Page,
     create_api,
     describe_problems,
     describe_response,
     find_caller,
+    pack_cursor,
     read_id,
     require_caller,
     serve,
+    unpack_cursor,
 )
 from plaza.users import profiles
 from plaza.users.schemas import (
@@ -39,6 +46,21 @@ _GET_OWN = _OWN | {
 _CHANGE_OWN = _OWN | {
     "responses": describe_response(200, OwnProfile, "The changed profile.")
     | describe_problems(400, 401, 404)
+}
+_ERASE_OWN = _OWN | {
+    "responses": describe_response(202, ErasureResponse, "The account is being erased.")
+    | describe_problems(401),
+    "status_code": 202,
+}
+_EXPORT_OWN = _OWN | {
+    "responses": describe_response(200, Page[ExportedRowResponse], "Rows about the caller.")
+    | describe_problems(400, 401)
+}
+_LIST_ERASURES: dict[str, Any] = {
+    "tags": ["users"],
+    "security": ADMIN,
+    "responses": describe_response(200, Page[ErasureResponse], "The latest erasures.", example=1)
+    | describe_problems(400, 401, 403),
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
@@ -76,6 +98,38 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     Changes the fields that are sent: nickname, avatar, time zone. Idempotent.
     """
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
+
+
+@app.delete("/users/me", **_ERASE_OWN)
+def delete_my_account() -> ErasureResponse:
+    """Erase the caller's account.
+
+    Ends all sessions and removes profile and phone number at once; the number may sign up again.
+    Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within
+    minutes. Orders stay, without a name. It cannot be undone.
+    """
+    return ErasureResponse.of(request_erasure(require_caller(app)))
+
+
+@app.get("/users/me/export", **_EXPORT_OWN)
+def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
+    """Get what is stored about the caller.
+
+    Returns the rows of all tables that name the caller, section by section.
+    """
+    after = ExportPosition(*unpack_cursor(cursor, (int, int, int))) if cursor else None
+    rows, last = export.read_page(require_caller(app), after, limit)
+    items = [ExportedRowResponse.of(row) for row in rows]
+    return Page(items=items, next=pack_cursor(*last) if last else None)
+
+
+@app.get("/ops/erasures", **_LIST_ERASURES)
+def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
+    """List erasures of accounts.
+
+    Returns the latest ones; those that are not closed come first. For admins.
+    """
+    return Page(items=[ErasureResponse.of(one) for one in read_latest(limit)], next=None)
 
 
 @app.get("/users", **_LIST_BY_ID)

@@ -18,7 +18,7 @@ DOCUMENTS = sorted(
     if ".venv" not in file.parts
 )
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
-COMMAND = re.compile(r"\b(make|python -m [a-z.]+)((?: [^\s`|]+)?)")
+COMMAND = re.compile(r"\b(make|python -m [a-z0-9_.]+)((?: [^\s`|]+)?)")
 VERBS: dict[str, Container[str]] = {
     "make": re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE),
     "python -m local": next(set(a.choices) for a in build_parser()._actions if a.choices),

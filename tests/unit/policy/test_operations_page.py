@@ -17,7 +17,7 @@ from tests.unit.policy.template import ALARM, FUNCTION, resources
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks").glob("*.md")}
 INDEX = RUNBOOKS.pop("README")
-WITHOUT_AN_ALARM = {"redis-failover", "mysql-restored"}
+WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failover"}
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
 ALARMS = resources(ALARM)
 _SQS, _LAMBDA = {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"}, {"Errors"}

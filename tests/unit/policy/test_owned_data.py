@@ -23,6 +23,7 @@ TABLES = {
     "delayed_comment_count": "content",
     "content": "content",
     "content_counter": "counters",
+    "erasure": "accounts",
     "idempotency_key": "idempotency",
     "log_gate": "reactions",
     "order_outbox": "flash_sales",
@@ -53,6 +54,23 @@ TABLES = {
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
+    "accounts": (
+        {
+            "checkin",
+            "content",
+            "idempotency_key",
+            "reaction",
+            "session",
+            "star",
+            "user",
+            "user_counter",
+            "user_phone",
+            "voucher_order",
+            "report",
+            "user_block",
+        },
+        "an export has all rows about a user",
+    ),
     "auth": ({"user"}, "a session has the present role of its user"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
@@ -76,6 +94,7 @@ READERS = {
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
+    "accounts": ({"report", "user_block"}, "erasure deletes what a user reported and blocked"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
     "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),

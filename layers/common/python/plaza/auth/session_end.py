@@ -42,5 +42,10 @@ def end_user_sessions(user_id: int, operator_id: int) -> int:
     return ended
 
 
+def erase(user_id: int) -> int:
+    """End every session of an erased user; return how many. Raises MysqlDown, RedisDown."""
+    return mysql_store.delete_all(user_id, _end_in_redis)
+
+
 def _end_in_redis(token_sha256s: Sequence[bytes]) -> None:
     redis_sessions.mark_ended(token_sha256s, redis_sessions.ENDED_TTL_S)

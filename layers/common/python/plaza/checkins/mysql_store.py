@@ -45,3 +45,14 @@ def read(user_id: int, first: date) -> StoredCheckIns:
     rows = mysql.fetch_all(_READ, (user_id, MAX_RUNS, user_id, first, next_month(first)))
     runs = sorted((Run(a, b) for part, a, b in rows if part == "run"), reverse=True)
     return StoredCheckIns(runs, sorted(day for part, day, _ in rows if part == "day"))
+
+
+def read_days(user_id: int) -> list[date]:
+    """Return all days of a user. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all("SELECT day FROM checkin WHERE user_id = %s", (user_id,))
+    return [day for (day,) in rows]
+
+
+def delete(user_id: int) -> int:
+    """Delete all days of a user; return how many. One statement. Raises MysqlDown."""
+    return mysql.write("DELETE FROM checkin WHERE user_id = %s", (user_id,))

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -170,6 +170,14 @@ def add_to_outboxes(events: Sequence[CheckInEvent]) -> int:
             )
         )
     return sum(redis.run_all(calls))
+
+
+def forget(user_id: int, days: Iterable[date]) -> None:
+    """Delete the keys of a user with the months of ``days``. Raises RedisDown."""
+    keys = CheckInKeys(user_id)
+    months = {keys.month(day) for day in days}
+    deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, *months])
+    redis.pipeline([*deletions, ("ZREM", keys.outboxes, user_id)])
 
 
 def _state_of(last: int, streak: int, bits: int) -> CheckInState:

@@ -1,6 +1,6 @@
 """Posts, comments on posts and reviews of shops: create, read, list, delete.
 
-Other contexts use ``queries``, and ``queues`` for the fan-out of posts.
+Other contexts use ``queries``, ``queues`` for the fan-out of posts, ``erasure`` for an erased user.
 """
 
 from plaza.content.model import (
@@ -20,6 +20,7 @@ __all__ = [
     "ListPosition",
     "Text",
     "count_fitting",
+    "erasure",
     "hash_viewer",
     "queries",
     "queues",

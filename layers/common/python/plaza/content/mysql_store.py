@@ -197,6 +197,40 @@ def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
     return {stored.text.target: stored for stored in found}
 
 
+def find_live_of_author(author_id: int, limit: int) -> list[Target]:
+    """Return up to ``limit`` texts of a user that are not deleted. One statement. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT content_type, content_id
+        FROM content FORCE INDEX (by_author)
+        WHERE content_type IN ('post', 'comment', 'review')
+          AND author_id = %s
+          AND deleted_at IS NULL
+        LIMIT {limit:d}
+        """,
+        (author_id,),
+    )
+    return [Target(*row) for row in rows]
+
+
+def blank_deleted_of_author(author_id: int) -> int:
+    """Remove what up to 1,000 deleted texts of a user say; return their number. One statement.
+    Raises MysqlDown."""
+    return mysql.write(
+        """
+        UPDATE content
+        SET title = NULL, body = NULL, images = NULL, score = NULL, request_id = NULL
+        WHERE content_type IN ('post', 'comment', 'review')
+          AND author_id = %s
+          AND deleted_at IS NOT NULL
+          AND COALESCE(title, body, images, score, request_id) IS NOT NULL
+        LIMIT 1000
+        """,
+        (author_id,),
+    )
+
+
 def read_of_author(author_id: int, after: ListPosition | None, limit: int) -> list[Text]:
     """Return a page of a user's posts, newest first. One statement. Raises MysqlDown."""
     return _read_page("post", "author_id", author_id, after, True, limit)

@@ -1,5 +1,8 @@
-"""The feed: posts of followed users, pushed to inboxes in Redis and rebuilt from MySQL."""
+"""The feed: posts of followed users, pushed to inboxes in Redis and rebuilt from MySQL.
+
+Other contexts use ``erasure``.
+"""
 
 from plaza.feed.model import FeedPage
 
-__all__ = ["FeedPage"]
+__all__ = ["FeedPage", "erasure"]

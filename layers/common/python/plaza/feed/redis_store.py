@@ -131,6 +131,11 @@ def remove_entries(timelines: Iterable[Timeline], entries: Sequence[FeedEntry]) 
     redis.pipeline([("ZREM", key(timeline), *members) for timeline in timelines])
 
 
+def drop(timelines: Iterable[Timeline]) -> None:
+    """Delete timelines. One round trip. Raises RedisDown."""
+    redis.pipeline(redis.delete_commands(key(timeline) for timeline in timelines))
+
+
 def find_existing(timelines: Sequence[Timeline]) -> list[Timeline]:
     """Return the timelines that exist. One round trip. Raises RedisDown."""
     replies = redis.pipeline([("EXISTS", key(timeline)) for timeline in timelines])

@@ -252,7 +252,7 @@ class RedemptionRequest(RequestModel):
             min_length=16,
             max_length=32,
             description="In upper or lower case, with or without hyphens.",
-            json_schema_extra={"pattern": r"^[0-9A-Za-z -]+$"},
+            pattern=r"^[0-9A-Za-z -]+$",
         ),
     ]
 

@@ -59,3 +59,8 @@ def delete_expired(limit: int) -> int:
         """,
         (limit,),
     )
+
+
+def delete_of_user(user_id: int) -> int:
+    """Delete the keys of a user; return how many. One statement. Raises MysqlDown."""
+    return mysql.write("DELETE FROM idempotency_key WHERE user_id = %s", (user_id,))

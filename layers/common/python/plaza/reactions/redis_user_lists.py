@@ -14,7 +14,7 @@ from typing import NamedTuple
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Node
-from plaza.reactions.model import Kind, ReactedTarget, Target
+from plaza.reactions.model import KINDS, Kind, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
 
 FILL_LIST = load_script(Path(__file__).with_name("lua") / "fill_list.lua")
@@ -62,6 +62,12 @@ def fill_list(
     for reacted in newest:
         members += [reacted.version_us, str(reacted.target)]
     redis.run(FILL_LIST, list_keys(kind.name, actor_id), (lease.token, LIST_TTL_S, *members))
+
+
+def drop_lists(actor_id: int) -> None:
+    """Drop the lists of a user, and the leases to fill them."""
+    keys = [key for kind in KINDS for key in list_keys(kind, actor_id)]
+    redis.pipeline(redis.delete_commands(keys))
 
 
 def _floor_at(node: Node) -> str:

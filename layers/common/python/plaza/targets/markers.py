@@ -16,6 +16,7 @@ __all__ = [
     "mark_all_created",
     "mark_created",
     "mark_deleted",
+    "mark_missing",
 ]
 
 # For up to 1 s a target that another process deleted counts as live.
@@ -41,6 +42,13 @@ def mark_all_created(created: Sequence[tuple[str, int]]) -> None:
     """Mark new targets as live: earlier look-ups may have marked them as missing. One round trip.
     Raises RedisDown."""
     redis_store.overwrite_marks(created, Existence.LIVE)
+
+
+def mark_missing(erased: Sequence[tuple[str, int]]) -> None:
+    """Mark targets as missing, whatever their markers are. One round trip. Raises RedisDown."""
+    for target in erased:
+        _live_targets.drop(target)
+    redis_store.overwrite_marks(erased, Existence.MISSING)
 
 
 def mark_deleted(deleted: Sequence[tuple[str, int]]) -> None:

@@ -1,6 +1,6 @@
 """Users: cards, profiles, phones and time zones. MySQL is the record, Redis has projections.
 
-Owns the tables user and user_phone. Other contexts use ``cards`` and ``sign_up``.
+Owns the tables user and user_phone. Other contexts use ``cards``, ``sign_up`` and ``erasure``.
 """
 
 from plaza.users.model import Card, Profile, User, UserMissing
@@ -13,5 +13,6 @@ __all__ = [
     "UserMissing",
     "Zone",
     "cards",
+    "erasure",
     "sign_up",
 ]

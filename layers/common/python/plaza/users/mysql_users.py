@@ -50,6 +50,16 @@ def update_columns(
     return _parse_cards(cursor.fetchall()).get(user_id)
 
 
+def delete(user_id: int) -> int:
+    """Delete a user and the phone; return the number of rows. One transaction. Raises MysqlDown."""
+
+    def work(cursor: Cursor) -> int:
+        phones = cursor.execute("DELETE FROM user_phone WHERE user_id = %s", (user_id,))
+        return phones + cursor.execute("DELETE FROM user WHERE id = %s", (user_id,))
+
+    return mysql.run_in_transaction(work)
+
+
 def _select_cards(user_ids: Iterable[int]) -> str:
     numbers = sql.render_ids(user_ids)
     return f"SELECT id, nickname, avatar, version FROM user WHERE id IN ({numbers})"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from plaza import counters
 from plaza.counters import UserCounter
-from plaza.infra import projections
+from plaza.infra import projections, redis
 from plaza.infra.projections import Projection, key_of
 from plaza.users.model import Card
 from plaza.users.zones import Zone
@@ -71,3 +71,8 @@ def store_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:
         ],
         create=create,
     )
+
+
+def drop(user_id: int) -> None:
+    """Delete the projections of a user. Raises RedisDown."""
+    redis.pipeline(redis.delete_commands([card_key(user_id), zone_key(user_id)]))

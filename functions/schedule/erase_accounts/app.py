@@ -1,0 +1,8 @@
+"""Erase the accounts whose users asked for it, every minute."""
+
+from plaza.accounts.erase import run_passes
+
+
+def handler(event: object, context: object) -> dict[str, int]:
+    """Run the passes that are due, for less than a minute."""
+    return {"passes": run_passes()}

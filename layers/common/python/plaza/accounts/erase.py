@@ -1,0 +1,63 @@
+"""Erase accounts: hidden at once, then erased in passes until one finds nothing.
+
+A pass calls each context. Its steps are safe to repeat, so that a process may end between any two
+of them. Requests and messages that were on their way when the erasure was requested can bring a row
+back: the next passes, ever further apart, find it.
+"""
+
+from __future__ import annotations
+
+from plaza import idempotency
+from plaza.accounts import mysql_store
+from plaza.accounts.model import Erasure
+from plaza.auth import session_end
+from plaza.checkins import erasure as checkins_erasure
+from plaza.content import erasure as content_erasure
+from plaza.feed import erasure as feed_erasure
+from plaza.infra.clock import Deadline
+from plaza.infra.observability import error_fields, record
+from plaza.reactions import erasure as reactions_erasure
+from plaza.users import erasure as users_erasure
+
+MAX_RUN_S = 40
+_MAX_PER_RUN = 100
+
+
+def run_passes(max_s: float = MAX_RUN_S) -> int:
+    """Run the passes that are due, for about ``max_s`` seconds; return how many ended.
+
+    A pass that fails or is cut off is due again; the others run. Raises MysqlDown, and the first
+    error of a pass after all.
+    """
+    deadline = Deadline.in_s(max_s)
+    ended, errors = 0, []
+    for erasure in mysql_store.find_due(_MAX_PER_RUN):
+        if deadline.has_passed:
+            break
+        try:
+            ended += _run_pass(erasure, deadline)
+        except Exception as error:
+            record("erasure_failed", user_id=erasure.user_id, **error_fields(error))
+            errors.append(error)
+    number, age_s = mysql_store.measure()
+    record("erasures_advanced", {"erasures_open": number, "erasure_age_s": age_s}, passes=ended)
+    if errors:
+        raise errors[0]
+    return ended
+
+
+def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
+    """Run a pass; return whether it reached its end before the deadline."""
+    user_id = erasure.user_id
+    found = session_end.erase(user_id)  # first: a session could write again
+    found += users_erasure.erase(user_id)
+    found += idempotency.delete_of_user(user_id)
+    found += mysql_store.delete_blocks_and_reports(user_id)
+    found += content_erasure.erase(user_id, deadline)
+    found += reactions_erasure.erase(user_id, deadline)
+    found += checkins_erasure.erase(user_id)
+    feed_erasure.erase(user_id)
+    if deadline.has_passed:
+        return False
+    mysql_store.end_pass(user_id, clean=found == 0)
+    return True

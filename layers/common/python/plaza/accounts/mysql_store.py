@@ -1,0 +1,103 @@
+"""Erasures in MySQL: the record, and the list of work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
+from plaza.infra import mysql
+
+_COLUMNS = "user_id, requested_at, erased_at, closed_at"
+_RETRY_S, _MAX_PAUSE_S = 60, 86_400
+
+
+def insert(user_id: int) -> Erasure:
+    """Request an erasure, unless it is requested; return it. Two statements. Raises MysqlDown."""
+    mysql.write(
+        """
+        INSERT INTO erasure (user_id, requested_at, next_pass_at)
+        VALUES (%s, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))
+        ON DUPLICATE KEY UPDATE next_pass_at = VALUES(next_pass_at), closed_at = NULL
+        """,
+        (user_id,),
+    )
+    [found] = _parse(
+        mysql.fetch_all(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,))
+    )
+    return found
+
+
+def find_due(limit: int) -> list[Erasure]:
+    """Return up to ``limit`` erasures whose next pass is due. One statement. Raises MysqlDown."""
+    return _parse(
+        mysql.fetch_all(
+            f"""
+            SELECT {_COLUMNS}
+            FROM erasure
+            WHERE closed_at IS NULL
+              AND next_pass_at <= UTC_TIMESTAMP(6)
+            ORDER BY next_pass_at
+            LIMIT %s
+            """,
+            (limit,),
+        )
+    )
+
+
+def end_pass(user_id: int, *, clean: bool) -> None:
+    """Record a pass over all data of a user; ``clean``: it found nothing. The pause before the next
+    one is as long as the erasure is old, up to a day. One statement. Raises MysqlDown."""
+    age_s = "TIMESTAMPDIFF(SECOND, requested_at, UTC_TIMESTAMP(6))"
+    mysql.write(
+        f"""
+        UPDATE erasure
+        SET erased_at = IF(%s AND {age_s} >= %s, COALESCE(erased_at, UTC_TIMESTAMP(6)), erased_at),
+            closed_at = IF(%s AND {age_s} >= %s, UTC_TIMESTAMP(6), NULL),
+            next_pass_at = UTC_TIMESTAMP(6)
+              + INTERVAL IF(%s, LEAST(GREATEST({age_s}, %s), %s), %s) SECOND
+        WHERE user_id = %s
+        """,
+        (clean, SETTLE_S, clean, KEPT_OPEN_S, clean, SETTLE_S, _MAX_PAUSE_S, _RETRY_S, user_id),
+    )
+
+
+def measure() -> tuple[int, int]:
+    """Return (number, age in seconds of the oldest) of the users that are not erased yet. One
+    statement. Raises MysqlDown."""
+    [(number, age_s)] = mysql.fetch_all(
+        """
+        SELECT COUNT(*), COALESCE(TIMESTAMPDIFF(SECOND, MIN(requested_at), UTC_TIMESTAMP(6)), 0)
+        FROM erasure
+        WHERE closed_at IS NULL
+          AND erased_at IS NULL
+        """
+    )
+    return number, age_s
+
+
+def read_latest(limit: int) -> list[Erasure]:
+    """Return the latest erasures, those that are not closed first. One statement. Raises
+    MysqlDown."""
+    return _parse(
+        mysql.fetch_all(
+            f"""
+            SELECT {_COLUMNS}
+            FROM erasure
+            ORDER BY closed_at IS NOT NULL, requested_at DESC
+            LIMIT %s
+            """,
+            (limit,),
+        )
+    )
+
+
+def delete_blocks_and_reports(user_id: int) -> int:
+    """Delete whom a user blocked and what a user reported; return the number of rows. What others
+    blocked and reported stays. Two statements. Raises MysqlDown."""
+    blocks = mysql.write("DELETE FROM user_block WHERE blocker_id = %s", (user_id,))
+    return blocks + mysql.write("DELETE FROM report WHERE reporter_id = %s", (user_id,))
+
+
+def _parse(rows: Iterable[tuple[Any, ...]]) -> list[Erasure]:
+    return [Erasure(*row) for row in rows]

@@ -1,0 +1,90 @@
+"""Schemas of the API: erasures and exports of accounts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from plaza.accounts.model import Erasure, ExportedRow
+from plaza.infra.http import ResponseModel
+
+
+class ErasureResponse(ResponseModel):
+    """The erasure of an account."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user_id": "7",
+                    "state": "erasing",
+                    "requested_at": "2026-11-22T12:00:00.518000Z",
+                    "erased_at": None,
+                    "closed_at": None,
+                },
+                {
+                    "user_id": "7",
+                    "state": "erased",
+                    "requested_at": "2026-11-22T12:00:00.518000Z",
+                    "erased_at": "2026-11-22T12:04:11.020000Z",
+                    "closed_at": None,
+                },
+            ]
+        }
+    )
+
+    user_id: str
+    state: Annotated[
+        Literal["erasing", "erased", "closed"],
+        Field(
+            description=(
+                "`erased`: nothing was found any more. `closed`: 15 days later; until then what "
+                "late messages bring back is erased again."
+            )
+        ),
+    ]
+    requested_at: datetime
+    erased_at: datetime | None
+    closed_at: datetime | None
+
+    @classmethod
+    def of(cls, erasure: Erasure) -> ErasureResponse:
+        """Returns ``erasure`` as the API sends it."""
+        return cls(
+            user_id=str(erasure.user_id),
+            state=erasure.state,
+            requested_at=erasure.requested_at.replace(tzinfo=UTC),
+            erased_at=erasure.erased_at and erasure.erased_at.replace(tzinfo=UTC),
+            closed_at=erasure.closed_at and erasure.closed_at.replace(tzinfo=UTC),
+        )
+
+
+class ExportedRowResponse(ResponseModel):
+    """A row about the caller."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "section": "likes",
+                    "row": {
+                        "target_type": "post",
+                        "target_id": "9000001",
+                        "version": 1795169730000000,
+                        "created_at": "2026-11-22T12:00:00.518000Z",
+                        "updated_at": "2026-11-22T12:00:00.518000Z",
+                    },
+                }
+            ]
+        }
+    )
+
+    section: Annotated[str, Field(description="What the row is: `profile`, `posts`, `likes`, ...")]
+    row: Annotated[dict[str, Any], Field(description="Its columns. Ids are strings.")]
+
+    @classmethod
+    def of(cls, exported: ExportedRow) -> ExportedRowResponse:
+        """Returns ``exported`` as the API sends it."""
+        return cls(section=exported.section, row=exported.fields)

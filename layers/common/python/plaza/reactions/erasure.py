@@ -1,0 +1,80 @@
+"""Take back the reactions of an erased user, and end the follows of the user by others.
+
+Each passes the gate, so that counters stay exact. Reactions to deleted content stay counted, as
+they do for everybody: the gate refuses to change them.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from plaza.infra.clock import Deadline
+from plaza.reactions import mysql_reactions
+from plaza.reactions.model import (
+    FOLLOW,
+    KINDS,
+    Kind,
+    ReactedTarget,
+    Target,
+    TargetDeleted,
+    TargetMissing,
+    TooManyChanges,
+)
+from plaza.reactions.react import hydrate, react
+from plaza.reactions.redis_hydration import evict_all
+from plaza.reactions.redis_user_lists import drop_lists
+
+_PAGE = 100
+
+
+def erase(user_id: int, deadline: Deadline) -> int:
+    """Return how many reactions of the user, and to the user, were taken back; 0: none is stored.
+
+    Ends at the deadline. A round trip and a message each. Safe to repeat: what is not stored yet is
+    taken back again. Raises what ``react`` raises.
+    """
+    changed = _take_back_own(user_id, deadline) + _end_follows(Target("user", user_id), deadline)
+    if changed == 0:
+        hide(user_id)
+    return changed
+
+
+def hide(user_id: int) -> None:
+    """Drop the user as a target, and the user's lists, from Redis: later follows find no user.
+    Two round trips. Raises RedisDown."""
+    evict_all([(FOLLOW, Target("user", user_id), None)])
+    drop_lists(user_id)
+
+
+def _take_back_own(user_id: int, deadline: Deadline) -> int:
+    changed = 0
+    for kind in KINDS.values():
+        after: ReactedTarget | None = None
+        while page := mysql_reactions.read_reacted(kind, user_id, after, _PAGE):
+            for reacted in page:
+                if deadline.has_passed:
+                    return changed
+                with suppress(TargetMissing, TargetDeleted):
+                    _take_back(kind, reacted.target, user_id)
+                    changed += 1
+            after = page[-1]
+    return changed
+
+
+def _end_follows(user: Target, deadline: Deadline) -> int:
+    changed, after_id = 0, 0
+    while page := mysql_reactions.read_actors(FOLLOW, user, after_id, _PAGE):
+        hydrate([(FOLLOW, user)])  # the gate finds no user to load
+        for follower_id in page:
+            if deadline.has_passed:
+                return changed
+            with suppress(TargetMissing):  # it left Redis meanwhile; the next pass repeats it
+                _take_back(FOLLOW, user, follower_id)
+            changed += 1
+        after_id = page[-1]
+    return changed
+
+
+def _take_back(kind: Kind, target: Target, actor_id: int) -> None:
+    with suppress(TooManyChanges):  # the next pass repeats it
+        react(kind, target, actor_id, False)

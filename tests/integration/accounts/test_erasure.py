@@ -1,0 +1,288 @@
+"""Erasing an account: hidden at once, erased step by step, counted exactly at each moment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from plaza import counters, idempotency
+from plaza.accounts import erase, mysql_store
+from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S
+from plaza.accounts.request_erasure import request_erasure
+from plaza.auth import session_end, session_lookup
+from plaza.checkins import erasure as checkins_erasure
+from plaza.content import commands
+from plaza.content import erasure as content_erasure
+from plaza.feed import erasure as feed_erasure
+from plaza.follows import follow_user
+from plaza.infra import mysql, redis
+from plaza.infra.clock import Deadline
+from plaza.reactions import LIKE, queries, react
+from plaza.reactions import erasure as reactions_erasure
+from plaza.reactions.model import TargetMissing
+from plaza.users import erasure as users_erasure
+from plaza.users import profiles, sign_up
+from plaza.users.model import UserMissing
+from tests.integration.conftest import Away
+from tests.support.accounts import FRIEND, PHONE, Account
+from tests.support.audits import Audit
+from tests.support.functions import handler
+from tests.support.keyspace import find_keys
+from tests.support.plaza import World, forget
+
+# Keys without data of the user, which keep late readers from storing old values, and expire.
+MARKS = {"existence", "fence", "toggles", "latest", "earliest"}
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def account(plaza: World) -> Account:
+    made = Account()
+    plaza.queues.drain()
+    made.read()
+    plaza.queues.drain()
+    return made
+
+
+@pytest.fixture
+def audit(redis_url: str, mysql_url: str) -> Audit:
+    return Audit(redis_url, mysql_url)
+
+
+def let_pass_be_due(user_id: int, age_s: int = 2 * SETTLE_S) -> None:
+    mysql.write(
+        "UPDATE erasure SET requested_at = UTC_TIMESTAMP(6) - INTERVAL %s SECOND,"
+        " next_pass_at = UTC_TIMESTAMP(6) WHERE user_id = %s",
+        (age_s, user_id),
+    )
+
+
+def run_until_erased(plaza: World, user_id: int) -> int:
+    """Run passes and consumers until the user is erased; return the number of passes."""
+    for passes in range(1, 10):
+        let_pass_be_due(user_id)
+        erase.run_passes()
+        plaza.queues.drain()
+        [found] = mysql_store.read_latest(1)
+        if found.erased_at:
+            return passes
+    raise AssertionError("not erased after 9 passes")
+
+
+def require_erased(plaza: World, account: Account, audit: Audit) -> None:
+    """Assert that nothing of the user is left but what docs/limits.md lists."""
+    user_id = account.id
+    forget()
+    for table, column in {
+        "user": "id", "user_phone": "user_id", "session": "user_id", "checkin": "user_id",
+        "idempotency_key": "user_id", "user_block": "blocker_id", "report": "reporter_id",
+    }.items():  # fmt: skip
+        assert mysql.fetch_all(f"SELECT 1 FROM {table} WHERE {column} = %s", (user_id,)) == []
+    assert mysql.fetch_all(
+        "SELECT 1 FROM reaction WHERE state = 1 AND (actor_id = %s OR target_id = %s)",
+        (user_id, user_id),
+    ) == []  # fmt: skip
+    assert set(
+        mysql.fetch_all(
+            "SELECT title, body, images, score, request_id, deleted_at IS NULL FROM content"
+            " WHERE author_id = %s",
+            (user_id,),
+        )
+    ) == {(None, None, None, None, None, 0)}
+    of_user = {key.partition("}:")[2]: key for key in find_keys(f"*user:{user_id}*")}
+    of_user.pop(f"user:{user_id}:orders", None)  # the shop's record, as in voucher_order
+    for name, key in of_user.items():
+        assert name.rpartition(":")[2] in MARKS or ":claim:" in name, name
+        assert 0 < redis.execute("TTL", key) <= 3600, name
+    texts = [redis.execute("HGET", key, "value") for key in find_keys("*:text")]
+    assert [text for text in texts if text != "deleted" and str(user_id) in text] == []
+    assert [bodies for bodies in plaza.queues.messages.values() if bodies] == []
+    report = audit()
+    assert (report.clean, report.differences) == (True, [])
+    assert counters.read_users([FRIEND])[FRIEND].followers_total == 0
+    assert counters.read_users([FRIEND])[FRIEND].following_total == 0
+    [likes] = queries.read_counts([(LIKE, account.of_friend)], FRIEND)[0]
+    assert likes.total == 0
+
+
+def test_an_erased_user_is_gone_at_once_for_others(account: Account) -> None:
+    request_erasure(account.id)
+    assert session_lookup.find_session(account.token) is None
+    with pytest.raises((UserMissing, TargetMissing)):
+        profiles.read_profile(account.id, FRIEND)
+    with pytest.raises(TargetMissing):
+        follow_user.follow(account.id, FRIEND)
+    assert sign_up.sign_up(PHONE).id != account.id, "the phone is free for a new user"
+
+
+def test_a_user_is_erased_and_all_counters_are_exact(
+    plaza: World, account: Account, audit: Audit
+) -> None:
+    request_erasure(account.id)
+    assert run_until_erased(plaza, account.id) == 2, "one that erases, one that finds nothing"
+    require_erased(plaza, account, audit)
+    [(order, buyer)] = mysql.fetch_all("SELECT order_id, buyer_id FROM voucher_order")
+    assert (order, buyer) == (account.order.id, account.id), "the shop's record stays"
+
+
+def test_a_new_user_of_the_phone_has_nothing_of_the_erased_one(
+    plaza: World, account: Account
+) -> None:
+    request_erasure(account.id)
+    run_until_erased(plaza, account.id)
+    new = sign_up.sign_up(PHONE).id
+    assert queries.list_reacted(LIKE, new, None, 10) == ([], None)
+    assert profiles.read_own_profile(new).card.nickname != "erasable"
+    assert react.react(LIKE, account.of_friend, new, True).total == 1
+
+
+def test_what_another_device_does_meanwhile_is_erased_by_a_later_pass(
+    plaza: World, account: Account, audit: Audit
+) -> None:
+    """Given requests in each gap, and an event that SQS delivers after the user is erased."""
+    request_erasure(account.id)
+    account.use_other_device()
+    let_pass_be_due(account.id)
+    erase.run_passes()
+    account.use_other_device()
+    plaza.queues.drain()
+    run_until_erased(plaza, account.id)
+    account.use_other_device()
+    late = {name: list(bodies) for name, bodies in plaza.queues.messages.items()}
+    for name in late:
+        plaza.queues.messages[name] = []
+    let_pass_be_due(account.id)
+    erase.run_passes()
+    plaza.queues.drain()
+    for name, bodies in late.items():
+        plaza.queues.messages[name] += bodies * 2
+    plaza.queues.drain()
+    for _ in range(2):
+        let_pass_be_due(account.id)
+        erase.run_passes()
+        plaza.queues.drain()
+    require_erased(plaza, account, audit)
+
+
+STEPS: list[tuple[Any, str]] = [
+    (session_end, "erase"),
+    (users_erasure, "erase"),
+    (idempotency, "delete_of_user"),
+    (content_erasure, "erase"),
+    (reactions_erasure, "erase"),
+    (reactions_erasure, "hide"),
+    (reactions_erasure, "_take_back"),
+    (commands, "delete"),
+    (checkins_erasure, "erase"),
+    (feed_erasure, "erase"),
+    (mysql_store, "end_pass"),
+]
+
+
+def erase_twice(plaza: World, user_id: int) -> None:
+    request_erasure(user_id)
+    for _ in range(2):
+        let_pass_be_due(user_id)
+        erase.run_passes()
+        plaza.queues.drain()
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize(("module", "name"), STEPS, ids=lambda part: str(part).rpartition(".")[2])
+def test_a_process_that_ends_between_two_steps_is_continued_by_the_next(
+    plaza: World,
+    account: Account,
+    audit: Audit,
+    monkeypatch: pytest.MonkeyPatch,
+    module: Any,
+    name: str,
+    after: bool,
+) -> None:
+    step = getattr(module, name)
+
+    def killed(*args: Any, **options: Any) -> None:
+        if after:
+            step(*args, **options)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, killed)
+        with pytest.raises(Killed):
+            erase_twice(plaza, account.id)
+    if not mysql_store.read_latest(1):
+        request_erasure(account.id)  # the user repeats a request without an answer
+    account.use_other_device()
+    run_until_erased(plaza, account.id)
+    require_erased(plaza, account, audit)
+
+
+def test_a_pass_that_is_cut_off_is_due_again(account: Account, plaza: World, audit: Audit) -> None:
+    request_erasure(account.id)
+    [erasure] = mysql_store.find_due(10)
+    assert erase._run_pass(erasure, Deadline.in_s(0)) is False
+    assert [one.user_id for one in mysql_store.find_due(10)] == [account.id]
+    run_until_erased(plaza, account.id)
+    require_erased(plaza, account, audit)
+
+
+@pytest.mark.parametrize("store", ["redis", "queues"])
+def test_an_erasure_that_meets_an_outage_ends_after_it(
+    plaza: World, account: Account, audit: Audit, redis_away: Away, store: str
+) -> None:
+    if store == "redis":
+        with redis_away():
+            request_erasure(account.id)
+    else:
+        plaza.queues.away = True
+        request_erasure(account.id)
+        erase.run_passes()
+        plaza.queues.away = False
+        handler("schedule/sweep_outbox")({}, None)
+        plaza.queues.drain()
+    run_until_erased(plaza, account.id)
+    require_erased(plaza, account, audit)
+
+
+def test_an_erasure_is_erased_after_two_minutes_and_closed_after_fifteen_days(
+    account: Account, plaza: World
+) -> None:
+    assert request_erasure(account.id).state == "erasing"
+    erase.run_passes()
+    plaza.queues.drain()
+    mysql.write("UPDATE erasure SET next_pass_at = requested_at")
+    erase.run_passes()
+    [early] = mysql_store.read_latest(1)
+    assert early.state == "erasing", "requests of other devices may be on their way"
+    assert mysql_store.measure()[0] == 1
+    run_until_erased(plaza, account.id)
+    [erased] = mysql_store.read_latest(1)
+    assert (erased.state, mysql_store.measure()[0]) == ("erased", 0)
+    let_pass_be_due(account.id, KEPT_OPEN_S + 1)
+    erase.run_passes()
+    [closed] = mysql_store.read_latest(1)
+    assert closed.state == "closed"
+    assert mysql_store.find_due(10) == []
+
+
+def test_a_failed_erasure_does_not_stop_the_others(
+    plaza: World, account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request_erasure(1)
+    request_erasure(account.id)
+    delete: Callable[[int], int] = users_erasure.erase
+
+    def fail(user_id: int) -> int:
+        if user_id == 1:
+            raise ValueError("broken row")
+        return delete(user_id)
+
+    monkeypatch.setattr(users_erasure, "erase", fail)
+    with pytest.raises(ValueError, match="broken"):
+        erase.run_passes()
+    due = [one.user_id for one in mysql_store.find_due(10)]
+    assert due == [1]

@@ -1,0 +1,82 @@
+"""A user with a row in each table that can name one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from plaza.auth import new_session, session_lookup
+from plaza.checkins import daily_checkin
+from plaza.content import commands
+from plaza.content.model import Draft
+from plaza.feed import queries as feed_queries
+from plaza.flash_sales import place_order
+from plaza.follows import follow_user
+from plaza.idempotency import IdempotentRequest
+from plaza.infra import mysql
+from plaza.reactions import COLLECT, LIKE, Target, queries, react
+from plaza.users import profiles, sign_up
+from tests.support.sales import offer
+from tests.support.stores import add_users
+
+PHONE = "+14155550123"
+FRIEND, STRANGER = 900_001, 900_002
+BODY = "what the erased user wrote"
+
+
+def write(
+    author_id: int, text_type: str, key: IdempotentRequest | None = None, **fields: Any
+) -> Target:
+    """Create a text."""
+    if text_type == "post":
+        fields |= {"kind": "note", "title": BODY}
+    return commands.create(
+        Draft(type=text_type, author_id=author_id, body=BODY, **fields), key
+    ).text.target
+
+
+class Account:
+    """A user with all that a user can have, and a second device that is signed in."""
+
+    def __init__(self) -> None:
+        add_users(FRIEND, STRANGER)
+        mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
+        self.id = sign_up.sign_up(PHONE).id
+        self.token = new_session.open_session(self.id)
+        session_lookup.find_session(self.token)
+        profiles.change_profile(self.id, {"nickname": "erasable", "time_zone": "Europe/Berlin"})
+        self.of_friend = write(FRIEND, "post")
+        key = IdempotentRequest(b"k" * 32, b"r" * 32)
+        self.post = write(self.id, "post", key=key, images=("https://a/b",))
+        write(self.id, "comment", parent_id=self.of_friend.id)
+        write(self.id, "review", parent_id=5, score=5)
+        react.react(LIKE, self.of_friend, self.id, True)
+        react.react(COLLECT, self.of_friend, self.id, True)
+        react.react(LIKE, self.post, FRIEND, True)
+        follow_user.follow(FRIEND, self.id)
+        follow_user.follow(self.id, FRIEND)
+        follow_user.follow(self.id, STRANGER)
+        mysql.write(
+            "INSERT INTO user_block (blocker_id, blocked_id) VALUES (%s, %s)", (self.id, STRANGER)
+        )
+        mysql.write(
+            "INSERT INTO report (id, reporter_id, target_type, target_id, reason)"
+            " VALUES (1, %s, 'user', %s, 'spam')",
+            (self.id, STRANGER),
+        )
+        daily_checkin.check_in(self.id)
+        self.order = place_order.place_order(offer().id, self.id)[0]
+
+    def read(self) -> None:
+        """Fill what reading fills."""
+        profiles.read_own_profile(self.id)
+        feed_queries.read_feed(self.id, None, 10)
+        feed_queries.read_feed(FRIEND, None, 10)
+        queries.list_reacted(LIKE, self.id, None, 10)
+        daily_checkin.check_in(self.id)
+
+    def use_other_device(self) -> None:
+        """What a request does whose session was checked before the erasure."""
+        react.react(LIKE, self.of_friend, self.id, True)
+        react.react(COLLECT, self.of_friend, self.id, True)
+        follow_user.follow(STRANGER, self.id)
+        write(self.id, "post")

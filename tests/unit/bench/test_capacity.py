@@ -1,0 +1,56 @@
+"""The arithmetic of costs and ceilings."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench import capacity
+from bench.capacity import INPUTS, PRICES, ceilings, operations, price_of
+
+VALUES = {name: given.value for name, given in INPUTS.items()}
+
+
+def test_a_like_is_one_request_one_message_and_its_part_of_a_batch() -> None:
+    like = operations(VALUES)["like"]
+    assert like["http_api"] == 1
+    assert like["lambda_request"] == 1 + 1 / VALUES["batch"]
+    assert like["sqs"] == pytest.approx(1.2), "sent alone; received and deleted ten at a time"
+
+
+def test_a_feed_page_sends_no_message_and_writes_nothing() -> None:
+    page = operations(VALUES)["feed page"]
+    assert (page["sqs"], page["aurora_io"], page["aurora_acu_h"]) == (0, 0, 0)
+
+
+def test_the_price_of_a_million_is_the_sum_of_its_resources() -> None:
+    priced = price_of({"http_api": 1, "sqs": 2})
+    assert sum(priced.values()) == pytest.approx(1.00 + 2 * 0.40)
+    assert list(priced) == ["http_api", "sqs"] or priced["http_api"] < priced["sqs"]
+
+
+@pytest.mark.parametrize("change", [one for one in capacity.CHANGES.values() if one])
+def test_each_change_makes_likes_cheaper(change: dict[str, float]) -> None:
+    def cost(values: dict[str, float]) -> float:
+        return sum(price_of(operations(values)["like"]).values())
+
+    assert cost(VALUES | change) < cost(VALUES)
+    assert set(change) <= set(VALUES)
+
+
+def test_every_price_is_used() -> None:
+    used = set().union(*(op for op in operations(VALUES).values()))
+    assert used == set(PRICES)
+
+
+def test_ceilings_follow_the_inputs() -> None:
+    [writer] = [one for one in ceilings(VALUES | {"events_per_s": 9}) if "writer" in one.part]
+    assert writer.likes_per_s == 9
+    found = ceilings(VALUES)
+    assert found == sorted(found, key=lambda ceiling: ceiling.likes_per_s)
+
+
+def test_the_tables_are_printed_with_changed_inputs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert capacity.main(["--set", "events_per_s=4321"]) == 0
+    assert "4,321" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        capacity.main(["--set", "nothing=1"])
