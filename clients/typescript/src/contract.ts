@@ -262,6 +262,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List erasures of accounts
+         * @description Returns the latest ones; those that are not closed come first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_erasures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/health": {
         parameters: {
             query?: never;
@@ -856,7 +876,11 @@ export interface paths {
         get: operations["get_my_profile"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase the caller's account
+         * @description Ends all sessions and removes profile and phone number at once; the number may sign up again. Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within minutes. Orders stay, without a name. It cannot be undone. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_my_account"];
         options?: never;
         head?: never;
         /**
@@ -878,6 +902,26 @@ export interface paths {
          * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what is stored about the caller
+         * @description Returns the rows of all tables that name the caller, section by section. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1234,6 +1278,40 @@ export interface components {
         EndSessionsResponse: {
             /** @description Number of sessions that were ended. */
             ended: number;
+        };
+        /** @description One page of a list. */
+        ErasurePage: {
+            items: components["schemas"]["ErasureResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description The erasure of an account. */
+        ErasureResponse: {
+            closed_at: string | null;
+            erased_at: string | null;
+            /** Format: date-time */
+            requested_at: string;
+            /**
+             * @description `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again.
+             * @enum {string}
+             */
+            state: "erasing" | "erased" | "closed";
+            user_id: string;
+        };
+        /** @description One page of a list. */
+        ExportedRowPage: {
+            items: components["schemas"]["ExportedRowResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A row about the caller. */
+        ExportedRowResponse: {
+            /** @description Its columns. Ids are strings. */
+            row: {
+                [key: string]: unknown;
+            };
+            /** @description What the row is: `profile`, `posts`, `likes`, ... */
+            section: string;
         };
         /** @description One invalid field of a request. */
         FieldProblem: {
@@ -2334,6 +2412,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
+    list_erasures: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The latest erasures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePage"];
                 };
             };
         };
@@ -3467,6 +3568,26 @@ export interface operations {
             };
         };
     };
+    delete_my_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is being erased. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureResponse"];
+                };
+            };
+        };
+    };
     update_my_profile: {
         parameters: {
             query?: never;
@@ -3514,6 +3635,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReactionListItemPage"];
+                };
+            };
+        };
+    };
+    get_my_export: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rows about the caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportedRowPage"];
                 };
             };
         };
