@@ -108,9 +108,14 @@ contract: .venv/.ready ## generate functions/api/system/openapi.json from the ro
 	@.venv/bin/python -m local.stack.openapi
 
 .PHONY: web
-web: node_modules/.ready ## generate the types of the TypeScript client, print its size
-	@for task in "contract -w plaza-client" "size -w plaza-client"; do \
+web: node_modules/.ready ## generate the types of the TypeScript client, build the web app, print their sizes
+	@for task in "contract -w plaza-client" "size -w plaza-client" "build -w plaza-app" "size -w plaza-app"; do \
 	  .venv/bin/python -m local.stack.node npm run --silent $$task; done
+
+.PHONY: screenshots
+screenshots: setup ## take the screenshots of docs/web.md, on a stack of their own
+	@.venv/bin/python -m local packages --tests
+	@.venv/bin/python -m tests.e2e.screenshots
 
 .PHONY: alarms
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
@@ -167,7 +172,7 @@ help: ## print this list
 node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
 	@echo "installing package-lock.json into node_modules"
 	@if .venv/bin/python -m local.stack.node npm ci --silent --prefer-offline --fetch-retries 1; then touch $@; \
-	  else echo "plaza: npm installed nothing; tests of the client's types are skipped" >&2; fi
+	  else echo "plaza: npm installed nothing; tests of the web app and of the client's types are skipped" >&2; fi
 
 define make_environment
 PYTHON="$(PYTHON)" local/stack/make_environment $(1) $(2) $(3)

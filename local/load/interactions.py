@@ -38,6 +38,28 @@ _QUERY = 100  # targets of the largest query
 _MAX_LISTS = 20  # the most liked posts: their likers are read through the API, in both orders
 _VIEWERS_PER_POST = 20  # likers of each of these posts, who read their viewer states of all
 _MAX_OWN_LISTS = 20  # the users with the most reactions: their own lists are read
+_TITLES = (
+    "Morning light over the harbour",
+    "The last tram from the old town",
+    "Rain at the market, and nobody left",
+    "Bread and coffee by the lake",
+    "A long walk up the hills",
+    "Lost and found on the night train",
+    "Music under the bridge",
+    "Where the river bends",
+    "Two chairs, one window",
+    "A door painted blue",
+    "Lanterns before the parade",
+)
+_BODIES = (
+    "I came for ten minutes and stayed until the lights went on.",
+    "Take the small street behind the church. You will know it by the smell of cinnamon.",
+    "An old man sold me a map of a town that is not there any more. I bought two.",
+    "Best seen before seven, when only the bakers and the gulls are awake.",
+    "Somebody played the same four bars all evening. They are still in my head.",
+    "We missed every connection and had the best day of the trip.",
+    "Bring a coat, bring a friend, and leave the camera in the bag for once.",
+)
 
 Totals = Mapping[str, Mapping[int, int]]
 """Kind -> post -> total."""
@@ -178,7 +200,7 @@ def _insert(
         "INSERT INTO content (content_type, content_id, author_id, kind, title, body, images)"
         " VALUES ('post', %s, %s, 'note', %s, %s, '[]')",
         [
-            (id_, author, f"Post {id_}", f"The post {id_} of a file.")
+            (id_, author, _TITLES[id_ % len(_TITLES)], _BODIES[id_ % len(_BODIES)])
             for id_, author in authors.items()
         ],
     )

@@ -93,7 +93,8 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
     demo_id = _load_demo().FIRST_ID
     bearer = '-H "Authorization: Bearer $TOKEN"'
     lines = [
-        f"[bold]{url}[/bold]",
+        f"[bold]{stack.web_url}[/bold]  the web app: sign in with any phone number",
+        f"[bold]{url}[/bold]  the API",
         "",
         f"  curl {url}/health",
         f'  CHALLENGE=$(curl -s {url}/auth/codes {json_} -d \'{{"phone": "{PHONE}"}}\''

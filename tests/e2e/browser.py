@@ -1,0 +1,113 @@
+"""The web app in a browser: pages that are signed in, checked for errors and accessibility."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    StorageState,
+    ViewportSize,
+    expect,
+    sync_playwright,
+)
+
+from tests.support.node import MODULES
+
+AXE = MODULES / "axe-core" / "axe.min.js"
+PHONE: ViewportSize = {"width": 390, "height": 844}
+SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
+    ("light", ""),
+    ("dark", "{runOnly: ['color-contrast']}"),
+)
+"""Color schemes, and what axe checks in each."""
+TIMEOUT_MS = 20_000
+_REFUSED = re.compile(r"the server responded with a status of (\d+)")
+
+
+@contextmanager
+def open_browser(path: str) -> Iterator[Browser]:
+    """Start the Chromium at ``path``. It has no sandbox for root, who cannot use one."""
+    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+    expect.set_options(timeout=TIMEOUT_MS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+def open_context(
+    browser: Browser, url: str, session: dict[str, Any] | None = None, **options: Any
+) -> BrowserContext:
+    """Return a browser of one user, on a phone, signed in to the app at ``url`` with a session."""
+    state: StorageState = {"cookies": [], "origins": []}
+    if session is not None:
+        state["origins"].append(
+            {
+                "origin": url,
+                "localStorage": [{"name": "plaza-session", "value": json.dumps(session)}],
+            }
+        )
+    context = browser.new_context(
+        viewport=PHONE,
+        locale="en-GB",
+        bypass_csp=True,  # for axe
+        storage_state=state,
+        **options,
+    )
+    context.set_default_timeout(TIMEOUT_MS)
+    return context
+
+
+def describe_session(token: str, user_id: int, nickname: str) -> dict[str, Any]:
+    """Return a session as the app stores it."""
+    user = {"id": str(user_id), "nickname": nickname, "avatar": None}
+    return {"token": token, "expiresAt": (time.time() + 3600) * 1000, "user": user}
+
+
+class AppPage:
+    """One page of the app, and what its console reported."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self._url = url
+        self.errors: list[str] = []
+        self.refused: set[int] = set()
+        page.on("console", self._hear)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def open(self, path: str) -> None:
+        """Show a page of the app, read anew."""
+        self.page.goto("about:blank")
+        self.page.goto(f"{self._url}/#{path}")
+
+    def check_accessibility(self) -> None:
+        """Fail if axe finds anything, by day, or too little contrast at night."""
+        self.page.add_script_tag(path=AXE)
+        for scheme, options in SCHEMES:
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found = self.page.evaluate(f"axe.run({options})")["violations"]
+            shown = [
+                f"{scheme}: {one['id']}: {one['help']}: {node['html']}: {node['any'][:1]}"
+                for one in found
+                for node in one["nodes"]
+            ]
+            assert shown == []
+        self.page.emulate_media(color_scheme=None, reduced_motion=None)
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        if message.type not in ("error", "warning"):
+            return
+        if refused := _REFUSED.search(message.text):
+            self.refused.add(int(refused[1]))  # the browser's own note of a 4xx or 5xx
+        else:
+            self.errors.append(message.text)

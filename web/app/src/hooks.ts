@@ -1,0 +1,200 @@
+import { type ItemOf, type ListPath, ProblemError, type Reaction, type ReactionState, type Session } from "plaza-client";
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { plaza } from "./plaza.ts";
+
+export function useSession(): Session | null {
+  const [session, setSession] = useState(plaza.session);
+  useEffect(() => plaza.onSession(setSession), []);
+  return session;
+}
+
+/** Follows one reaction; `make` returns it for the present `inputs`. */
+export function useReaction(make: () => Reaction, inputs: unknown[]): [ReactionState, Reaction] {
+  const session = useSession();
+  const reaction = useMemo(make, [...inputs, session]);
+  const [, setState] = useState(reaction.state);
+  useLayoutEffect(() => {
+    setState(reaction.state);
+    return reaction.subscribe(setState);
+  }, [reaction]);
+  return [reaction.state, reaction];
+}
+
+export interface Loaded<T> {
+  data: T | undefined;
+  error: unknown;
+  reload: () => void;
+}
+
+/** Lists and objects that were read, by key: a page that is opened again shows them at once. */
+const cache = new Map<string, unknown>();
+const MAX_CACHED = 100;
+plaza.onSession(() => cache.clear());
+
+function remember(key: string, value: unknown): void {
+  cache.delete(key);
+  cache.set(key, value);
+  const [oldest] = cache.keys();
+  if (cache.size > MAX_CACHED && oldest !== undefined) cache.delete(oldest);
+}
+
+/** Reads something when `key` changes; shows what was read before under this key meanwhile. */
+export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T>): Loaded<T> {
+  const [, render] = useState(0);
+  const [attempt, setAttempt] = useState(0);
+  const error = useRef<unknown>(undefined);
+  const latest = useRef(read);
+  latest.current = read;
+  useEffect(() => {
+    const ends = new AbortController();
+    error.current = undefined;
+    latest.current(ends.signal).then(
+      (data) => {
+        if (ends.signal.aborted) return;
+        remember(key, data);
+        render((count) => count + 1);
+      },
+      (reason: unknown) => {
+        if (ends.signal.aborted) return;
+        error.current = reason;
+        render((count) => count + 1);
+      },
+    );
+    return () => ends.abort();
+  }, [key, attempt]);
+  return {
+    data: cache.get(key) as T | undefined,
+    error: error.current,
+    reload: useCallback(() => setAttempt((count) => count + 1), []),
+  };
+}
+
+export interface Pages<Item> {
+  items: Item[] | undefined;
+  hasMore: boolean;
+  isLoading: boolean;
+  error: unknown;
+  more: () => void;
+  reload: () => void;
+  /** Changes the shown items: a comment that was just written. */
+  change: (change: (items: Item[]) => Item[]) => void;
+}
+
+interface Read<Item> {
+  items: Item[];
+  next: string | null;
+}
+
+/** Reads a list page by page. `input` has the parameters of the list. */
+export function usePages<P extends ListPath>(path: P, input: object = {}): Pages<ItemOf<P>> {
+  const key = path + JSON.stringify(input);
+  const [isLoading, setLoading] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [, render] = useState(0);
+  const ends = useRef<AbortController | undefined>(undefined);
+  const shown = cache.get(key) as Read<ItemOf<P>> | undefined;
+
+  const load = async (before: Read<ItemOf<P>> | undefined) => {
+    ends.current?.abort();
+    const { signal } = (ends.current = new AbortController());
+    setLoading(true);
+    setError(undefined);
+    try {
+      const { query = {} } = input as { query?: object };
+      const cursor = before?.next ?? undefined;
+      const options = { ...input, query: { ...query, cursor }, signal } as unknown as never;
+      const page = (await plaza.get(path, ...([options] as never))) as Read<ItemOf<P>>;
+      remember(key, { items: [...(before?.items ?? []), ...page.items], next: page.next });
+    } catch (reason) {
+      if (!signal.aborted) setError(reason);
+    }
+    if (!signal.aborted) setLoading(false);
+  };
+  useEffect(() => {
+    void load(undefined);
+    return () => ends.current?.abort();
+  }, [key]);
+  return {
+    items: shown?.items,
+    hasMore: shown !== undefined && shown.next !== null,
+    isLoading,
+    error,
+    more: () => void load(shown),
+    reload: () => void load(undefined),
+    change: (change) => {
+      const now = (cache.get(key) as Read<ItemOf<P>> | undefined) ?? { items: [], next: null };
+      remember(key, { ...now, items: change(now.items) });
+      render((count) => count + 1);
+      // A read that is in flight began before the change, and may lack it.
+      if (isLoading) void load(undefined);
+    },
+  };
+}
+
+/** Problems of fields that the API describes for programs, in words for people. */
+const IN_WORDS: [problem: RegExp, text: string][] = [
+  [/^String should have at least 1 character/, "This must not be empty."],
+  [/^Field required/, "This must not be empty."],
+  [/^String should have at most (\d+) characters/, "At most $1 characters are possible."],
+  [/^String should match pattern.*/, "This is not in the expected form."],
+  [/^Input should be a valid number.*/, "This must be a number."],
+  [/^Input should be less than or equal to (.*)/, "At most $1 is possible."],
+  [/^Input should be greater than or equal to (.*)/, "At least $1 is possible."],
+];
+
+function inWords(detail: string): string {
+  const known = IN_WORDS.find(([problem]) => problem.test(detail));
+  return known === undefined ? detail : detail.replace(...known);
+}
+
+export interface Form {
+  isSending: boolean;
+  /** What is wrong with a field of the request. */
+  field: (name: string) => string | undefined;
+  /** What is wrong with the request as a whole. */
+  problem: unknown;
+  submit: (event: Event) => void;
+}
+
+/** Sends a form; the problems of its fields and of the request are shown beside them. */
+export function useForm(send: (data: FormData) => Promise<void>): Form {
+  const [isSending, setSending] = useState(false);
+  const [problem, setProblem] = useState<unknown>();
+  const fields = problem instanceof ProblemError ? problem.errors : [];
+  const problemOf = (name: string) => {
+    const place = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
+    const found = fields.find((one) => place.test(one.field));
+    return found && inWords(found.detail);
+  };
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    setSending(true);
+    setProblem(undefined);
+    try {
+      await send(new FormData(form));
+    } catch (reason) {
+      setProblem(reason);
+      // After the problems are shown, the first field that has one gets the focus.
+      setTimeout(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+    }
+    setSending(false);
+  };
+  return {
+    isSending,
+    problem: fields.length > 0 ? undefined : problem,
+    field: problemOf,
+    submit: (event) => void submit(event),
+  };
+}
+
+/** The present time, renewed every second while `isActive`. */
+export function useNow(isActive: boolean): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isActive) return;
+    const timer = setInterval(() => setNow(Date.now()), 1000);
+    return () => clearInterval(timer);
+  }, [isActive]);
+  return now;
+}

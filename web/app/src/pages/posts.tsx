@@ -1,0 +1,193 @@
+import { useState } from "preact/hooks";
+import { useForm, usePages, useRead, useSession } from "../hooks.ts";
+import { type Comment, plaza } from "../plaza.ts";
+import { Images } from "../posts.tsx";
+import { CollectButton, LikeButton } from "../reactions.tsx";
+import { go } from "../router.ts";
+import { say } from "../toast.tsx";
+import { Ago, Avatar, Empty, Field, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
+
+const COMMENT_ORDERS = ["latest", "earliest"] as const;
+
+export function PostPage({ id }: { id: string }) {
+  const path = { post_id: id };
+  const { data: post, error, reload } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
+  const session = useSession();
+  const [shown, setShown] = useState<"comments" | "likers">("comments");
+  if (post === undefined) {
+    return (
+      <>
+        <Title text="Post" />
+        {error === undefined ? <Skeleton rows={1} /> : <Problem error={error} retry={reload} />}
+      </>
+    );
+  }
+  const first = post.likers?.[0];
+  return (
+    <>
+      <article class="post whole">
+        <UserLink user={post.author} note={<Ago at={post.created_at} />} />
+        <Title text={post.title} />
+        <p class="body">{post.body}</p>
+        <Images of={post.images} />
+        <div class="actions">
+          <LikeButton type="post" target={post} />
+          <CollectButton post={post} />
+          {post.viewers !== null && <p class="fine">{post.viewers === 1 ? "1 viewer" : `${post.viewers} viewers`}</p>}
+          {session?.user.id === post.author.id && (
+            <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} done={() => go("/")} />
+          )}
+        </div>
+        {first !== undefined && (
+          <p class="liked-by">
+            <span class="stack">
+              {post.likers?.map((user) => (
+                <Avatar key={user.id} user={user} />
+              ))}
+            </span>
+            <span class="fine">First liked by {first.nickname}</span>
+          </p>
+        )}
+      </article>
+      <div class="tabs" role="group" aria-label="About this post">
+        <button type="button" aria-pressed={shown === "comments"} onClick={() => setShown("comments")}>
+          Comments
+        </button>
+        <button type="button" aria-pressed={shown === "likers"} onClick={() => setShown("likers")}>
+          Likers
+        </button>
+      </div>
+      {shown === "comments" ? <Comments postId={id} /> : <Likers postId={id} />}
+    </>
+  );
+}
+
+/** A button that asks again before it deletes. */
+function Delete({ what, remove, done }: { what: string; remove: () => Promise<unknown>; done: () => void }) {
+  const [isAsked, setAsked] = useState(false);
+  const act = async () => {
+    if (!isAsked) return setAsked(true);
+    try {
+      await remove();
+      done();
+    } catch (error) {
+      say(error instanceof Error ? error.message : "That did not work.");
+    }
+  };
+  return (
+    <button type="button" class="small quiet" onClick={() => void act()} onBlur={() => setAsked(false)}>
+      {isAsked ? `Really delete this ${what}?` : "Delete"}
+    </button>
+  );
+}
+
+function Likers({ postId }: { postId: string }) {
+  const likers = usePages("/posts/{post_id}/likers", { path: { post_id: postId }, query: { order: "latest" } });
+  return (
+    <List class="list people" of={likers} empty={<Empty icon="heart" title="No likes yet" />}>
+      {({ user, at }) => <UserLink user={user} note={<Ago at={at} />} />}
+    </List>
+  );
+}
+
+function Comments({ postId }: { postId: string }) {
+  const [order, setOrder] = useState<(typeof COMMENT_ORDERS)[number]>("latest");
+  const path = { post_id: postId };
+  const comments = usePages("/posts/{post_id}/comments", { path, query: { order } });
+  const session = useSession();
+  const form = useForm(async (data) => {
+    const body = { body: String(data.get("body")) };
+    const written = await plaza.post("/posts/{post_id}/comments", { path, body });
+    comments.change((items) => (order === "latest" ? [written, ...items] : [...items, written]));
+    document.querySelector<HTMLFormElement>("form.comment")?.reset();
+    say("Your comment is published.");
+  });
+  return (
+    <section>
+      {session === null ? (
+        <p class="fine">
+          <a href="#/sign-in">Sign in</a> to comment.
+        </p>
+      ) : (
+        <form class="comment" noValidate onSubmit={form.submit}>
+          <Field form={form} name="body" label="Your comment" rows={2} />
+          <Problem error={form.problem} />
+          <button class="small primary" disabled={form.isSending}>
+            Comment
+          </button>
+        </form>
+      )}
+      {(comments.items?.length ?? 0) > 1 && (
+        <p class="sort">
+          <label for="order">Order</label>{" "}
+          <select id="order" value={order} onChange={(event) => setOrder(event.currentTarget.value as typeof order)}>
+            <option value="latest">Latest first</option>
+            <option value="earliest">Earliest first</option>
+          </select>
+        </p>
+      )}
+      <List of={comments} empty={<Empty icon="comment" title="No comments yet" />}>
+        {(comment) => (
+          <OneComment comment={comment} remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))} />
+        )}
+      </List>
+    </section>
+  );
+}
+
+function OneComment({ comment, remove }: { comment: Comment; remove: () => void }) {
+  const session = useSession();
+  const path = { comment_id: comment.id };
+  return (
+    <article class="remark">
+      <UserLink user={comment.author} note={<Ago at={comment.created_at} />} />
+      <p class="body">{comment.body}</p>
+      <div class="actions">
+        <LikeButton type="comment" target={comment} />
+        {session?.user.id === comment.author.id && (
+          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} done={remove} />
+        )}
+      </div>
+    </article>
+  );
+}
+
+const KINDS = [
+  { label: "Note", value: "note" },
+  { label: "Blog", value: "blog" },
+] as const;
+
+export function Write() {
+  const [kind, setKind] = useState<"note" | "blog">("note");
+  const form = useForm(async (data) => {
+    const image = String(data.get("images")).trim();
+    const images = image === "" ? [] : [image];
+    const body = { kind, title: String(data.get("title")), body: String(data.get("body")), images };
+    const post = await plaza.post("/posts", { body });
+    say("Your post is published.");
+    go(`/posts/${post.id}`);
+  });
+  return (
+    <>
+      <Title text="Write" />
+      <form noValidate onSubmit={form.submit}>
+        <fieldset class="choice">
+          <legend class="hidden">Kind</legend>
+          {KINDS.map(({ label, value }) => (
+            <label key={value}>
+              <input type="radio" name="kind" value={value} checked={kind === value} onChange={() => setKind(value)} />
+              {label}
+            </label>
+          ))}
+        </fieldset>
+        <Field form={form} name="title" label="Title" autocomplete="off" />
+        <Field form={form} name="body" label="Text" rows={kind === "note" ? 5 : 14} />
+        <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
+        <Problem error={form.problem} />
+        <button class="primary" disabled={form.isSending}>
+          {form.isSending ? "Publishing…" : "Publish"}
+        </button>
+      </form>
+    </>
+  );
+}

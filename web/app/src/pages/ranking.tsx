@@ -1,0 +1,47 @@
+import { usePages } from "../hooks.ts";
+import { PostCard } from "../posts.tsx";
+import { Empty, List, Tabs, Title } from "../ui.tsx";
+
+const WINDOWS = [
+  { label: "Today", value: "day" },
+  { label: "Week", value: "week" },
+  { label: "All time", value: "all" },
+] as const;
+
+export function Ranking({ window: asked }: { window: string | null }) {
+  const { value } = WINDOWS.find((one) => one.value === asked) ?? WINDOWS[0];
+  return (
+    <>
+      <Title text="Ranking" />
+      <Tabs label="Time" tabs={[...WINDOWS]} value={value} href={(one) => `#/ranking?window=${one}`} />
+      <Places window={value} key={value} />
+    </>
+  );
+}
+
+function Places({ window }: { window: "day" | "week" | "all" }) {
+  const posts = usePages("/posts/ranking", { query: { window } });
+  const places = new Map(posts.items?.map((post, index) => [post, index + 1]));
+  return (
+    <List
+      of={posts}
+      empty={
+        <Empty icon="star" title="No likes yet">
+          <p>Be the first one to like a post.</p>
+        </Empty>
+      }
+    >
+      {(post) => (
+        <PostCard
+          post={post}
+          rank={
+            <p class="rank">
+              <span class="hidden">Place </span>
+              {places.get(post)}
+            </p>
+          }
+        />
+      )}
+    </List>
+  );
+}

@@ -1,0 +1,235 @@
+import type { Schemas } from "plaza-client";
+import { useForm, usePages, useRead, useSession } from "../hooks.ts";
+import { plaza } from "../plaza.ts";
+import { PostCard } from "../posts.tsx";
+import { Followers, FollowButton } from "../reactions.tsx";
+import { go } from "../router.ts";
+import { say } from "../toast.tsx";
+import { Avatar, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total, UserLink } from "../ui.tsx";
+
+const OWN_TABS = [
+  { label: "Posts", value: "posts" },
+  { label: "Likes", value: "likes" },
+  { label: "Collects", value: "collects" },
+  { label: "Orders", value: "orders" },
+];
+
+export function Profile({ id, tab }: { id: string; tab: string | null }) {
+  const session = useSession();
+  const { data: user, error, reload } = useRead(`user ${id}`, (signal) =>
+    plaza.get("/users/{user_id}", { path: { user_id: id }, signal }),
+  );
+  const isOwn = session?.user.id === id;
+  const shown = isOwn ? (tab ?? "posts") : "posts";
+  if (user === undefined) {
+    return (
+      <>
+        <Title text="Profile" />
+        {error === undefined ? <Skeleton rows={2} /> : <Problem error={error} retry={reload} />}
+      </>
+    );
+  }
+  return (
+    <>
+      <section class="profile">
+        <Avatar user={user} large />
+        <div>
+          <Title
+            text={user.nickname}
+            actions={
+              isOwn ? (
+                <a class="button small" href="#/settings">
+                  Settings
+                </a>
+              ) : (
+                <FollowButton user={user} name={user.nickname} />
+              )
+            }
+          />
+          <ul class="totals">
+            <li>
+              <a href={`#/users/${id}/followers`}>
+                <Followers user={user} />
+              </a>
+            </li>
+            <li>
+              <a href={`#/users/${id}/following`}>
+                <Total of={user.following} one="following" many="following" />
+              </a>
+            </li>
+            <li>
+              <Total of={user.posts} one="post" many="posts" />
+            </li>
+            <li>
+              <Total of={user.likes_received} one="like received" many="likes received" />
+            </li>
+          </ul>
+        </div>
+      </section>
+      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(one) => `#/users/${id}?tab=${one}`} />}
+      {shown === "posts" && <Posts userId={id} isOwn={isOwn} />}
+      {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
+      {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
+      {shown === "orders" && <Orders />}
+    </>
+  );
+}
+
+function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
+  const posts = usePages("/users/{user_id}/posts", { path: { user_id: userId } });
+  const empty = (
+    <Empty icon="pen" title="No posts yet">
+      {isOwn && (
+        <a class="button primary" href="#/write">
+          Write the first one
+        </a>
+      )}
+    </Empty>
+  );
+  return (
+    <List of={posts} empty={empty}>
+      {(post) => <PostCard post={post} />}
+    </List>
+  );
+}
+
+/** The posts, comments and reviews that the caller likes or collects: nobody else sees them. */
+function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects"; what: string }) {
+  const reacted = usePages(path, { query: { expand: "post" } });
+  return (
+    <List
+      of={reacted}
+      empty={
+        <Empty icon="bookmark" title={`You ${what} nothing yet`}>
+          <p>Only you see this list.</p>
+        </Empty>
+      }
+    >
+      {({ post, type, id }) =>
+        post ? <PostCard post={post} /> : <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
+      }
+    </List>
+  );
+}
+
+export const ORDER_STATUS: Record<Schemas["OrderResponse"]["status"], string> = {
+  pending: "being decided",
+  success: "yours",
+  failed: "not bought",
+  used: "used",
+  cancelled: "cancelled",
+  expired: "expired",
+};
+
+function Orders() {
+  const orders = usePages("/users/me/orders");
+  return (
+    <List
+      of={orders}
+      empty={
+        <Empty icon="bookmark" title="No orders yet">
+          <p>Flash sales are on the pages of shops.</p>
+        </Empty>
+      }
+    >
+      {(order) => (
+        <p class={`card order ${order.status}`}>
+          <span>Order {order.order_id}</span>
+          <b>{ORDER_STATUS[order.status]}</b>
+        </p>
+      )}
+    </List>
+  );
+}
+
+export function UserList({ id, of }: { id: string; of: "followers" | "following" }) {
+  const path = { user_id: id };
+  const users = usePages(`/users/{user_id}/${of}`, { path });
+  const { data: user } = useRead(`user ${id}`, (signal) => plaza.get("/users/{user_id}", { path, signal }));
+  return (
+    <>
+      <Title text={of === "followers" ? "Followers" : "Following"} />
+      {user && (
+        <p class="fine">
+          <a href={`#/users/${id}`}>{user.nickname}</a>
+        </p>
+      )}
+      <List class="list people" of={users} empty={<Empty icon="person" title="Nobody yet" />}>
+        {(item) => (
+          <>
+            <UserLink user={item.user} />
+            <FollowButton user={followable(item)} name={item.user.nickname} />
+          </>
+        )}
+      </List>
+    </>
+  );
+}
+
+const followables = new WeakMap<object, { id: string; mine: Schemas["UserViewerState"] | null }>();
+
+/** Returns the user of a list's item with the caller's follow; the same object for the same item. */
+function followable(item: Schemas["FollowListItem"]) {
+  const found = followables.get(item) ?? { id: item.user.id, mine: item.mine };
+  followables.set(item, found);
+  return found;
+}
+
+export function Settings() {
+  const { data: profile, error, reload } = useRead("settings", (signal) => plaza.get("/users/me", { signal }));
+  const form = useForm(async (data) => {
+    const avatar = String(data.get("avatar")).trim();
+    const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
+    const changed = await plaza.patch("/users/me", { body: { nickname, time_zone, avatar: avatar === "" ? null : avatar } });
+    say("Saved.");
+    go(`/users/${changed.id}`);
+  });
+  const signOut = async () => {
+    try {
+      await plaza.signOut();
+    } catch {
+      say("Signed out here. Plaza could not be reached to end the session there.");
+    }
+    go("/");
+  };
+  return (
+    <>
+      <Title text="Settings" />
+      {profile === undefined ? (
+        error === undefined ? (
+          <Skeleton rows={1} />
+        ) : (
+          <Problem error={error} retry={reload} />
+        )
+      ) : (
+        <form noValidate onSubmit={form.submit}>
+          <Field form={form} name="nickname" label="Name" defaultValue={profile.nickname} autocomplete="nickname" />
+          <Field
+            form={form}
+            name="avatar"
+            label="Picture"
+            type="url"
+            defaultValue={profile.avatar ?? ""}
+            hint="An https address; may be empty."
+          />
+          <Field
+            form={form}
+            name="time_zone"
+            label="Time zone"
+            defaultValue={profile.time_zone}
+            hint="It decides when a day begins for check-ins: Europe/Berlin."
+          />
+          <Problem error={form.problem} />
+          <button class="primary" disabled={form.isSending}>
+            Save
+          </button>
+        </form>
+      )}
+      <p class="section">
+        <button type="button" class="quiet" onClick={() => void signOut()}>
+          Sign out
+        </button>
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,51 @@
+/** A post as it is shown in lists. */
+import type { ComponentChildren } from "preact";
+import { plaza, type Post } from "./plaza.ts";
+import { CollectButton, LikeButton } from "./reactions.tsx";
+import { Ago, Count, Icon, UserLink } from "./ui.tsx";
+
+export function PostActions({ post }: { post: Post }) {
+  return (
+    <div class="actions">
+      <LikeButton type="post" target={post} />
+      <a class="reaction" href={`#/posts/${post.id}`}>
+        <Icon name="comment" />
+        <span class="hidden">Comments</span>
+        <Count of={post.comments} />
+      </a>
+      <CollectButton post={post} />
+    </div>
+  );
+}
+
+export function Images({ of }: { of: string[] }) {
+  if (of.length === 0) return null;
+  return (
+    <div class="images" data-count={Math.min(of.length, 3)}>
+      {of.slice(0, 3).map((url) => (
+        <img key={url} src={url} alt="" loading="lazy" />
+      ))}
+    </div>
+  );
+}
+
+export function PostCard({ post, rank }: { post: Post; rank?: ComponentChildren }) {
+  return (
+    <article class="card post">
+      {rank}
+      <UserLink user={post.author} note={<Ago at={post.created_at} />} />
+      <h2>
+        <a href={`#/posts/${post.id}`}>{post.title}</a>
+      </h2>
+      <p class="body clamp">{post.body}</p>
+      <Images of={post.images} />
+      <PostActions post={post} />
+    </article>
+  );
+}
+
+/** Returns the posts of the ranking whose authors a new user may follow. */
+export async function readPopular(signal: AbortSignal): Promise<Post[]> {
+  const page = await plaza.get("/posts/ranking", { query: { window: "all", limit: 20 }, signal });
+  return page.items;
+}

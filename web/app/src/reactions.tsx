@@ -1,0 +1,71 @@
+/** Buttons for likes, collects and follows. They answer at once; the client confirms them. */
+import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
+import type { Collectable, Followable, Likeable } from "plaza-client";
+import { useEffect } from "preact/hooks";
+import { useReaction, useSession } from "./hooks.ts";
+import { plaza } from "./plaza.ts";
+import { go } from "./router.ts";
+import { say } from "./toast.tsx";
+import { Count, Icon, type IconName, Total } from "./ui.tsx";
+
+/** Says why a wish was taken back. */
+function useRefusal({ error }: ReactionState): void {
+  useEffect(() => {
+    if (error !== undefined) say(error instanceof PlazaError ? error.message : "That did not work.");
+  }, [error]);
+}
+
+function toggle(reaction: Reaction, isSignedIn: boolean): void {
+  if (isSignedIn) void reaction.toggle();
+  else go("/sign-in");
+}
+
+function ReactionButton(props: { label: string; icon: IconName; make: () => Reaction; of: object }) {
+  const isSignedIn = useSession() !== null;
+  const [state, reaction] = useReaction(props.make, [props.of]);
+  useRefusal(state);
+  return (
+    <button
+      type="button"
+      class={`reaction ${props.icon}`}
+      aria-pressed={state.active}
+      onClick={() => toggle(reaction, isSignedIn)}
+    >
+      <Icon name={props.icon} />
+      <span class="hidden">{props.label}</span>
+      <Count of={state.total} />
+    </button>
+  );
+}
+
+export function LikeButton({ type, target }: { type: "post" | "comment" | "review"; target: Likeable }) {
+  return <ReactionButton label="Like" icon="heart" make={() => plaza.like(type, target)} of={target} />;
+}
+
+export function CollectButton({ post }: { post: Collectable }) {
+  return <ReactionButton label="Collect" icon="bookmark" make={() => plaza.collect(post)} of={post} />;
+}
+
+export function FollowButton({ user, name }: { user: Followable; name: string }) {
+  const session = useSession();
+  const [state, reaction] = useReaction(() => plaza.follow(user), [user]);
+  useRefusal(state);
+  if (session?.user.id === user.id) return null;
+  return (
+    <button
+      type="button"
+      class={state.active ? "follow small" : "follow small primary"}
+      aria-pressed={state.active}
+      onClick={() => toggle(reaction, session !== null)}
+    >
+      {state.active ? "Following" : "Follow"}
+      <span class="hidden"> {name}</span>
+    </button>
+  );
+}
+
+/** The followers of a user, which the caller's own follow changes at once. */
+export function Followers({ user }: { user: Followable }) {
+  const [{ total }] = useReaction(() => plaza.follow(user), [user]);
+  return <Total of={total} one="follower" many="followers" />;
+}

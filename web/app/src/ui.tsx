@@ -1,0 +1,253 @@
+/** The small parts that all pages are made of. */
+import { type PlazaError, ProblemError } from "plaza-client";
+import type { ComponentChildren, JSX } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import type { Form, Pages } from "./hooks.ts";
+import type { UserCard } from "./plaza.ts";
+
+const ICONS = {
+  heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
+  bookmark: "M6 4h12v16.5l-6-4-6 4z",
+  comment: "M4 5h16v11.5h-8.5L7 20.5v-4H4z",
+  home: "M4 11 12 4l8 7v9h-5.5v-6h-5v6H4z",
+  star: "m12 3.8 2.5 5.2 5.7.8-4.1 4 1 5.7-5.1-2.7-5.1 2.7 1-5.7-4.1-4 5.7-.8z",
+  pin: "M12 21s-6.5-5.8-6.5-11a6.5 6.5 0 0 1 13 0c0 5.2-6.5 11-6.5 11zm0-8.6a2.4 2.4 0 1 0 0-4.8 2.4 2.4 0 0 0 0 4.8z",
+  calendar: "M4.5 6h15v13.5h-15zM4.5 10.5h15M8.5 3.5v4m7-4v4M9 15l2 2 4-4",
+  person: "M12 12a4 4 0 1 0 0-8 4 4 0 0 0 0 8zm-7.5 8.5c.6-4 3.6-6 7.5-6s6.9 2 7.5 6z",
+  pen: "M5 19l.9-4.1L16.3 4.5l3.2 3.2L9.1 18.1z",
+  back: "M14.5 5 7.5 12l7 7",
+  next: "M9.5 5l7 7-7 7",
+} as const;
+
+export type IconName = keyof typeof ICONS;
+
+export function Icon({ name }: { name: IconName }) {
+  return (
+    <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+      <path d={ICONS[name]} />
+    </svg>
+  );
+}
+
+export function Avatar({ user, large = false }: { user: UserCard; large?: boolean }) {
+  const hue = Number(BigInt(user.id) % 360n);
+  return (
+    <span class={large ? "avatar large" : "avatar"} style={{ "--hue": hue }} aria-hidden="true">
+      {user.avatar ? <img src={user.avatar} alt="" loading="lazy" /> : [...user.nickname][0]?.toUpperCase()}
+    </span>
+  );
+}
+
+export function UserLink({ user, note }: { user: UserCard; note?: ComponentChildren }) {
+  return (
+    <a class="user" href={`#/users/${user.id}`}>
+      <Avatar user={user} />
+      <span>
+        <b>{user.nickname}</b>
+        {note !== undefined && <small>{note}</small>}
+      </span>
+    </a>
+  );
+}
+
+const AGO = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "narrow" });
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+/** How long ago something was; the date after a week. */
+export function Ago({ at }: { at: string }) {
+  const time = new Date(at);
+  const ageS = Math.max(0, (Date.now() - time.getTime()) / 1000);
+  const [unit, lengthS] = UNITS.find(([, length]) => ageS >= length) ?? ["second", 1];
+  const text = ageS > 7 * 86_400 ? time.toLocaleDateString() : AGO.format(-Math.floor(ageS / lengthS), unit);
+  return (
+    <time dateTime={at} title={time.toLocaleString()}>
+      {text}
+    </time>
+  );
+}
+
+const COUNT = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
+
+/** A number in at most five characters; exact for screen readers and on hover. */
+export function Count({ of }: { of: number | null }) {
+  if (of === null) return <span class="count">–</span>;
+  return (
+    <span class="count" title={String(of)}>
+      {of < 10_000 ? of : COUNT.format(of)}
+    </span>
+  );
+}
+
+export function Total({ of, one, many }: { of: number | null; one: string; many: string }) {
+  return (
+    <>
+      <b>
+        <Count of={of} />
+      </b>{" "}
+      {of === 1 ? one : many}
+    </>
+  );
+}
+
+let isFirstPage = true;
+
+/** The title of a page: it gets the focus when the app shows another one, as after a link. */
+export function Title({ children, text, actions }: { children?: ComponentChildren; text: string; actions?: ComponentChildren }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${text} · Plaza`;
+  }, [text]);
+  useEffect(() => {
+    if (!isFirstPage) heading.current?.focus({ preventScroll: true });
+    isFirstPage = false;
+  }, []);
+  return (
+    <header class="title">
+      <h1 tabIndex={-1} ref={heading}>
+        {children ?? text}
+      </h1>
+      {actions}
+    </header>
+  );
+}
+
+export function Problem({ error, retry }: { error: unknown; retry?: (() => void) | undefined }) {
+  if (error === undefined) return null;
+  const isRefusal = error instanceof ProblemError;
+  const requestId = (error as Partial<PlazaError>).requestId;
+  return (
+    <div class="note problem" role="alert">
+      <p>
+        <b>{isRefusal ? error.title : "No connection"}</b>
+      </p>
+      <p>{isRefusal ? error.detail : "Plaza cannot be reached. Check your connection."}</p>
+      {requestId !== undefined && <p class="fine">Request {requestId}</p>}
+      {retry && (
+        <button type="button" class="small" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
+  return (
+    <div class="note empty">
+      <Icon name={icon} />
+      <p>
+        <b>{title}</b>
+      </p>
+      {children}
+    </div>
+  );
+}
+
+/** Grey shapes where something will be. */
+export function Skeleton({ rows = 3 }: { rows?: number }) {
+  return (
+    <div class="skeleton" role="status">
+      <span class="hidden">Loading</span>
+      {Array.from({ length: rows }, (_, row) => (
+        <div key={row} aria-hidden="true">
+          <i />
+          <i />
+          <i />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+interface ListProps<Item> {
+  of: Pages<Item>;
+  empty: ComponentChildren;
+  children: (item: Item) => JSX.Element;
+  class?: string;
+}
+
+/** A list with its states: loading, empty, broken, and more to come. */
+export function List<Item>({ of, empty, children, class: name = "list" }: ListProps<Item>) {
+  const { items, error, isLoading } = of;
+  if (items === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} retry={of.reload} />;
+  return (
+    <>
+      {items.length === 0 && !of.hasMore ? empty : <ul class={name}>{items.map((item) => <li>{children(item)}</li>)}</ul>}
+      <Problem error={error} retry={of.more} />
+      {of.hasMore && error === undefined && (
+        <button type="button" class="more" onClick={of.more} disabled={isLoading}>
+          {isLoading ? "Loading…" : "Show more"}
+        </button>
+      )}
+    </>
+  );
+}
+
+interface FieldProps {
+  form: Form;
+  name: string;
+  label: string;
+  hint?: string;
+  /** Makes it a text area. */
+  rows?: number;
+  type?: "text" | "tel" | "url";
+  class?: string;
+  autocomplete?: "off" | "tel" | "nickname" | "one-time-code";
+  inputMode?: "decimal" | "numeric";
+  placeholder?: string;
+  defaultValue?: string;
+  maxLength?: number;
+}
+
+/** A labelled input and what is wrong with it. */
+export function Field({ form, name, label, rows, hint, type = "text", ...rest }: FieldProps) {
+  const id = useId();
+  const problem = form.field(name);
+  const described = [problem && `${id}-problem`, hint && `${id}-hint`].filter(Boolean).join(" ");
+  const control = {
+    id,
+    name,
+    "aria-invalid": problem !== undefined,
+    ...(described !== "" && { "aria-describedby": described }),
+    ...rest,
+  };
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      {rows === undefined ? <input type={type as "text"} {...control} /> : <textarea {...control} rows={rows} />}
+      {problem !== undefined && (
+        <p class="wrong" id={`${id}-problem`} role="alert">
+          {problem}
+        </p>
+      )}
+      {hint !== undefined && (
+        <p class="fine" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface Tab {
+  label: string;
+  value: string;
+}
+
+/** Links that choose what a page shows. */
+export function Tabs({ label, tabs, value, href }: { label: string; tabs: Tab[]; value: string; href: (value: string) => string }) {
+  return (
+    <nav class="tabs" aria-label={label}>
+      {tabs.map((tab) => (
+        <a key={tab.value} href={href(tab.value)} {...(tab.value === value && { "aria-current": "page" as const })}>
+          {tab.label}
+        </a>
+      ))}
+    </nav>
+  );
+}
