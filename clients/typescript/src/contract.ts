@@ -5,7 +5,8 @@ export const KEYED_PATHS: ReadonlySet<string> = new Set([
   "/posts",
   "/posts/{post_id}/comments",
   "/shops/{shop_id}/reviews",
-  "/vouchers"
+  "/vouchers",
+  "/vouchers/{voucher_id}/redemptions"
 ]);
 
 export interface paths {
@@ -209,8 +210,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get the state of Redis, MySQL and SQS
-         * @description The state is at most 5 seconds old. Needs no session. Counts as one request of the caller's network.
+         * Check that Plaza answers
+         * @description A constant answer for load balancers and probes: it asks no store, is not limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores. Needs no session. Counts as one request of the caller's network.
          */
         get: operations["get_health"];
         put?: never;
@@ -253,6 +254,66 @@ export interface paths {
          * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_reconciliations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/erasures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List erasures of accounts
+         * @description Returns the latest ones; those that are not closed come first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_erasures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the state of Redis, MySQL and SQS
+         * @description Asks each of them once. A 503 means that the caller's session could not be checked, because Redis and MySQL are down. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_store_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the largest and the hottest keys of Redis
+         * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_keys"];
         put?: never;
         post?: never;
         delete?: never;
@@ -355,6 +416,30 @@ export interface paths {
         get: operations["get_order"];
         put?: never;
         post?: never;
+        /**
+         * Cancel an order of the caller
+         * @description Its unit returns to the sale, and the caller may order again, five times a voucher. A pending order can be cancelled too. Repeats return the cancelled order. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["cancel_order"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order_id}/code": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Issue the code of an order
+         * @description The buyer shows it to the shop, which redeems it. Each request issues a new code and makes an earlier one invalid. For orders with the status `success`. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["issue_code"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -368,7 +453,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List posts by id
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_posts_by_id"];
         put?: never;
         /**
          * Create a post
@@ -422,7 +511,11 @@ export interface paths {
         delete: operations["delete_post"];
         options?: never;
         head?: never;
-        patch?: never;
+        /**
+         * Update a post of the caller
+         * @description Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the change within 2 seconds. Idempotent. Needs a session. Counts as one write of the caller.
+         */
+        patch: operations["update_post"];
         trace?: never;
     };
     "/posts/{post_id}/collects/me": {
@@ -769,6 +862,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List users by id
+         * @description Leaves out ids of users that do not exist. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["list_users_by_id"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/users/me": {
         parameters: {
             query?: never;
@@ -783,7 +896,11 @@ export interface paths {
         get: operations["get_my_profile"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Erase the caller's account
+         * @description Ends all sessions and removes profile and phone number at once; the number may sign up again. Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within minutes. Orders stay, without a name. It cannot be undone. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["delete_my_account"];
         options?: never;
         head?: never;
         /**
@@ -802,9 +919,29 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/users/me/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what is stored about the caller
+         * @description Returns the rows of all tables that name the caller, section by section. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_my_export"];
         put?: never;
         post?: never;
         delete?: never;
@@ -822,7 +959,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller likes
-         * @description Latest like first. A new like appears after a second or two. Needs a session. Counts as one read of the caller.
+         * @description Latest like first. A new like appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
         put?: never;
@@ -1037,6 +1174,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vouchers/{voucher_id}/redemptions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Redeem the code of an order
+         * @description The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to 10 a minute and 60 an hour. For admins. Needs a session. Counts as one write of the caller.
+         */
+        post: operations["redeem_code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1096,6 +1253,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1139,6 +1298,40 @@ export interface components {
         EndSessionsResponse: {
             /** @description Number of sessions that were ended. */
             ended: number;
+        };
+        /** @description One page of a list. */
+        ErasurePage: {
+            items: components["schemas"]["ErasureResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description The erasure of an account. */
+        ErasureResponse: {
+            closed_at: string | null;
+            erased_at: string | null;
+            /** Format: date-time */
+            requested_at: string;
+            /**
+             * @description `erased`: nothing was found any more. `closed`: 15 days later; until then what late messages bring back is erased again.
+             * @enum {string}
+             */
+            state: "erasing" | "erased" | "closed";
+            user_id: string;
+        };
+        /** @description One page of a list. */
+        ExportedRowPage: {
+            items: components["schemas"]["ExportedRowResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A row about the caller. */
+        ExportedRowResponse: {
+            /** @description Its columns. Ids are strings. */
+            row: {
+                [key: string]: unknown;
+            };
+            /** @description What the row is: `profile`, `posts`, `likes`, ... */
+            section: string;
         };
         /** @description One invalid field of a request. */
         FieldProblem: {
@@ -1190,8 +1383,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
-        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        /** @description Plaza answers. Says nothing about the stores. */
         Health: {
+            /** @constant */
+            status: "up";
+        };
+        /** @description The state of the stores. Plaza works with limits while some of them are down. */
+        HealthResponse: {
             /** @enum {string} */
             mysql: "up" | "down";
             /** @enum {string} */
@@ -1199,10 +1397,45 @@ export interface components {
             /** @enum {string} */
             redis: "up" | "down";
             /**
-             * @description `degraded`: some stores are down. `down`: Plaza does not work.
+             * @description `degraded`: some stores are down. `down`: Redis and MySQL are.
              * @enum {string}
              */
             status: "up" | "degraded" | "down";
+        };
+        /** @description A key of Redis and how often it is used. */
+        HotKeyResponse: {
+            /** @description Estimated commands a second. */
+            commands_per_s: number;
+            /** @description The key; hashes of sessions and challenges are left out. */
+            key: string;
+        };
+        /** @description The largest and the hottest keys of Redis. */
+        KeysResponse: {
+            /** @description Keys of most commands in the last five minutes, at most 20. */
+            hot: components["schemas"]["HotKeyResponse"][];
+            /** @description The oversized keys (at most 100) and the ten largest of each type. */
+            large: components["schemas"]["LargeKeyResponse"][];
+            /** @description Keys that exceed 1 MB or 10,000 members. */
+            oversized: number;
+            /** @description Keys that the scan measured. */
+            scanned: number;
+            /** @description End of the last complete scan; null before the first. */
+            scanned_at: string | null;
+        };
+        /** @description A key of Redis and its size. */
+        LargeKeyResponse: {
+            /** @description Its memory, estimated by Redis. */
+            bytes: number;
+            /** @description Whether it is large by design. */
+            expected: boolean;
+            /** @description The key; hashes of sessions and challenges are left out. */
+            key: string;
+            /** @description Its members; null for a string. */
+            members: number | null;
+            /** @description Whether it exceeds 1 MB or 10,000 members. */
+            oversized: boolean;
+            /** @description `string`, `hash`, `zset`, `set` or `list`. */
+            type: string;
         };
         /** @description The caller's like of a target after the request. */
         LikeResponse: {
@@ -1222,6 +1455,7 @@ export interface components {
              * @description When the user liked it.
              */
             at: string;
+            user: components["schemas"]["UserCard"];
             user_id: string;
         };
         /** @description One page of a list. */
@@ -1275,10 +1509,10 @@ export interface components {
             /** @description Why the order failed; null otherwise. `sold-out`: no unit is left. `already-bought`: the buyer has an order of this voucher. `withdrawn`: the shop was deleted. `timed-out`: it could not be stored; order again. */
             reason: ("sold-out" | "already-bought" | "timed-out" | "withdrawn") | null;
             /**
-             * @description `pending` is not decided: read the order again after `Retry-After`.
+             * @description `pending` is not decided: read the order again after `Retry-After`. A `success` becomes `used` by its code, `cancelled` by its buyer, or `expired` with the voucher; `failed`, `used`, `cancelled` and `expired` are final.
              * @enum {string}
              */
-            status: "pending" | "success" | "failed";
+            status: "pending" | "success" | "failed" | "used" | "cancelled" | "expired";
             voucher_id: string;
         };
         /** @description The caller's own profile. */
@@ -1331,8 +1565,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1341,6 +1579,43 @@ export interface components {
              * @enum {string}
              */
             kind: "note" | "blog";
+            /** @description Number of likes. */
+            likes: number;
+            /** @description The caller's state; null without a session. */
+            mine: components["schemas"]["PostViewerState"] | null;
+            title: string;
+            /** @description Estimated number of viewers; null while Redis is unavailable. */
+            viewers: number | null;
+        };
+        /** @description A post with the first users who like it. */
+        PostDetails: {
+            author: components["schemas"]["UserCard"];
+            body: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Number of comments. */
+            comments: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
+            /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
+            exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            /**
+             * @description A `note` is short, a `blog` is long.
+             * @enum {string}
+             */
+            kind: "note" | "blog";
+            /** @description The first 5 users who like it, earliest like first; null while they cannot be read. A new like appears after a second or two. */
+            likers: components["schemas"]["UserCard"][] | null;
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -1368,6 +1643,15 @@ export interface components {
             kind: "note" | "blog";
             /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
             title: string;
+        };
+        /** @description The fields of a post to change: at least one. */
+        PostUpdateRequest: {
+            /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            body?: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
+            /** @description One line of text with at least one visible character. Control characters, line breaks and tabs are refused. */
+            title?: string;
         };
         /** @description What the caller did to a post. */
         PostViewerState: {
@@ -1438,8 +1722,12 @@ export interface components {
              * @description When it was created.
              */
             created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description URLs of the images. */
             images: string[];
@@ -1466,6 +1754,8 @@ export interface components {
              */
             at: string;
             id: string;
+            /** @description The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden. */
+            post: components["schemas"]["Post"] | null;
             /** @enum {string} */
             type: "post" | "comment" | "review";
         };
@@ -1519,6 +1809,27 @@ export interface components {
             /** @description Users compared. */
             users: number;
         };
+        /** @description The code of an order. */
+        RedemptionCodeResponse: {
+            /** @description Shown only in this response; the server stores a digest of it. */
+            code: string;
+            order_id: string;
+        };
+        /** @description The code of the order to use. */
+        RedemptionRequest: {
+            /** @description In upper or lower case, with or without hyphens. */
+            code: string;
+        };
+        /** @description The use of an order. */
+        RedemptionResponse: {
+            order_id: string;
+            /**
+             * Format: date-time
+             * @description When the order was used.
+             */
+            used_at: string;
+            voucher_id: string;
+        };
         /** @description Which dead letters to redrive. An empty object means all of them. */
         RedriveRequest: {
             /** @description Message ids; null for any message. */
@@ -1548,6 +1859,8 @@ export interface components {
             created_at: string;
             /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
             exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
             id: string;
             /** @description Number of likes. */
             likes: number;
@@ -1708,6 +2021,12 @@ export interface components {
             /** @description Posts of the user that are not deleted. */
             posts: number;
         };
+        /** @description One page of a list. */
+        UserProfilePage: {
+            items: components["schemas"]["UserProfile"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
         /** @description What the caller did to a user. */
         UserViewerState: {
             /** @description Whether the caller follows the user. */
@@ -1721,16 +2040,18 @@ export interface components {
         };
         /** @description A voucher to create. */
         VoucherRequest: {
+            /** @description End of the sale; null for an ordinary voucher without one. After `opens_at` and in the future; `expires_at` by default. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            closes_at?: string | null;
+            /** @description Until when an order can be used; null: without an end. Not before `closes_at`. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            expires_at?: string | null;
             /**
-             * Format: date-time
-             * @description End of the sale, after `opens_at` and in the future. Time of RFC 3339 with its offset, from 2000 to 2999.
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @default flash
+             * @enum {string}
              */
-            closes_at: string;
-            /**
-             * Format: date-time
-             * @description Time of RFC 3339 with its offset, from 2000 to 2999.
-             */
-            opens_at: string;
+            kind: "flash" | "ordinary";
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. A flash voucher needs it. Time of RFC 3339 with its offset, from 2000 to 2999. */
+            opens_at?: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             /** @description Positive integer of at most 9223372036854775807, as a string. */
@@ -1742,21 +2063,22 @@ export interface components {
         };
         /** @description A voucher. */
         VoucherResponse: {
-            /**
-             * Format: date-time
-             * @description End of the sale.
-             */
-            closes_at: string;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
             /** @description False while Redis is unavailable: pending orders are not subtracted from `left`. */
             exact: boolean;
+            /** @description Until when an order can be used; null: without an end. */
+            expires_at: string | null;
             id: string;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
             /** @description Units that can still be ordered. */
             left: number;
-            /**
-             * Format: date-time
-             * @description Start of the sale.
-             */
-            opens_at: string;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
             /** @description Price of one unit in cents. */
             price_cents: number;
             shop_id: string;
@@ -1813,6 +2135,8 @@ export interface operations {
             /** @description The new session. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -1924,11 +2248,20 @@ export interface operations {
             /** @description The comment. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Comment"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -1975,11 +2308,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2081,14 +2423,23 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The state of the stores. */
+            /** @description Plaza answers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2104,6 +2455,8 @@ export interface operations {
             /** @description An OpenAPI 3.1 document. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2111,6 +2464,13 @@ export interface operations {
                         [key: string]: unknown;
                     };
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2135,6 +2495,69 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
+    list_erasures: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The latest erasures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasurePage"];
+                };
+            };
+        };
+    };
+    get_store_health: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of the stores. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthResponse"];
+                };
+            };
+        };
+    };
+    get_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeysResponse"];
                 };
             };
         };
@@ -2257,6 +2680,86 @@ export interface operations {
             };
         };
     };
+    cancel_order: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The order, which is cancelled. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    issue_code: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                order_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The new code of the order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionCodeResponse"];
+                };
+            };
+        };
+    };
+    list_posts_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The posts, in the order of `ids`. Long texts make it shorter than `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PostPage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     create_post: {
         parameters: {
             query?: never;
@@ -2276,6 +2779,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2303,11 +2808,20 @@ export interface operations {
             /** @description A page of posts. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["RankedPostPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2326,11 +2840,20 @@ export interface operations {
             /** @description The post. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Post"];
+                    "application/json": components["schemas"]["PostDetails"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2352,6 +2875,33 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    update_post: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                post_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PostUpdateRequest"];
+            };
+        };
+        responses: {
+            /** @description The changed post. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Post"];
+                };
             };
         };
     };
@@ -2441,11 +2991,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["CommentPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2471,6 +3030,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2501,11 +3062,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2612,11 +3182,20 @@ export interface operations {
             /** @description The review. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["Review"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2663,11 +3242,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2747,11 +3335,20 @@ export interface operations {
             /** @description All shop types. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ShopTypePage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2771,6 +3368,8 @@ export interface operations {
             /** @description The new shop type. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2852,11 +3451,20 @@ export interface operations {
             /** @description A page of shops. It may be shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["NearbyShopPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2876,6 +3484,8 @@ export interface operations {
             /** @description The new shop. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2899,11 +3509,20 @@ export interface operations {
             /** @description The shop. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ShopResponse"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -2975,11 +3594,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3005,6 +3633,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3033,11 +3663,20 @@ export interface operations {
             /** @description A page of reviews. Empty until the first list is computed. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3061,11 +3700,52 @@ export interface operations {
             /** @description A page of vouchers. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["VoucherPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
+    list_users_by_id: {
+        parameters: {
+            query: {
+                /** @description Up to 100 ids, separated by commas. */
+                ids: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The profiles, in the order of `ids`. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UserProfilePage"];
+                };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3085,6 +3765,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OwnProfile"];
+                };
+            };
+        };
+    };
+    delete_my_account: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The account is being erased. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasureResponse"];
                 };
             };
         };
@@ -3120,6 +3820,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3138,6 +3840,31 @@ export interface operations {
             };
         };
     };
+    get_my_export: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Rows about the caller. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportedRowPage"];
+                };
+            };
+        };
+    };
     list_my_likes: {
         parameters: {
             query?: {
@@ -3145,6 +3872,8 @@ export interface operations {
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
                 cursor?: string;
+                /** @description With `post` the items have their posts. */
+                expand?: "post";
             };
             header?: never;
             path?: never;
@@ -3203,11 +3932,20 @@ export interface operations {
             /** @description The profile of the user. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["UserProfile"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3261,11 +3999,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3353,11 +4100,20 @@ export interface operations {
             /** @description A page of users. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3381,11 +4137,20 @@ export interface operations {
             /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PostPage"];
                 };
+            };
+            /** @description Not modified: `If-None-Match` has the present `ETag`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };
@@ -3431,6 +4196,8 @@ export interface operations {
             /** @description Created by this request, or by an earlier one with the same key. */
             201: {
                 headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3471,6 +4238,38 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderResponse"];
+                };
+            };
+        };
+    };
+    redeem_code: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Key of this creation, chosen by the client. Requests of one user with the same key create one resource. Kept for 24 hours. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RedemptionRequest"];
+            };
+        };
+        responses: {
+            /** @description Used by this request, or by an earlier one with the same key. */
+            201: {
+                headers: {
+                    /** @description Path of what was created. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RedemptionResponse"];
                 };
             };
         };

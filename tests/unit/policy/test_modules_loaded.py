@@ -24,7 +24,7 @@ MODULES = {
     "api/feed": 89,
     "api/flash_sales": 64,
     "api/follows": 72,
-    "api/operations": 36,
+    "api/operations": 40,
     "api/reactions": 54,
     "api/recommendations": 95,
     "api/reconciliation": 58,
