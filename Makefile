@@ -107,6 +107,10 @@ soak: setup ## check memory and audit in hours of use, compressed to minutes (AR
 contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes
 	@.venv/bin/python -m local.stack.openapi
 
+.PHONY: docs
+docs: .venv/.ready .venv-tools/.ready ## build the documentation site, and print where it is
+	@.venv/bin/python -m local.site
+
 .PHONY: web
 web: node_modules/.ready ## generate the types of the TypeScript client, build the web app, print their sizes
 	@for task in "contract -w plaza-client" "size -w plaza-client" "build -w plaza-app" "size -w plaza-app"; do \
@@ -145,7 +149,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage.json .local .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list

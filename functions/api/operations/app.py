@@ -1,4 +1,4 @@
-"""The state of the stores, queues and dead letters. For admins."""
+"""The state of the stores, keys, queues and dead letters. For admins."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.keyspace import key_scan
+from plaza.keyspace.schemas import KeysResponse
 from plaza.operations.schemas import (
     DeadLetterResponse,
     HealthResponse,
@@ -38,6 +40,9 @@ _ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _HEALTH = _ADMIN | {
     "responses": describe_response(200, HealthResponse, "The state of the stores.")
     | describe_problems(401, 403)
+}
+_KEYS = _ADMIN | {
+    "responses": describe_response(200, KeysResponse, "The keys.") | describe_problems(401, 403)
 }
 _QUEUES = _ADMIN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
@@ -62,6 +67,15 @@ def get_store_health() -> HealthResponse:
     """
     # If SQS answers about one queue, it is up.
     return HealthResponse.model_validate(health.check("reactions"))
+
+
+@app.get("/ops/keys", **_KEYS)
+def get_keys() -> KeysResponse:
+    """Get the largest and the hottest keys of Redis.
+
+    Large keys are those of the last complete scan, which takes some minutes. For admins.
+    """
+    return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
 
 
 @app.get("/ops/queues", **_QUEUES)

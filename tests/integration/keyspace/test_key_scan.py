@@ -141,6 +141,51 @@ def test_the_next_run_continues_the_scan(plaza: World) -> None:
     assert [found.key for found in report.oversized] == ["{9}:big"]
 
 
+def ask_for_keys() -> tuple[int, dict[str, Any]]:
+    reply = handler("api/operations")(event("operations.get_keys"), None)
+    return reply["statusCode"], json.loads(reply["body"])
+
+
+def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
+    nothing: dict[str, Any] = {
+        "scanned_at": None,
+        "scanned": 0,
+        "oversized": 0,
+        "large": [],
+        "hot": [],
+    }
+    status, found = ask_for_keys()
+    assert (status, found) == (200, nothing), "no scan has ended"
+    redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
+    redis.execute("SET", "{9}:session:abcdef", "x" * 5_000)
+    redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "{9}:session:abcdef")
+    while not redis.execute("EXISTS", REPORT_KEY):
+        key_scan.scan_keys(max_s=60)
+    status, found = ask_for_keys()
+    assert status == 200
+    assert found["scanned_at"].endswith("Z")
+    assert (found["scanned"] >= 2, found["oversized"]) == (True, 1)
+    sizes = {one["key"]: one for one in found["large"]}
+    assert sizes["{9}:big"] == {
+        "key": "{9}:big",
+        "type": "zset",
+        "bytes": sizes["{9}:big"]["bytes"],
+        "members": 10_001,
+        "oversized": True,
+        "expected": False,
+    }
+    assert sizes["{9}:session:..."]["members"] is None
+    assert found["large"][0]["key"] == "{9}:big", "the largest first"
+    assert found["hot"] == [{"key": "{9}:session:...", "commands_per_s": 2.0}]
+    assert "abcdef" not in json.dumps(found), "hashes of sessions are left out"
+
+
+def test_large_and_hot_keys_need_redis(plaza: World, redis_away: Away) -> None:
+    ask_for_keys()
+    with redis_away():
+        assert ask_for_keys()[0] == 503
+
+
 def test_a_scan_state_is_decoded_unchanged(plaza: World) -> None:
     fill(2_000)
     state = key_scan.continue_scan(ScanState(time.time()), 0)

@@ -1,0 +1,1 @@
+"""The documentation site: built from docs/, the contract and the documents of the repository."""
