@@ -273,8 +273,10 @@ def _respond(
         response["body"] = response["body"] or ""  # None for a 204, which some gateways refuse
         if request_id is not None:
             response.setdefault("headers", {})["x-request-id"] = request_id
+        failed = response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
         record(
             "request_served",
+            {"server_errors": 1} if failed else None,
             route=event.get("routeKey"),
             status=response["statusCode"],
             duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),

@@ -102,7 +102,7 @@ class Settings:
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Return the settings in ``env`` (``PLAZA_*``). Raises BadSettings."""
     return Settings(
-        environment=_required(env, "PLAZA_ENVIRONMENT", choices=("local", "prod")),
+        environment=_required(env, "PLAZA_ENVIRONMENT"),
         redis_url=_required(env, "PLAZA_REDIS_URL"),
         redis_secret_id=env.get("PLAZA_REDIS_SECRET_ID") or None,
         redis_ca=env.get("PLAZA_REDIS_CA") or None,
