@@ -16,6 +16,8 @@ ARCHITECTURE ?= x86_64
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
 export SAM_CLI_TELEMETRY := 0
+# Processes of the tests share compiled and rewritten modules, also where the shell forbids it.
+unexport PYTHONDONTWRITEBYTECODE
 
 ##@ Use
 
@@ -43,7 +45,8 @@ setup: ## install all that the other commands need; fast when nothing changed
 	@.venv/bin/python -m local packages
 
 .PHONY: test
-test: setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
+test: setup node_modules/.ready ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
+	@.venv/bin/python -m local packages --tests
 	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(WORKERS) \
 	  --no-loadscope-reorder --ignore tests/cluster --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
@@ -63,11 +66,17 @@ coverage: .venv/.ready ## list the lines of the layer that the last `make test` 
 	@.venv/bin/python -m tests.support.coverage --missing
 
 .PHONY: check
-check: .venv/.ready .venv-tools/.ready ## check format, lint, types and policy tests, as CI does first
+check: lint types .venv-tools/.ready ## check format, lint, types and policy tests
+	@.venv/bin/python -m pytest -q tests/unit/policy
+
+.PHONY: lint
+lint: .venv/.ready ## check format and lint
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
+
+.PHONY: types
+types: .venv/.ready ## check types, by mypy
 	@.venv/bin/mypy
-	@.venv/bin/python -m pytest -q tests/unit/policy
 
 .PHONY: format
 format: .venv/.ready ## format the code
@@ -93,6 +102,11 @@ soak: setup ## check memory and audit in hours of use, compressed to minutes (AR
 .PHONY: contract
 contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes
 	@.venv/bin/python -m local.stack.openapi
+
+.PHONY: web
+web: node_modules/.ready ## generate the types of the TypeScript client, print its size
+	@for task in "contract -w plaza-client" "size -w plaza-client"; do \
+	  .venv/bin/python -m local.stack.node npm run --silent $$task; done
 
 .PHONY: alarms
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
@@ -146,7 +160,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .coverage.json .local .local-test .aws-sam .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .coverage.json .local .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list
@@ -171,6 +185,12 @@ help: ## print this list
 
 .venv-lock/.ready: requirements/lock.txt
 	@$(call make_environment,.venv-lock,requirements/lock.txt)
+
+# Only tests and builds need npm packages; without a registry, tests that need them are skipped.
+node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
+	@echo "installing package-lock.json into node_modules"
+	@if .venv/bin/python -m local.stack.node npm ci --silent --prefer-offline --fetch-retries 1; then touch $@; \
+	  else echo "plaza: npm installed nothing; tests of the client's types are skipped" >&2; fi
 
 define make_environment
 PYTHON="$(PYTHON)" local/stack/make_environment $(1) $(2) $(3)

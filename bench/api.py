@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from local.paths import ROOT, LocalError
-from local.stack.functions import load_function, make_api_event
+from local.stack.functions import load_open_function, make_api_event
 
 Event = dict[str, Any]
 Handler = Callable[[Event, object], dict[str, Any]]
@@ -14,7 +14,8 @@ APP = ROOT / "functions" / "api" / "reactions" / "app.py"
 
 
 def load_handler(name: str = "reactions") -> Handler:
-    handler: Handler = load_function(f"api/{name}").handler
+    """Return the handler of an API function that looks up no session."""
+    handler: Handler = load_open_function(f"api/{name}").handler
     return handler
 
 

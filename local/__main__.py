@@ -15,7 +15,7 @@ from local.stack.stack import Stack
 Command = Callable[[argparse.Namespace], int]
 _JSON_COMMANDS = (
     "replay", "cluster-failover", "flash-sale", "burst", "soak",
-    "audit", "drift", "rebuild", "keys", "queues",
+    "audit", "drift", "rebuild", "keys", "queues", "import",
 )  # fmt: skip
 
 
@@ -91,6 +91,29 @@ def build_parser() -> argparse.ArgumentParser:
     _add_number(sub, "--concurrency", 8, "concurrent users")
     _add_number(sub, "--seed", 0, "seed of the duplicates")
     _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
+
+    sub = add(
+        "import",
+        _run_standalone("local.load.history"),
+        "store old likes or collects from a CSV file, each once and with its time",
+    )
+    sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
+    sub.add_argument("--kind", choices=["like", "collect"], default="like")
+    sub.add_argument("--target", choices=["post", "comment", "review"], default="post")
+    for name, column, what in (
+        ("user", "user_id", "the user who reacted"),
+        ("id", None, "the target (default: post_id, comment_id or review_id)"),
+        ("time", "created_at", "the time: RFC 3339, `2026-11-22 12:00:00` in UTC, or Unix seconds"),
+        ("state", None, "1 or true, 0 or false for a reaction that was removed at the time"),
+    ):
+        default = f" (default: {column})" if column else ""
+        sub.add_argument(
+            f"--{name}-column", metavar="NAME", default=column, help=f"column of {what}{default}"
+        )
+    sub.add_argument("--rate", type=float, help="lines a second (default: no limit)")
+    _add_flag(sub, "--skip-bad-lines", "print invalid lines, and store the others")
+    _add_flag(sub, "--from-start", "do not continue an interrupted import of this file")
+    _add_flag(sub, "--environment", "use the servers of PLAZA_REDIS_URL and PLAZA_MYSQL_URL")
 
     sub = add(
         "cluster-failover",
@@ -178,7 +201,8 @@ def build_parser() -> argparse.ArgumentParser:
             action.add_argument("--limit", type=int, help="maximum number (default: all)")
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
-    add("packages", _packages, "install missing server programs")
+    sub = add("packages", _packages, "install missing server programs")
+    _add_flag(sub, "--tests", "install a browser too")
     for name in _JSON_COMMANDS:
         _add_flag(commands.choices[name], "--json", "print JSON")
     return parser
@@ -211,6 +235,8 @@ def _run_standalone(module: str) -> Command:
 def _packages(args: argparse.Namespace) -> int:
     if installed := packages.install_packages():
         print(f"installed {', '.join(installed)}")
+    if args.tests and not packages.install_browser():
+        print("plaza: Chromium is missing; the browser tests are skipped", file=sys.stderr)
     return 0
 
 

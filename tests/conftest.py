@@ -14,9 +14,14 @@ os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests fi
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process, and all that need the stack stay with the one that has it."""
+    """A file stays in one process, and all that need the stack stay with the one that has it.
+
+    The tests of models are long and last, so each goes to the process that is free.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith("tests/model/"):
+            return nodeid
         file = nodeid.partition("::")[0]
         return "stack" if file.startswith("tests/e2e/") else file
 

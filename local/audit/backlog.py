@@ -15,8 +15,8 @@ from local.stack.stack import Stack
 from local.stack.status import count_messages
 
 TIMEOUT_S = 300.0
-# As long as a consumer may run: with less, a slow batch is delivered twice.
-SHORT_VISIBILITY_TIMEOUT_S = 30
+# Longer than a batch takes on one machine: with less, a slow batch is delivered twice.
+SHORT_VISIBILITY_TIMEOUT_S = 10
 _POLL_INTERVAL_S = 0.25
 _FIRST_SWEEP_AFTER_S = 5.0
 _MAX_SWEEP_WAIT_S = 30.0
@@ -101,7 +101,7 @@ def shorten_visibility_timeout(
 ) -> Iterator[None]:
     """Set a short visibility timeout, so that messages of killed consumers return soon.
 
-    ``visibility_timeout_s`` must exceed the consumers' time limit. Restores the old timeouts.
+    ``visibility_timeout_s`` must exceed the time of a batch. Restores the old timeouts.
     """
     sqs = stack.connect("sqs")
     name = "VisibilityTimeout"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import urllib3
 
 from local.load.client import MAX_WAIT_S, read_body
-from local.stack.functions import become_function, load_function, make_api_event
+from local.stack.functions import become_function, load_open_function, make_api_event
 
 PROGRESS_EVERY = 50
 
@@ -64,7 +64,7 @@ class HandlerApiClient:
     """The handler of the API function, in this process, called as Lambda calls it."""
 
     def __init__(self) -> None:
-        self._handle: Handler = load_function("api/flash_sales").handler
+        self._handle: Handler = load_open_function("api/flash_sales").handler
 
     def send(self, method: str, path: str, user_id: int) -> Reply:
         """Call the handler for one request of a user; no session is needed."""

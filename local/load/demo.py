@@ -22,7 +22,7 @@ from local.stack.stack import Stack
 
 PEOPLE = 60
 POSTS = 40
-ACTS = 1400
+ACTS = 1000
 FOLLOWS = 240
 WRITTEN = 12
 COMMENTS = 30

@@ -1,4 +1,4 @@
-"""CSV files, gzipped or not, as input of a replay. Errors name the line."""
+"""CSV files, gzipped or not, as input of a replay or an import. Errors name the line."""
 
 import csv
 import gzip
@@ -11,7 +11,7 @@ from typing import Generic, TextIO, TypeVar
 from local.paths import LocalError
 
 MAX_ID = 2**63 - 1
-_UNREADABLE = (OSError, EOFError, UnicodeDecodeError, csv.Error)
+UNREADABLE = (OSError, EOFError, UnicodeDecodeError, csv.Error)
 
 Row = TypeVar("Row", bound=Sequence[object])
 
@@ -19,9 +19,9 @@ Row = TypeVar("Row", bound=Sequence[object])
 def read_header(path: Path) -> list[str]:
     """Return the names of a file's columns. Raises LocalError."""
     try:
-        with _open_text(path) as text:
+        with open_text(path) as text:
             return next(csv.reader(text), [])
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise LocalError(f"{path} cannot be read: {error}") from None
 
 
@@ -35,9 +35,9 @@ class FileFormat(Generic[Row]):
     def read(self, path: Path, limit: int | None = None) -> list[Row]:
         """Read the first ``limit`` rows. Raises LocalError, also for a file without rows."""
         try:
-            with _open_text(path) as text:
+            with open_text(path) as text:
                 rows = list(islice(self.parse(text, path.name), limit))
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             raise LocalError(f"{path} cannot be read: {error}") from None
         if not rows:
             raise LocalError(f"{path} has no rows")
@@ -77,7 +77,8 @@ def parse_whole_number(column: str, text: str, minimum: int = 1) -> int:
     return int(text)
 
 
-def _open_text(path: Path) -> TextIO:
+def open_text(path: Path) -> TextIO:
+    """Open a text file, gzipped or not. Raises one of UNREADABLE, as reading from it does."""
     with path.open("rb") as raw:
         zipped = raw.read(2) == b"\x1f\x8b"
     if zipped:

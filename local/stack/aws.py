@@ -1,5 +1,6 @@
 """MiniStack: AWS on a loopback port, without Docker."""
 
+import functools
 import http.client
 import os
 import sys
@@ -55,6 +56,18 @@ def start_lambda_service(directory: Path, port: int, *, attached: bool) -> Proce
     )
 
 
+def start_web_server(directory: Path, port: int, *, attached: bool) -> Process:
+    """Start ``web`` for the stack in ``directory``; it listens at ``port``."""
+    return _start(
+        directory,
+        "web",
+        [sys.executable, "-P", "-m", "local.stack.web", directory, str(port)],
+        port=port,
+        attached=attached,
+        env={"PYTHONPATH": str(ROOT)},
+    )
+
+
 def _start(
     directory: Path,
     name: str,
@@ -96,8 +109,12 @@ def credentials() -> dict[str, str]:
     }
 
 
+@functools.cache
 def connect(service: str, endpoint_url: str) -> Any:
-    """Return a boto3 client of the emulator, independent of the shell's AWS settings."""
+    """Return a boto3 client of the emulator, independent of the shell's AWS settings.
+
+    One for each service: making one takes 0.1 s.
+    """
     return boto3.session.Session().client(  # type: ignore[call-overload]
         service,
         endpoint_url=endpoint_url,

@@ -14,7 +14,7 @@ from local.paths import ROOT
 from local.stack.functions import load_function
 
 BUILT = ROOT / ".aws-sam" / "build" / "CommonLayer" / "python"
-LIKE_PATH = ("api/authorizer", "api/reactions", "queue/save_reactions")
+LIKE_PATH = ("api/reactions", "queue/save_reactions")
 
 
 def compile_imported(layer: Path, functions: tuple[str, ...] = LIKE_PATH) -> int:

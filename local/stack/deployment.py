@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import yaml
+
 from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_sources import EventSource
 from local.stack.gateway import name_function
 from local.stack.processes import run_command
-from local.stack.routes import read_authorizers, read_body, read_routes
+from local.stack.routes import read_body, read_routes
 from local.stack.servers import strip_credentials
 
 STACK_NAME = "plaza"
@@ -61,7 +63,10 @@ class Deployed:
 
 
 def build_template(template: Path, directory: Path) -> Path:
-    """Run ``sam build`` unless the sources are unchanged. Returns the template in ``directory``."""
+    """Run ``sam build`` unless the sources are unchanged. Returns the template in ``directory``.
+
+    It is JSON, beside SAM's YAML: SAM parses a template seven times while it deploys.
+    """
     shared = ROOT / ".aws-sam" / "local"
     shared.mkdir(parents=True, exist_ok=True)
     build, stamp = directory / "build", shared / "built"
@@ -74,7 +79,9 @@ def build_template(template: Path, directory: Path) -> Path:
             stamp.write_text(sources)
         shutil.copytree(shared / "build", build, dirs_exist_ok=True)
         _adapt_copy(template, shared / "build", build / "template.yaml")
-    return build / "template.yaml"
+    built = yaml.load((build / "template.yaml").read_text(), yaml.CSafeLoader)
+    (build / "template.json").write_text(json.dumps(built))
+    return build / "template.json"
 
 
 def hash_sources(template: Path) -> str:
@@ -150,14 +157,16 @@ def deploy_template(
         "SmsSender": "echo",
         "SmsCountries": "*",
         **_ON_ONE_MACHINE,
+        "AnnounceDelay": "3",  # local requests take milliseconds
         **_NO_LIMITS,
         **parameters,
     }
     if urlsplit(redis_url).password:
         values["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
     command: list[str | Path] = [
-        TOOLS / "sam", "deploy", "--template-file", built, "--stack-name", STACK_NAME,
-        "--config-file", ROOT / "samconfig.toml", "--s3-bucket", BUCKET, "--no-progressbar",
+        TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
+        "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
+        "--s3-bucket", BUCKET, "--no-progressbar",
         "--parameter-overrides", *(f'{name}="{value}"' for name, value in values.items()),
     ]  # fmt: skip
     run_command(
@@ -180,8 +189,8 @@ def _create_secret(name: str, url: str, endpoint_url: str) -> str:
 def read_deployed(endpoint_url: str) -> Deployed:
     resources = _read_resources(endpoint_url)
     functions = resources.get("AWS::Lambda::Function", {})
-    lambdas = connect("lambda", endpoint_url)
-    environment = read_environment([_read_variables(lambdas, n) for n in functions.values()])
+    found = _list_functions(connect("lambda", endpoint_url))
+    environment = read_environment([_read_variables(one) for one in found])
     apis = resources.get("AWS::ApiGatewayV2::Api", {})
     if len(apis) != 1:
         raise LocalError(f"the stack has {len(apis)} HTTP APIs instead of one")
@@ -228,31 +237,23 @@ def describe_service(
     sources = _take_over_event_sources(lambdas, deployed)
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
-    synchronous = {
-        name_function(uri)
-        for uri in [
-            *(route.uri for route in read_routes(body)),
-            *(authorizer.uri for authorizer in read_authorizers(body)),
-        ]
-    }
-    for page in lambdas.get_paginator("list_functions").paginate():
-        for found in page["Functions"]:
-            name = found["FunctionName"]
-            variables = found.get("Environment", {}).get("Variables", {})
-            functions[name] = {
-                "logical_id": logical_ids[name],
-                "arn": found["FunctionArn"],
-                "task_root": str(built.parent / logical_ids[name]),
-                "handler": found["Handler"],
-                "variables": {key: str(value) for key, value in variables.items()},
-                "timeout_s": found["Timeout"],
-                "memory_mb": found["MemorySize"],
-                "reserved": lambdas.get_function_concurrency(FunctionName=name).get(
-                    "ReservedConcurrentExecutions"
-                ),
-                "background": name not in synchronous,
-            }
-            _forward(lambdas, name, functions[name]["variables"], port)
+    synchronous = {name_function(route.uri) for route in read_routes(body)}
+    for found in _list_functions(lambdas):
+        name = found["FunctionName"]
+        functions[name] = {
+            "logical_id": logical_ids[name],
+            "arn": found["FunctionArn"],
+            "task_root": str(built.parent / logical_ids[name]),
+            "handler": found["Handler"],
+            "variables": _read_variables(found),
+            "timeout_s": found["Timeout"],
+            "memory_mb": found["MemorySize"],
+            "reserved": lambdas.get_function_concurrency(FunctionName=name).get(
+                "ReservedConcurrentExecutions"
+            ),
+            "background": name not in synchronous,
+        }
+        _forward(lambdas, name, functions[name]["variables"], port)
     return {
         "api_id": deployed.api_id,
         "api_body": body,
@@ -349,9 +350,13 @@ def name_queue(logical_id: str) -> str:
     return words.lstrip("_").removesuffix("_queue")
 
 
-def _read_variables(lambdas: Any, name: str) -> dict[str, str]:
-    found = lambdas.get_function_configuration(FunctionName=name)
-    variables = found.get("Environment", {}).get("Variables", {})
+def _list_functions(lambdas: Any) -> list[dict[str, Any]]:
+    pages = lambdas.get_paginator("list_functions").paginate()
+    return [found for page in pages for found in page["Functions"]]
+
+
+def _read_variables(function: Mapping[str, Any]) -> dict[str, str]:
+    variables = function.get("Environment", {}).get("Variables", {})
     return {key: str(value) for key, value in variables.items()}
 
 

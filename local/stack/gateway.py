@@ -1,7 +1,7 @@
 """The HTTP API: from the socket to the worker, in payload format 2.0 of API Gateway.
 
 The events equal recorded ones (tests/unit/local/test_gateway.py). What the template does not use
-raises LocalError at start: caching authorizers, payload format 1.0.
+raises LocalError at start: authorizers, payload format 1.0.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, unquote
 from aiohttp import web
 
 from local.paths import LocalError
-from local.stack.routes import Authorizer, Route
+from local.stack.routes import Route
 from local.stack.workers import Outcome, Pool
 
 STAGE = "$default"
@@ -101,23 +101,16 @@ class Gateway:
     def __init__(
         self,
         api_id: str,
-        region: str,
         account: str,
         routes: Iterable[Route],
-        authorizers: Iterable[Authorizer],
         cors: Mapping[str, Any] | None,
         pool: Pool,
     ) -> None:
         self._api_id = api_id
-        self._region = region
         self._account = account
         self._routes = Routes(routes)
-        self._authorizers = {each.name: each for each in authorizers}
         self._cors = Cors(cors) if cors is not None else None
         self._pool = pool
-        for authorizer in self._authorizers.values():
-            if not authorizer.simple or authorizer.identity_sources:
-                raise LocalError(f"authorizer {authorizer.name}: not simple and uncached")
 
     async def serve(self, received: web.BaseRequest) -> web.StreamResponse:
         reply = await self._read_and_answer(received)
@@ -128,7 +121,7 @@ class Gateway:
         return response
 
     async def answer(self, request: Request) -> Reply:
-        """Return the response of the preflight, the authorizer or the function."""
+        """Return the response of the preflight or the function."""
         origin = request.headers.get("origin")
         if request.method == "OPTIONS" and self._cors is not None:
             return self._cors.answer_preflight(origin)
@@ -139,10 +132,6 @@ class Gateway:
         event = make_event(
             request, match, api_id=self._api_id, account=self._account, now_s=time.time()
         )
-        if match.route.authorizer is not None:
-            refusal = await self._authorize(match, event)
-            if refusal is not None:
-                return self._decorate(refusal, origin)
         reply = await self._integrate(name_function(match.route.uri), event)
         return self._decorate(reply, origin)
 
@@ -170,27 +159,6 @@ class Gateway:
         return await self.answer(
             Request(received.method, target, headers, cookies, body, received.remote or "")
         )
-
-    async def _authorize(self, match: Match, event: dict[str, Any]) -> Reply | None:
-        """Invoke the authorizer and add its context to ``event``. Returns the refusal, or None."""
-        authorizer = self._authorizers[match.route.authorizer or ""]
-        arn = (
-            f"arn:aws:execute-api:{self._region}:{self._account}:{self._api_id}/{STAGE}/"
-            f"{event['requestContext']['http']['method']}{event['rawPath']}"
-        )
-        outcome = await self._pool.invoke(
-            name_function(authorizer.uri), json.dumps(make_authorizer_event(event, arn)).encode()
-        )
-        answer = json.loads(outcome.payload)
-        if outcome.failed or not isinstance(answer, dict):
-            return _message(500, "Internal Server Error")
-        allowed, context = answer.get("isAuthorized"), answer.get("context") or {}
-        if not isinstance(allowed, bool) or not isinstance(context, dict):
-            return _message(500, "Internal Server Error")
-        if not allowed:
-            return _message(403, "Forbidden")
-        event["requestContext"]["authorizer"] = {"lambda": context}
-        return None
 
     def _decorate(self, reply: Reply, origin: str | None) -> Reply:
         extra = [("apigw-requestid", secrets.token_urlsafe(11) + "=")]
@@ -294,18 +262,6 @@ def make_event(
     return event
 
 
-def make_authorizer_event(event: Mapping[str, Any], arn: str) -> dict[str, Any]:
-    """Return the event of an authorizer, payload format 2.0: the function's without its body."""
-    left_out = ("body", "isBase64Encoded", "version")
-    return {
-        "version": "2.0",
-        "type": "REQUEST",
-        "routeArn": arn,
-        "identitySource": None,
-        **{name: value for name, value in event.items() if name not in left_out},
-    }
-
-
 def read_outcome(outcome: Outcome) -> Reply:
     """Return the response for a function's result; its errors are not shown to clients."""
     if outcome.failed:
@@ -376,7 +332,7 @@ def format_time(now_s: float) -> str:
 
 
 def name_function(uri: str) -> str:
-    """Return the function's name in the URI of an integration or authorizer. Raises LocalError."""
+    """Return the function's name in the URI of an integration. Raises LocalError."""
     found = _FUNCTION.search(uri)
     if found is None:
         raise LocalError(f"{uri} names no function")

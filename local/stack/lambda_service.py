@@ -24,7 +24,7 @@ from aiohttp import web
 from local.paths import LAMBDA_PYTHON
 from local.stack.event_sources import EventSource, Poller, Sqs
 from local.stack.gateway import MAX_BODY_BYTES, MAX_HEADER_BYTES, Gateway
-from local.stack.routes import read_authorizers, read_cors, read_routes
+from local.stack.routes import read_cors, read_routes
 from local.stack.workers import Function, Parent, Pool, make_environment
 
 CLOSE_IDLE_EVERY_S = 5
@@ -54,10 +54,8 @@ async def run(directory: Path) -> int:
             pollers = start_pollers(
                 plan, pool, Sqs(session, plan["aws_endpoint_url"], plan["region"])
             )
-            body, identity = plan["api_body"], (plan["api_id"], plan["region"], plan["account"])
-            gateway = Gateway(
-                *identity, read_routes(body), read_authorizers(body), read_cors(body), pool
-            )
+            body, identity = plan["api_body"], (plan["api_id"], plan["account"])
+            gateway = Gateway(*identity, read_routes(body), read_cors(body), pool)
             await listen(gateway.serve, plan["api_port"])
             await listen(Invocations(pool).serve, plan["port"])
             while not ended.is_set() and parent.is_running():

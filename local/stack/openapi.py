@@ -73,6 +73,7 @@ DETAILS = {
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
     "forbidden": "This request requires the role admin.",
+    "hidden": "Post 1 was hidden by a moderator.",
     "idempotency-key-reused": "This Idempotency-Key belongs to another request; send a new key.",
     "internal": "The server failed; the error was logged.",
     "not-open": "This sale has not begun.",
@@ -181,11 +182,23 @@ def _tidy_operation(
                 body["example"] = _example_of(body["schema"], schemas, index, has_cursor)
         if status in ("429", "503") or operation["operationId"] in _POLLED.get(status, ()):
             response["headers"] = {"Retry-After": _RETRY_AFTER}
+        if status == "201":
+            response["headers"] = {"Location": _LOCATION}
+    if method == "get" and ({} in operation.get("security", [{}])):
+        operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
+        operation["responses"]["304"] = {
+            "description": "Not modified: `If-None-Match` has the present `ETag`."
+        }
 
 
 _RETRY_AFTER = {
     "description": "Seconds after which to send the request again.",
     "schema": {"type": "integer", "minimum": 0},
+}
+_LOCATION = {"description": "Path of what was created.", "schema": {"type": "string"}}
+_ETAG = {
+    "description": "Tag of this representation, for callers without a session.",
+    "schema": {"type": "string"},
 }
 # Responses with an order: they have the header while it is pending.
 _POLLED = {"200": ("get_order", "place_order"), "202": ("place_order",)}

@@ -1,4 +1,7 @@
-"""The server programs of a stack: found, installed with root rights, or named in an error."""
+"""The server programs of a stack: found, installed with root rights, or named in an error.
+
+Tests of the web app also use a browser. It is installed in the same way, and can be missing.
+"""
 
 import os
 import shutil
@@ -13,6 +16,8 @@ DEBIAN = {
     "mariadb-install-db": "mariadb-server-core",
     "resolveip": "mariadb-client-core",  # mariadb-install-db calls it
 }
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # Debian starts a server when its package is installed, unless a policy forbids it.
 INSTALL = """
@@ -49,15 +54,35 @@ def install_packages() -> list[str]:
     missing = missing_packages()
     if not missing:
         return []
-    as_root = _as_root()
-    if as_root is None or shutil.which("apt-get") is None:
+    printed = _install(missing)
+    if printed is None:
         raise LocalError(explain(missing))
-    command = [*as_root, "sh", "-c", INSTALL, "sh", *missing]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0 or missing_packages():
-        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-10:])
+    if missing_packages():
+        tail = "\n".join(printed.strip().splitlines()[-10:])
         raise LocalError(f"{explain(missing)}\n\napt-get printed:\n{tail}")
     return missing
+
+
+def find_browser() -> str | None:
+    """Return the path of a Chromium."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def install_browser() -> bool:
+    """Install Chromium if there is none, where root is available. Returns whether there is one."""
+    if find_browser() is None:
+        _install(["chromium"])
+    return find_browser() is not None
+
+
+def _install(packages: list[str]) -> str | None:
+    """Install packages of Debian. Returns what was printed; None without root or apt-get."""
+    as_root = _as_root()
+    if as_root is None or shutil.which("apt-get") is None:
+        return None
+    command = [*as_root, "sh", "-c", INSTALL, "sh", *packages]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
 
 
 def explain(missing: list[str]) -> str:

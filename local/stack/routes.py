@@ -20,28 +20,17 @@ ANY = "x-amazon-apigateway-any-method"
 class Route:
     """One route: ``key`` as API Gateway writes it (``GET /posts/{id}``, ``$default``).
 
-    ``uri`` is the integration's function; ``authorizer`` the name of the authorizer, or None.
+    ``uri`` is the integration's function.
     """
 
     key: str
     uri: str
     payload_format: str
-    authorizer: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Authorizer:
-    """A Lambda authorizer, payload 2.0. Without ``identity_sources`` it runs for every request."""
-
-    name: str
-    uri: str
-    identity_sources: tuple[str, ...]
-    ttl_s: int
-    simple: bool
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:
-    """Return the routes of an OpenAPI ``body``. Raises LocalError without an integration."""
+    """Return the routes of an OpenAPI ``body``. Raises LocalError for a route without an
+    integration or with an authorizer, which is not served locally."""
     routes = []
     for path, methods in body.get("paths", {}).items():
         for method, operation in methods.items():
@@ -52,35 +41,16 @@ def read_routes(body: Mapping[str, Any]) -> list[Route]:
             integration = operation.get("x-amazon-apigateway-integration")
             if not integration:
                 raise LocalError(f"route {key} of the template has no integration")
-            guards = [name for entry in operation.get("security", []) for name in entry]
+            if operation.get("security"):
+                raise LocalError(f"route {key} of the template has an authorizer")
             routes.append(
                 Route(
                     key,
                     integration["uri"],
                     str(integration.get("payloadFormatVersion", "2.0")),
-                    guards[0] if guards and guards[0] != "NONE" else None,
                 )
             )
     return routes
-
-
-def read_authorizers(body: Mapping[str, Any]) -> list[Authorizer]:
-    authorizers = []
-    schemes = body.get("components", {}).get("securitySchemes", {})
-    for name, scheme in schemes.items():
-        if (found := scheme.get("x-amazon-apigateway-authorizer")) is None:
-            continue
-        sources = found.get("identitySource") or ""
-        authorizers.append(
-            Authorizer(
-                name,
-                found["authorizerUri"],
-                tuple(part.strip() for part in sources.split(",") if part.strip()),
-                int(found.get("authorizerResultTtlInSeconds", 300 if sources else 0)),
-                bool(found.get("enableSimpleResponses", False)),
-            )
-        )
-    return authorizers
 
 
 def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:

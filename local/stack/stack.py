@@ -25,6 +25,7 @@ from local.stack.servers import Server
 LOCKS = ("lock", "end-lock")
 STATE = (
     "base_url",
+    "web_url",
     "redis_url",
     "redis_cluster",
     "mysql_url",
@@ -69,17 +70,18 @@ def keep_url(part: str, url: str) -> str:
 class Stack:
     """One stack in one directory. Several may run at once, each in its own.
 
-    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``redis_url``, ``mysql_url`` (with
-    credentials), ``aws_endpoint_url``, ``region``, ``queues`` (name -> URL, see ``Deployed``), and
-    the servers ``redis`` and ``mysql``, which can be stopped, started, paused and resumed (None
-    when a URL in the environment replaces them). When ``redis_cluster``, ``redis`` is a
-    ``Cluster``, and ``redis_url`` names all of its nodes.
+    After ``up`` or ``load``: ``base_url`` of the HTTP API, ``web_url`` of the web app,
+    ``redis_url``, ``mysql_url`` (with credentials), ``aws_endpoint_url``, ``region``, ``queues``
+    (name -> URL, see ``Deployed``), and the servers ``redis`` and ``mysql``, which can be stopped,
+    started, paused and resumed (None when a URL in the environment replaces them). When
+    ``redis_cluster``, ``redis`` is a ``Cluster``, and ``redis_url`` names all of its nodes.
     """
 
     def __init__(self, directory: Path = DIRECTORY, *, template: Path = TEMPLATE) -> None:
         self.directory = directory.resolve()
         self.template = template
         self.base_url = ""
+        self.web_url = ""
         self.redis_url = ""
         self.redis_cluster = False
         self.mysql_url = ""
@@ -307,6 +309,10 @@ class Stack:
             self.base_url = f"http://127.0.0.1:{port}"
         with step("Migrations"):
             self.invoke("Migrate", {})
+        with step("Web app"):
+            web_port = free_port()
+            aws.start_web_server(self.directory, web_port, attached=attached)
+            self.web_url = f"http://127.0.0.1:{web_port}"
         _write_private(self.directory / "deployed.json", asdict(self.deployed))
         state = {name: getattr(self, name) for name in STATE}
         _write_private(self.directory / "stack.json", state)

@@ -1,7 +1,4 @@
-"""The whole stack, once per run: the template, deployed to an emulator on this machine.
-
-Its files are in ``.local-test``, so it may run beside ``make run``.
-"""
+"""The whole stack, once per run: the template, deployed to an emulator on this machine."""
 
 import functools
 import subprocess
@@ -18,18 +15,17 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client
 
 AUTHOR = 6_000_000
-SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20"}
+SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
 _ids = count(6_000_001)
 
 
 @pytest.fixture(scope="session")
-def stack(pytestconfig: pytest.Config) -> Iterator[Stack]:
+def stack(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """A running stack; its processes are stopped even when it fails to start."""
-    stack = Stack(ROOT / ".local-test")
-    stack.down()  # stop what a killed run may have left running
+    stack = Stack(tmp_path_factory.mktemp("stack"))
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
-        print("\nstarting the stack in .local-test ...", flush=True)
+        print(f"\nstarting the stack in {stack.directory} ...", flush=True)
     try:
         stack.up(for_tests=True, parameters=SHORT_WAITS)
         yield stack

@@ -163,7 +163,7 @@ def test_an_admin_ends_the_sessions_of_a_user(
     assert victim("GET", "/users/me").status == 401
 
 
-def test_routes_without_the_authorizer_and_unknown_paths_have_responses(anonymous: Client) -> None:
+def test_public_routes_and_unknown_paths_have_responses(anonymous: Client) -> None:
     for path, status in (("/health", 200), ("/openapi.json", 200), ("/nowhere", 404)):
         assert anonymous("GET", path).status == status
     refused = anonymous("PATCH", "/users/me", b"{")

@@ -135,7 +135,7 @@ def test_an_order_whose_message_was_lost_is_sent_again(
         client.zadd(f"{base}{generation}:recovery", {f"{order_id}:{buyer}": 1})
         client.hincrby(base + "state", "pending", 1)
         client.hincrby(base + "state", "stock", -1)
-    assert stack.invoke("RecoverOrders", {})["recovered"] >= 1
+    stack.invoke("RecoverOrders", {})  # its schedule may have been first
     again = user(buyer)("POST", f"/vouchers/{voucher}/orders")
     assert (again.status, again.json["order_id"]) == (200, str(order_id))
     wait_until(

@@ -270,6 +270,11 @@ def test_an_unreadable_message_is_dead_lettered_and_the_rest_of_its_batch_is_sto
     assert "actor_id" in causes[bodies[-1]]
 
 
-def test_health_reports_each_dependency(anonymous: Client) -> None:
+def test_health_reports_each_dependency(
+    anonymous: Client, base_url: str, sign_in: Callable[..., str]
+) -> None:
+    admin = Client(base_url, sign_in(38, role="admin"))
+    assert anonymous("GET", "/health").json == {"status": "up"}
+    assert anonymous("GET", "/ops/health").status == 401
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    wait_until("all dependencies are up", lambda: anonymous("GET", "/health").json == up, 10)
+    wait_until("all dependencies are up", lambda: admin("GET", "/ops/health").json == up, 10)

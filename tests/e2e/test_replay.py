@@ -24,9 +24,10 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(autouse=True)
 def empty_dlqs(stack: Stack) -> None:
     """Purge the dead letters of other tests, so that the audit is clean."""
+    sqs = stack.connect("sqs")
     for name, url in stack.queues.items():
         if name.endswith("_dlq"):
-            stack.connect("sqs").purge_queue(QueueUrl=url)
+            sqs.purge_queue(QueueUrl=url)
 
 
 def run(stack: Stack, *command: str) -> tuple[int, str]:

@@ -493,6 +493,12 @@ ROUTES: list[UseCase] = [
     *_creation("POST /posts", _POST),
     *_creation("POST /posts/{post_id}/comments", _COMMENT),
     *_creation("POST /shops/{shop_id}/reviews", _REVIEW),
+    _route(
+        "PATCH /posts/{post_id}",
+        caller=AUTHOR,
+        body={"title": "Edited"},
+        varying={"edited_at", "viewers"},
+    ),
     _deletion("DELETE /posts/{post_id}"),
     _deletion("DELETE /comments/{comment_id}"),
     _deletion("DELETE /reviews/{review_id}"),

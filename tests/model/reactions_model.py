@@ -594,9 +594,16 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     send_pipeline = redis._send
 
     def send_at(commands: Sequence[Any]) -> list[Any]:
-        _set_clock(run)
+        """Store the model's time in the key that scripts read, see ``set_up``, then send."""
+        _forget_clocks()
         run.is_unchecked = True
-        return send_pipeline(commands)
+        return send_pipeline([("SET", "model:now", run.scheduler.clock.now_us), *commands])[1:]
+
+    def execute_at(command: Sequence[Any]) -> Any:
+        [answer] = send_at([command])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
         """Read the index for the run's targets only, not for all shards."""
@@ -656,7 +663,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     execute, send = redis.client().__class__.execute_command, cluster.send
 
     def execute_command(client: Any, *args: Any, **options: Any) -> Any:
-        return call(args, lambda: execute(client, *args, **options))
+        if args[0] == "EVALSHA":
+            return call(args, lambda: execute_at(args))
+        return execute(client, *args, **options)
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
         is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main
@@ -666,15 +675,12 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             run.late.append((due, tuple(args)))
             run.late.sort()
             raise RedisDown("timeout in the model")
-        if args[0] == "EVALSHA":
-            _set_clock(run)
         answer = send_once()
         run.watch(args, answer)
         if is_script and not run.is_calm and run.rng.random() < run.trouble.lost_reply:
             run.stats["lost replies"] += 1
             for _ in range(run.rng.randrange(6)):
                 run.scheduler.pause()
-            _set_clock(run)  # the key may have been flushed
             answer = send_once()
             run.watch(args, answer)
         return answer
@@ -692,18 +698,11 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis.client().__class__, "execute_command", execute_command)
 
 
-def _set_clock(run: Run) -> None:
-    """Store the model's time in the key that scripts read, see ``set_up``, without a reply."""
-    connection = redis.client().connection
-    commands = [("CLIENT", "REPLY", "SKIP"), ("SET", "model:now", run.scheduler.clock.now_us)]
-    connection.send_packed_command(connection.pack_commands(commands))
-    _forget_clocks()
-
-
 def _forget_clocks() -> None:
     """Set the clock offset of all nodes to 0: a model has one clock."""
     for name, node in redis._nodes.items():
-        redis._nodes[name] = node._replace(clock_offset_us=0)
+        if node.clock_offset_us:
+            redis._nodes[name] = node._replace(clock_offset_us=0)
 
 
 def _discard_old_totals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

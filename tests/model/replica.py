@@ -5,7 +5,6 @@ This holds at every moment and under every fault, so it may be checked after any
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from local.audit.stores import TargetState
@@ -22,7 +21,7 @@ class RowAt(NamedTuple):
 
 
 def check_replica(kind: Kind, target: Target) -> bool:
-    """Compare a loaded target with the log; False when it is not loaded. Five round trips.
+    """Compare a loaded target with the log; False when it is not loaded. Two round trips.
 
     At its db_version: base is the counter; ``recent`` (above its floor) and the filter have the
     actors that are on; each outbox entry is newer than its actor's row and has its state as base;
@@ -30,36 +29,38 @@ def check_replica(kind: Kind, target: Target) -> bool:
     and the bases may be ahead. Raises AssertionError.
     """
     keys, client = redis_keys.keys_of(kind.name, target), redis.client()
-    meta: Mapping[str, str] = client.hgetall(keys.meta)
+    pipe = client.pipeline(transaction=False)
+    pipe.hgetall(keys.meta)
+    pipe.get(keys.fence)
+    pipe.zrange(keys.recent, 0, -1, withscores=True)
+    pipe.hgetall(keys.outbox)
+    pipe.execute_command("GET", keys.bloom, NEVER_DECODE=True)
+    meta, fence, members, outbox, bloom = pipe.execute()
     if meta.get("run_id") != redis.find_node(keys.meta).run_id:
         return False
     db_version, floor = int(meta["db_version"]), int(meta["floor"])
     name = f"{kind.name} {target} at {db_version}"
-    fence = int(client.get(keys.fence) or 0)
+    fence = int(fence or 0)
     assert db_version >= fence, f"{name}: the fence is {fence}"
     rows = read_rows_at(kind, target, db_version)
     on = {actor: row.version for actor, row in rows.items() if row.on}
     unchanged = {actor for actor, row in rows.items() if not row.changed_later}
     assert int(meta["base"]) == len(on), f"{name}: base {meta['base']}, log {on}"
 
-    recent = {
-        int(a): int(version) for a, version in client.zrange(keys.recent, 0, -1, withscores=True)
-    }
+    recent = {int(actor): int(version) for actor, version in members}
     above = {a: version for a, version in on.items() if meta["complete"] == "1" or version > floor}
     assert recent.items() <= on.items(), f"{name}: recent {recent}, log {on}"
     assert above.items() <= recent.items(), f"{name}: recent {recent}, above {floor}: {above}"
     below = {actor: version for actor, version in recent.items() if version < floor}
     assert not below, f"{name}: in recent below the floor {floor}: {below}"
     if bits := int(meta["bloom"]):
-        hot = TargetState(
-            bits=bits, bloom=client.execute_command("GET", keys.bloom, NEVER_DECODE=True)
-        )
+        hot = TargetState(bits=bits, bloom=bloom)
         denied = {
             actor for actor in (on.keys() - recent.keys()) & unchanged if not hot.may_have(actor)
         }
         assert not denied, f"{name}: {denied} are on and denied by the filter"
 
-    delta, outbox = 0, client.hgetall(keys.outbox)
+    delta = 0
     for actor, entry in outbox.items():
         want, version, base = map(int, entry.split(":")[:3])
         row = rows.get(int(actor), RowAt(False, 0, False))

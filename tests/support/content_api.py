@@ -18,6 +18,7 @@ from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql
 from plaza.infra.process import clear_caches
+from tests.support.routes import match
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 COMMENT = {"body": "The thin ones are better."}
@@ -39,7 +40,7 @@ class Reply:
         return str(self.body["type"]).rpartition("/")[2]
 
 
-load_function = cache(functions.load_function)
+load_function = cache(functions.load_open_function)
 
 
 def ask(
@@ -57,11 +58,13 @@ def ask(
     """Send one request in the format of API Gateway. A ``str`` is sent unchanged, else as JSON."""
     path, _, query = path.partition("?")
     headers = {"user-agent": agent, "content-type": "application/json"}
+    if user is not None:
+        headers["authorization"] = f"Bearer {functions.make_plain_token(user, role)}"
     if key is not None:
         headers["idempotency-key"] = key
     event: dict[str, Any] = {
         "version": "2.0",
-        "routeKey": f"{method} {path}",
+        **match(method, path),
         "rawPath": path,
         "rawQueryString": query,
         "queryStringParameters": dict(p.split("=", 1) for p in query.split("&")) if query else {},
@@ -70,7 +73,6 @@ def ask(
             "http": {"method": method, "path": path, "sourceIp": ip, "userAgent": agent},
             "stage": "$default",
             "requestId": "r",
-            "authorizer": {"lambda": {"user_id": str(user), "role": role} if user else {}},
         },
         "isBase64Encoded": False,
     }

@@ -2,10 +2,12 @@
 
 A plugin (see pyproject.toml) with the fixtures ``redis_url`` and ``mysql_url``. The database
 ``plaza`` has no tables. PLAZA_TEST_REDIS=cluster (`make test-cluster`) starts a Redis Cluster;
-PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB.
+PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB. Temporary files are in
+memory where it is large enough, so that no test waits for a disk.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +20,14 @@ IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
 MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
 # Long enough for a busy machine; tests of failovers set their own.
 _NODE_TIMEOUT_MS = 15_000
+_MEMORY = Path("/dev/shm")
+_MIN_MEMORY_BYTES = 4 << 30
+
+
+def pytest_configure() -> None:
+    """Choose the folder of temporary files. Some containers have little shared memory."""
+    if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MIN_MEMORY_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
 @pytest.fixture(scope="session")

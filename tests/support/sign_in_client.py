@@ -1,24 +1,33 @@
-"""A client of the API: requests through the authorizer and the function, and sign-in."""
+"""A client of the API in this process, with real sessions and rate limits; sign-in."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from local.paths import ROOT
+from local.stack.functions import load_function
 from plaza.auth import phone_sign_in, sms
+from plaza.auth.caller_identity import identify
 from plaza.auth.codes import KeyedHasher
 from plaza.infra import redis
-from tests.support.functions import handler
 from tests.support.keyspace import find_keys
+from tests.support.routes import match
 
 PHONE, OTHER = "+8613800138000", "+12025550123"
 HOME = "203.0.113.7"
 _challenges: dict[str, str] = {}
 _EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
+
+
+@cache
+def _handler(folder: str) -> Callable[[dict[str, Any], object], Any]:
+    found: Callable[[dict[str, Any], object], Any] = load_function(folder).handler
+    return found
 
 
 @dataclass(frozen=True)
@@ -44,34 +53,24 @@ def send(
     source: str = HOME,
     headers: Mapping[str, str] | None = None,
     folder: str = "api/auth",
-    guarded: bool | None = None,
 ) -> Reply:
-    """Send a request as the two events of API Gateway. ``body`` is sent as JSON, text unchanged.
-
-    ``guarded``: whether the route has the authorizer; by default all but sign-in have it.
-    """
-    if guarded is None:
-        guarded = (method, path) not in (("POST", "/auth/codes"), ("POST", "/auth/sessions"))
+    """Send a request as the event of API Gateway. ``body`` is sent as JSON, text unchanged."""
     path, _, query = path.partition("?")
-    route = f"{method} {path}"
-    context = {"routeKey": route, "requestId": "r", "stage": "$default"}
+    context = {"requestId": "r", "stage": "$default"}
     context["http"] = {"method": method, "path": path, "sourceIp": source}  # type: ignore[assignment]
     sent = {"host": "plaza.example", **(headers or {})}
     if token is not None:
         sent["authorization"] = f"Bearer {token}"
     event = _EVENT | {
-        "routeKey": route,
         "rawPath": path,
         "rawQueryString": query,
         "queryStringParameters": dict(part.split("=") for part in query.split("&") if part),
         "headers": sent,
         "requestContext": context,
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
+        **match(method, path),
     }
-    if guarded:
-        request = {k: v for k, v in event.items() if k != "body"} | {"type": "REQUEST"}
-        context["authorizer"] = {"lambda": handler("api/authorizer")(request, None)["context"]}  # type: ignore[assignment]
-    response = handler(folder)(event, None)
+    response = _handler(folder)(event, None)
     parsed = json.loads(response["body"]) if response.get("body") else None
     found = {name.lower(): value for name, value in response.get("headers", {}).items()}
     return Reply(response["statusCode"], found, parsed)
@@ -96,13 +95,8 @@ def sign_in(code: Any, phone: str = PHONE, *, challenge: Any = None, **options: 
 
 
 def is_accepted(token: str) -> bool:
-    """Return whether the authorizer accepts a token."""
-    event = {
-        "routeKey": "GET /users/me",
-        "headers": {"authorization": f"Bearer {token}"},
-        "requestContext": {"http": {"sourceIp": HOME}},
-    }
-    return "user_id" in handler("api/authorizer")(event, None)["context"]
+    """Return whether a token has a session."""
+    return identify(f"Bearer {token}", HOME, "GET /users/me").user_id is not None
 
 
 def read_code(phone: str = PHONE) -> str:

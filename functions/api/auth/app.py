@@ -8,12 +8,13 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza import auth
 from plaza.auth import phone_sign_in, session_end
+from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra import limits
 from plaza.infra.errors import Unauthenticated
 from plaza.infra.http import (
     BEARER,
+    PUBLIC,
     create_api,
     describe_problems,
     describe_response,
@@ -23,12 +24,12 @@ from plaza.infra.http import (
 )
 
 # A session that has ended may be ended again: this repeats what failed half way.
-app = create_api(admits_unknown_tokens=True, limiter=limits.acquire_for_address)
+app = create_api(identify, admits_unknown_tokens=True)
 
-_OPEN: dict[str, Any] = {"tags": ["auth"]}
+_OPEN: dict[str, Any] = {"tags": ["auth"], "security": PUBLIC}
 _OWN: dict[str, Any] = {
     "tags": ["auth"],
-    "security": [BEARER],
+    "security": BEARER,
     "responses": {204: {"description": "Signed out."}} | describe_problems(401),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
 from plaza.infra.http import (
@@ -16,9 +17,9 @@ from plaza.infra.http import (
     serve,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["check-ins"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _PUT = _OWN | {
     "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")

@@ -1,4 +1,4 @@
-"""Posts, comments and reviews."""
+"""Posts, comments and reviews, who likes them, and what the caller likes and collects."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import content
-from plaza.content import ContentView, Draft, ListPosition, commands, queries
+from plaza.auth.caller_identity import identify
+from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
+from plaza.content.model import ContentHidden
 from plaza.content.schemas import (
     Comment,
     CommentRequest,
+    Liker,
     Post,
+    PostDetails,
     PostRequest,
+    PostUpdateRequest,
+    ReactionListItem,
     Review,
     ReviewRequest,
 )
@@ -22,9 +28,11 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.errors import BadInput, PlazaError
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
+    Ids,
     Limit,
     Page,
     create_api,
@@ -38,15 +46,22 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-from plaza.reactions import Target
+from plaza.reactions import COLLECT, LIKE, Kind, Target
+from plaza.reactions.model import ReactedTarget, Reactor
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
+LikeOrder = Annotated[
+    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
+]
+Expand = Annotated[
+    Literal["post"] | None, Query(description="With `post` the items have their posts.")
+]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
-_OWN = _TAGS | {"security": [BEARER]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
+_OWN = _TAGS | {"security": BEARER}
+_ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
 
@@ -58,9 +73,31 @@ def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
     return _OWN | {"responses": created | describe_problems(400, 401, KeyReused, 410, *problems)}
 
 
+_EDIT = _OWN | {
+    "responses": describe_response(200, Post, "The changed post.")
+    | describe_problems(400, 401, 403, 404, 410)
+}
+_LIST_REACTED = _OWN | {
+    "tags": ["reactions"],
+    "responses": describe_response(200, Page[ReactionListItem], "A page of targets.")
+    | describe_problems(400, 401),
+}
+_LIST_LIKERS = _ANY | {
+    "tags": ["reactions"],
+    "responses": describe_response(200, Page[Liker], "A page of users.")
+    | describe_problems(400, 401, 404, 410),
+}
+_LIST_BY_ID = _ANY | {
+    "responses": describe_response(
+        200, Page[Post], "The posts, in the order of `ids`. Long texts make it shorter than `ids`."
+    )
+    | describe_problems(400, 401)
+}
+
+
 def _get(model: Any, description: str) -> dict[str, Any]:
     found = describe_response(200, model, description)
-    return _ANY | {"responses": found | describe_problems(401, 404, 410)}
+    return _ANY | {"responses": found | describe_problems(401, 404, 410, ContentHidden)}
 
 
 def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -79,15 +116,48 @@ def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[Post,
     return Post.of(_create_content(request.to_draft(actor_id), key), actor_id), 201
 
 
-@app.get("/posts/<post_id>", **_get(Post, "The post."))
-def get_post(post_id: Id) -> Post:
+@app.get("/posts", **_LIST_BY_ID)
+def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
+    """List posts by id.
+
+    Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
+    with the same `ids`.
+    """
+    actor_id = find_caller(app)
+    begin = unpack_cursor(cursor, (int,))[0] if cursor else 0
+    wanted = list(dict.fromkeys(map(int, ids)))
+    if not 0 <= begin < len(wanted):
+        raise BadInput("cursor", "was not returned by this API")
+    posts, answered = queries.read_posts_by_id(wanted[begin:], actor_id)
+    end = begin + answered
+    return Page(
+        items=[Post.of(view, actor_id) for view in posts],
+        next=pack_cursor(end) if end < len(wanted) else None,
+    )
+
+
+@app.get("/posts/<post_id>", **_get(PostDetails, "The post."))
+def get_post(post_id: Id) -> PostDetails:
     """Get a post.
 
     Counts the caller, or the network of an anonymous caller, as a viewer of the post, once.
     """
     actor_id = find_caller(app)
+    target = _target("post", post_id)
     viewer = content.hash_viewer(actor_id, read_source_ip(app))
-    return Post.of(queries.read_one(_target("post", post_id), actor_id, viewer), actor_id)
+    view = queries.read_one(target, actor_id, viewer)
+    return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
+
+
+@app.patch("/posts/<post_id>", **_EDIT)
+def update_post(post_id: Id, change: PostUpdateRequest) -> Post:
+    """Update a post of the caller.
+
+    Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the
+    change within 2 seconds. Idempotent.
+    """
+    actor_id = require_caller(app)
+    return Post.of(commands.edit(read_id(post_id, "post"), actor_id, change.changes), actor_id)
 
 
 @app.delete("/posts/<post_id>", **_DELETE)
@@ -110,7 +180,7 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
     return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
 
 
-@app.post("/posts/<post_id>/comments", **_create(Comment, 404))
+@app.post("/posts/<post_id>/comments", **_create(Comment, 404, ContentHidden))
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
 ) -> tuple[Comment, int]:
@@ -124,7 +194,7 @@ def create_comment(
     return Comment.of(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/posts/<post_id>/comments", **_list(Comment, 410))
+@app.get("/posts/<post_id>/comments", **_list(Comment, 410, ContentHidden))
 def list_comments(
     post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
 ) -> Page[Comment]:
@@ -205,6 +275,63 @@ def delete_review(review_id: Id) -> Response[None]:
     return _delete(_target("review", review_id))
 
 
+@app.get("/posts/<post_id>/likers", **_LIST_LIKERS)
+def list_post_likers(
+    post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
+) -> Page[Liker]:
+    """List the users who like a post.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
+    return _likers(_target("post", post_id), order, limit, cursor)
+
+
+@app.get("/comments/<comment_id>/likers", **_LIST_LIKERS)
+def list_comment_likers(
+    comment_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
+) -> Page[Liker]:
+    """List the users who like a comment.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
+    return _likers(_target("comment", comment_id), order, limit, cursor)
+
+
+@app.get("/reviews/<review_id>/likers", **_LIST_LIKERS)
+def list_review_likers(
+    review_id: Id, limit: Limit = 20, cursor: Cursor = None, order: LikeOrder = "earliest"
+) -> Page[Liker]:
+    """List the users who like a review.
+
+    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
+    """
+    return _likers(_target("review", review_id), order, limit, cursor)
+
+
+@app.get("/users/me/likes", **_LIST_REACTED)
+def list_my_likes(
+    limit: Limit = 20, cursor: Cursor = None, expand: Expand = None
+) -> Page[ReactionListItem]:
+    """List the targets that the caller likes.
+
+    Latest like first. A new like appears after a second or two. With `expand=post` each post is
+    part of its item, and long texts make a page shorter than `limit`.
+    """
+    return _my_reactions(LIKE, limit, cursor, expand)
+
+
+@app.get("/users/me/collects", **_LIST_REACTED)
+def list_my_collects(
+    limit: Limit = 20, cursor: Cursor = None, expand: Expand = None
+) -> Page[ReactionListItem]:
+    """List the targets that the caller collects.
+
+    Latest collect first. A new collect appears after a second or two. With `expand=post` each post
+    is part of its item, and long texts make a page shorter than `limit`.
+    """
+    return _my_reactions(COLLECT, limit, cursor, expand)
+
+
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer one request about content."""
     return serve(app, event, context)
@@ -221,6 +348,28 @@ def _create_content(draft: Draft, key: str | None) -> ContentView:
 def _delete(target: Target) -> Response[None]:
     commands.delete(target, require_caller(app))
     return Response(204)
+
+
+def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
+    find_caller(app)  # refuses invalid tokens
+    after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
+    page, last = reaction_lists.list_likers(target, after, order == "latest", limit)
+    return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
+
+
+def _my_reactions(
+    kind: Kind, limit: int, cursor: str | None, expand: str | None
+) -> Page[ReactionListItem]:
+    actor_id = require_caller(app)
+    after = None
+    if cursor:
+        version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
+        if target_type not in kind.targets:
+            raise BadInput("cursor", "was not returned by this API")
+        after = ReactedTarget(Target(target_type, target_id), version_us)
+    page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, expand == "post")
+    cursor_after = pack_cursor(last.version_us, *last.target) if last else None
+    return Page(items=[ReactionListItem.of(one, actor_id) for one in page], next=cursor_after)
 
 
 def _parse_cursor(cursor: str | None) -> ListPosition | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.content import ListPosition
 from plaza.content.schemas import Post
 from plaza.feed import queries
@@ -22,11 +23,11 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 
-app = create_api()
+app = create_api(identify)
 
 _FEED: dict[str, Any] = {
     "tags": ["feed"],
-    "security": [BEARER],
+    "security": BEARER,
     "responses": describe_response(200, Page[Post], "A page of posts.")
     | describe_problems(400, 401),
 }

@@ -8,6 +8,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales import PENDING, VoucherAvailability, backlog, queries
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import NotOpen, SoldOut
@@ -15,8 +16,10 @@ from plaza.flash_sales.place_order import place_order as reserve_unit
 from plaza.flash_sales.schemas import OrderResponse, VoucherRequest, VoucherResponse
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
+    ADMIN,
     BEARER,
     JSON,
+    OPTIONAL,
     Cursor,
     Id,
     IdempotencyKey,
@@ -29,15 +32,15 @@ from plaza.infra.http import (
     pack_cursor,
     read_id,
     require_caller,
-    require_caller_with_role,
     serve,
     unpack_cursor,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": [BEARER]}
-_OFFER = _OWN | {
+_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
+_ADMIN = _OWN | {"security": ADMIN}
+_OFFER = _ADMIN | {
     "responses": describe_response(
         201,
         VoucherResponse,
@@ -48,7 +51,7 @@ _OFFER = _OWN | {
 }
 _LIST: dict[str, Any] = {
     "tags": ["flash sales"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
     | describe_problems(400, 401, 404, 410),
 }
@@ -80,7 +83,7 @@ def create_voucher(
     The voucher can be ordered from `opens_at` to `closes_at`. With an `Idempotency-Key` the
     request can be repeated; without one, each request creates a voucher. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     terms = request.terms(read_id(request.shop_id, "shop"))
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
     voucher = store_voucher(terms, admin_id, attempt)

@@ -7,10 +7,12 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import follows
+from plaza.auth.caller_identity import identify
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
 from plaza.infra.http import (
     BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     Limit,
@@ -31,9 +33,9 @@ SortOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["follows"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _FOLLOW = _OWN | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")
@@ -51,7 +53,7 @@ _PAGE = {
     "responses": describe_response(200, Page[FollowListItem], "A page of users.")
     | describe_problems(400, 401, 404)
 }
-_LIST: dict[str, Any] = _PAGE | {"security": [{}, BEARER], "tags": ["follows"]}
+_LIST: dict[str, Any] = _PAGE | {"security": OPTIONAL, "tags": ["follows"]}
 _LIST_OWN: dict[str, Any] = _PAGE | _OWN
 
 

@@ -1,4 +1,4 @@
-"""Queues and dead letters. For admins."""
+"""The state of the stores, queues and dead letters. For admins."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
 from plaza import operations
+from plaza.auth.caller_identity import identify
+from plaza.infra import health
 from plaza.infra.http import (
-    BEARER,
+    ADMIN,
     Limit,
     Page,
     create_api,
     describe_problems,
     describe_response,
-    require_caller_with_role,
+    require_caller,
     serve,
 )
 from plaza.operations.schemas import (
     DeadLetterResponse,
+    HealthResponse,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
@@ -29,21 +32,36 @@ QueueName = Annotated[
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
-_QUEUES = _OWN | {
+_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
+_HEALTH = _ADMIN | {
+    "responses": describe_response(200, HealthResponse, "The state of the stores.")
+    | describe_problems(401, 403)
+}
+_QUEUES = _ADMIN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
     | describe_problems(401, 403)
 }
-_DEAD_LETTERS = _OWN | {
+_DEAD_LETTERS = _ADMIN | {
     "responses": describe_response(200, Page[DeadLetterResponse], "Dead letters, oldest first.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
 }
-_REDRIVE = _OWN | {
+_REDRIVE = _ADMIN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
 }
+
+
+@app.get("/ops/health", **_HEALTH)
+def get_store_health() -> HealthResponse:
+    """Get the state of Redis, MySQL and SQS.
+
+    Asks each of them once. A 503 means that the caller's session could not be checked, because
+    Redis and MySQL are down. For admins.
+    """
+    # If SQS answers about one queue, it is up.
+    return HealthResponse.model_validate(health.check("reactions"))
 
 
 @app.get("/ops/queues", **_QUEUES)
@@ -52,7 +70,6 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    require_caller_with_role(app, "admin")
     return Page(items=[QueueResponse.of(one) for one in operations.read_queues()], next=None)
 
 
@@ -63,7 +80,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     Returns messages that a queue dead-lettered. If there are more than `limit`, SQS chooses which.
     The messages stay where they are. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     letters = operations.list_dead_letters(queue, limit, operator_id=str(admin_id))
     return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
 
@@ -75,11 +92,11 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining`
     is above 0. A message may be processed twice, which does no harm. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Answer one request about queues."""
+    """Answer one request of an operator."""
     return serve(app, event, context)

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
-
-from plaza.infra.errors import BadInput
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
     BEARER,
-    Cursor,
+    OPTIONAL,
     Id,
-    Limit,
-    Page,
     create_api,
     describe_problems,
     describe_response,
     find_caller,
-    pack_cursor,
     read_id,
     require_caller,
     serve,
-    unpack_cursor,
 )
-from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
-from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.reactions.schemas import (
     CollectResponse,
-    Liker,
     LikeResponse,
-    ReactionListItem,
     ReactionQueryRequest,
     ReactionQueryResponse,
     TargetTotals,
     TargetViewerState,
 )
 
-SortOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the like.")
-]
+app = create_api(identify)
 
-app = create_api()
-
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["reactions"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
@@ -56,19 +43,9 @@ _LIKE = _change(LikeResponse, "The caller likes it.")
 _UNLIKE = _change(LikeResponse, "The caller does not like it.", example=2)
 _COLLECT = _change(CollectResponse, "The caller collects it.")
 _UNCOLLECT = _change(CollectResponse, "The caller does not collect it.", example=2)
-_LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[ReactionListItem], "A page of targets.")
-    | describe_problems(400, 401)
-}
-_LIST: dict[str, Any] = {
-    "tags": ["reactions"],
-    "security": [{}, BEARER],
-    "responses": describe_response(200, Page[Liker], "A page of users.")
-    | describe_problems(400, 401, 404, 410),
-}
 _QUERY: dict[str, Any] = {
     "tags": ["reactions"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, ReactionQueryResponse, "The totals.")
     | describe_problems(400, 401),
 }
@@ -146,57 +123,6 @@ def uncollect_post(post_id: Id) -> tuple[CollectResponse, int]:
     return _collect("post", post_id, False)
 
 
-@app.get("/posts/<post_id>/likers", **_LIST)
-def list_post_likers(
-    post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
-    """List the users who like a post.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("post", post_id), order, limit, cursor)
-
-
-@app.get("/comments/<comment_id>/likers", **_LIST)
-def list_comment_likers(
-    comment_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
-    """List the users who like a comment.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("comment", comment_id), order, limit, cursor)
-
-
-@app.get("/reviews/<review_id>/likers", **_LIST)
-def list_review_likers(
-    review_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "earliest"
-) -> Page[Liker]:
-    """List the users who like a review.
-
-    Earliest like first, unless `order` says otherwise. A new like appears after a second or two.
-    """
-    return _likers(_target("review", review_id), order, limit, cursor)
-
-
-@app.get("/users/me/likes", **_LIST_OWN)
-def list_my_likes(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
-    """List the targets that the caller likes.
-
-    Latest like first. A new like appears after a second or two.
-    """
-    return _my_reactions(LIKE, limit, cursor)
-
-
-@app.get("/users/me/collects", **_LIST_OWN)
-def list_my_collects(limit: Limit = 20, cursor: Cursor = None) -> Page[ReactionListItem]:
-    """List the targets that the caller collects.
-
-    Latest collect first. A new collect appears after a second or two.
-    """
-    return _my_reactions(COLLECT, limit, cursor)
-
-
 @app.post("/reactions/query", **_QUERY)
 def query_reactions(request: ReactionQueryRequest) -> ReactionQueryResponse:
     """Query the totals of up to 100 targets.
@@ -246,23 +172,3 @@ def _collect(target_type: str, target_id: str, on: bool) -> tuple[CollectRespons
     actor_id = require_caller(app)
     outcome = react.react(COLLECT, _target(target_type, target_id), actor_id, on)
     return CollectResponse.of(outcome), 200 if outcome.exact else 202
-
-
-def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
-    find_caller(app)  # refuses invalid tokens
-    after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = queries.list_reactors(LIKE, target, after, order == "latest", limit)
-    return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
-
-
-def _my_reactions(kind: Kind, limit: int, cursor: str | None) -> Page[ReactionListItem]:
-    actor_id = require_caller(app)
-    after = None
-    if cursor:
-        version_us, target_type, target_id = unpack_cursor(cursor, (int, str, int))
-        if target_type not in kind.targets:
-            raise BadInput("cursor", "was not returned by this API")
-        after = ReactedTarget(Target(target_type, target_id), version_us)
-    page, last = queries.list_reacted(kind, actor_id, after, limit)
-    cursor_after = pack_cursor(last.version_us, *last.target) if last else None
-    return Page(items=[ReactionListItem.of(r) for r in page], next=cursor_after)

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import recommendations
+from plaza.auth.caller_identity import identify
 from plaza.content.schemas import Review
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
-    BEARER,
+    OPTIONAL,
     Cursor,
     Id,
     Limit,
@@ -33,9 +34,9 @@ InWindow = Annotated[
     Query(description="Which likes count: of the last 24 hours, of the last 7 days, or all."),
 ]
 
-app = create_api()
+app = create_api(identify)
 
-_ANY: dict[str, Any] = {"tags": ["recommendations"], "security": [{}, BEARER]}
+_ANY: dict[str, Any] = {"tags": ["recommendations"], "security": OPTIONAL}
 _RECOMMENDED = _ANY | {
     "responses": describe_response(
         200, Page[Review], "A page of reviews. Empty until the first list is computed."

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from plaza.auth.caller_identity import identify
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
-    BEARER,
+    ADMIN,
     Cursor,
     Limit,
     Page,
@@ -14,21 +15,20 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
     pack_cursor,
-    require_caller_with_role,
     serve,
     unpack_cursor,
 )
 from plaza.reconciliation import orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"tags": ["operations"], "security": [BEARER]}
-_LIST = _OWN | {
+_ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
+_LIST = _ADMIN | {
     "responses": describe_response(200, Page[ReconciliationResponse], "A page of reconciliations.")
     | describe_problems(400, 401, 403)
 }
-_START = _OWN | {
+_START = _ADMIN | {
     "responses": describe_response(
         202, ReconciliationResponse, "The reconciliation, which is running.", example=1
     )
@@ -43,7 +43,6 @@ def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[Recon
     Returns what was compared, the differences and their repairs, the newest reconciliation first.
     For admins.
     """
-    require_caller_with_role(app, "admin")
     runs = orchestrator.read_reports(_parse_cursor(cursor), limit + 1)
     return Page(
         items=[ReconciliationResponse.of(run) for run in runs[:limit]],
@@ -58,7 +57,6 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     Compares all targets and users in the background. While one is running, the request returns it
     and starts no other. For admins.
     """
-    require_caller_with_role(app, "admin")
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 

@@ -7,9 +7,11 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
+from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
-    BEARER,
+    ADMIN,
+    OPTIONAL,
     Cursor,
     Id,
     IdText,
@@ -20,7 +22,6 @@ from plaza.infra.http import (
     describe_response,
     find_caller,
     read_id,
-    require_caller_with_role,
     serve,
 )
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
@@ -54,24 +55,24 @@ TypeId = Annotated[
     IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
 ]
 
-app = create_api()
+app = create_api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
-_ANY = _TAGS | {"security": [{}, BEARER]}
-_OWN = _TAGS | {"security": [BEARER]}
+_ANY = _TAGS | {"security": OPTIONAL}
+_ADMIN = _TAGS | {"security": ADMIN}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
 }
-_CREATE_TYPE = _OWN | {
+_CREATE_TYPE = _ADMIN | {
     "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
     | describe_problems(400, 401, 403)
 }
-_REPLACE_TYPE = _OWN | {
+_REPLACE_TYPE = _ADMIN | {
     "responses": describe_response(200, ShopTypeResponse, "The shop type.")
     | describe_problems(400, 401, 403, 404)
 }
-_DELETE_TYPE = _OWN | {
+_DELETE_TYPE = _ADMIN | {
     "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, TypeInUse)
 }
 _READ = _ANY | {
@@ -84,15 +85,15 @@ _NEAR = _ANY | {
     )
     | describe_problems(400, 401, 404)
 }
-_CREATE = _OWN | {
+_CREATE = _ADMIN | {
     "responses": describe_response(201, ShopResponse, "The new shop.")
     | describe_problems(400, 401, 403)
 }
-_REPLACE = _OWN | {
+_REPLACE = _ADMIN | {
     "responses": describe_response(200, ShopResponse, "The shop.")
     | describe_problems(400, 401, 403, 404, 410)
 }
-_DELETE = _OWN | {
+_DELETE = _ADMIN | {
     "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, 410)
 }
 
@@ -113,7 +114,6 @@ def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
 
     Each request creates one. For admins.
     """
-    require_caller_with_role(app, "admin")
     return ShopTypeResponse.of(shop_types.create_type(request.to_draft())), 201
 
 
@@ -123,7 +123,6 @@ def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse
 
     Replaces all fields. Idempotent. For admins.
     """
-    require_caller_with_role(app, "admin")
     return ShopTypeResponse.of(
         shop_types.replace_type(read_id(type_id, "shop type"), request.to_draft())
     )
@@ -135,7 +134,6 @@ def delete_shop_type(type_id: Id) -> Response[None]:
 
     A type that shops have is not deleted. For admins.
     """
-    require_caller_with_role(app, "admin")
     shop_types.delete_type(read_id(type_id, "shop type"))
     return Response(204)
 
@@ -179,7 +177,6 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
 
     Each request creates one. For admins.
     """
-    require_caller_with_role(app, "admin")
     return ShopResponse.of(commands.create(request.to_draft())), 201
 
 
@@ -189,7 +186,6 @@ def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
 
     Replaces all fields. Idempotent. For admins.
     """
-    require_caller_with_role(app, "admin")
     return ShopResponse.of(commands.replace(read_id(shop_id, "shop"), request.to_draft()))
 
 
@@ -199,7 +195,6 @@ def delete_shop(shop_id: Id) -> Response[None]:
 
     Its vouchers can no longer be ordered. A repeat is a 410. For admins.
     """
-    require_caller_with_role(app, "admin")
     deleted_id = read_id(shop_id, "shop")
     commands.delete(deleted_id)
     withdraw_vouchers(deleted_id)

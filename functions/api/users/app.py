@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from plaza.auth import session_end
+from plaza.auth.caller_identity import identify
 from plaza.infra.http import (
+    ADMIN,
     BEARER,
+    OPTIONAL,
     Id,
+    Ids,
+    Page,
     create_api,
     describe_problems,
     describe_response,
     find_caller,
     read_id,
     require_caller,
-    require_caller_with_role,
     serve,
 )
 from plaza.users import profiles
@@ -25,9 +29,9 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = create_api()
+app = create_api(identify)
 
-_OWN: dict[str, Any] = {"security": [BEARER], "tags": ["users"]}
+_OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {
     "responses": describe_response(200, OwnProfile, "The caller's profile.")
     | describe_problems(401, 404)
@@ -38,13 +42,19 @@ _CHANGE_OWN = _OWN | {
 }
 _GET: dict[str, Any] = {
     "tags": ["users"],
-    "security": [{}, BEARER],
+    "security": OPTIONAL,
     "responses": describe_response(200, UserProfile, "The profile of the user.")
     | describe_problems(401, 404),
 }
+_LIST_BY_ID: dict[str, Any] = {
+    "tags": ["users"],
+    "security": OPTIONAL,
+    "responses": describe_response(200, Page[UserProfile], "The profiles, in the order of `ids`.")
+    | describe_problems(400, 401),
+}
 _END_SESSIONS: dict[str, Any] = {
     "tags": ["users"],
-    "security": [BEARER],
+    "security": ADMIN,
     "responses": describe_response(200, EndSessionsResponse, "All sessions have ended.")
     | describe_problems(401, 403, 404),
 }
@@ -68,6 +78,17 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
     return OwnProfile.of(profiles.change_profile(require_caller(app), change.changes))
 
 
+@app.get("/users", **_LIST_BY_ID)
+def list_users_by_id(ids: Ids) -> Page[UserProfile]:
+    """List users by id.
+
+    Leaves out ids of users that do not exist.
+    """
+    actor_id = find_caller(app)
+    found = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    return Page(items=[UserProfile.of(profile) for profile in found], next=None)
+
+
 @app.get("/users/<user_id>", **_GET)
 def get_user(user_id: Id) -> UserProfile:
     """Get a user's profile.
@@ -84,7 +105,7 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
 
     Idempotent. For admins.
     """
-    admin_id = require_caller_with_role(app, "admin")
+    admin_id = require_caller(app)
     return EndSessionsResponse(
         ended=session_end.end_user_sessions(read_id(user_id, "user"), operator_id=admin_id)
     )

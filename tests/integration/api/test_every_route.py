@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bench.round_trips import count_round_trips
 from local.stack.openapi import CONTRACT
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import clock, health, mysql, redis
+from plaza.infra import http, mysql, redis
 from plaza.infra.limits import anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
@@ -31,7 +30,6 @@ class Route(NamedTuple):
     method: str
     path: str
     folder: str
-    guarded: bool
     security: list[dict[str, list[str]]]
 
     @property
@@ -51,8 +49,7 @@ class Route(NamedTuple):
         sent = {"authorization": authorization} if authorization is not None else {}
         path = re.sub(r"\{\w+\}", ids, self.path) + (f"?{query}" if query else "")
         sent |= headers or {}
-        folder, guarded = self.folder, self.guarded
-        return send(self.method, path, body, headers=sent, folder=folder, guarded=guarded)
+        return send(self.method, path, body, headers=sent, folder=self.folder)
 
 
 def find_routes() -> list[Route]:
@@ -65,18 +62,20 @@ def find_routes() -> list[Route]:
                 continue
             properties = event["Properties"]
             method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
-            guarded = properties.get("Auth") != {"Authorizer": "NONE"}
             security = contract.get(path, {}).get(method.lower(), {}).get("security", [])
-            found.append(Route(method, path, folder, guarded, security))
+            found.append(Route(method, path, folder, security))
     return sorted(found)
 
 
 ROUTES = find_routes()
-OWN = [route for route in ROUTES if route.security == [{"bearer": []}]]
-# Routes that the authorizer sees and that need no session: an invalid token is refused there too.
-OPTIONAL = [route for route in ROUTES if route.guarded and route not in OWN]
+ADMIN = [route for route in ROUTES if route.security == http.ADMIN]
+OWN = [route for route in ROUTES if route.security == http.BEARER] + ADMIN
+# Routes that read a token and need no session: an invalid token is refused there too.
+OPTIONAL = [route for route in ROUTES if route.security == http.OPTIONAL]
 
-every_route = pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.name)
+LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
+
+every_limited_route = pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)
 every_own_route = pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
 every_optional_route = pytest.mark.parametrize("route", OPTIONAL, ids=lambda route: route.name)
 
@@ -88,7 +87,7 @@ def test_all_routes_are_found() -> None:
     }
     assert len(OWN) > 30
     assert len(OPTIONAL) > 10
-    assert [route.name for route in ROUTES if not route.guarded] == [
+    assert [route.name for route in ROUTES if route not in OWN + OPTIONAL] == [
         "GET /health",
         "GET /nowhere",
         "GET /openapi.json",
@@ -117,7 +116,7 @@ def expired_token() -> str:
     return token
 
 
-@every_route
+@every_limited_route
 def test_an_anonymous_caller_is_limited_by_network(plaza: World, route: Route) -> None:
     empty(anonymous_bucket(HOME), wait_s=6.5)
     invalid = [make_token(), ended_token(), expired_token()]
@@ -128,7 +127,7 @@ def test_an_anonymous_caller_is_limited_by_network(plaza: World, route: Route) -
         assert wait_s in (6, 7), "half a second may pass on a busy machine"
 
 
-@every_route
+@every_limited_route
 def test_every_anonymous_request_counts_once(
     plaza: World, set_up: Callable[..., None], route: Route
 ) -> None:
@@ -167,26 +166,6 @@ def test_an_ended_token_does_not_use_the_limit_of_its_user(plaza: World) -> None
     assert caller_identity.identify(f"Bearer {token}", HOME, "GET /users/me").wait_ms == 0
 
 
-# ---------------------------------------------------------------- health
-
-
-def test_health_is_checked_once_in_five_seconds(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    [route] = [route for route in ROUTES if route.path == "/health"]
-    up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    before = statements()
-    with count_round_trips() as counter:
-        assert {json.dumps(route.call().body) for _ in range(100)} == {json.dumps(up)}
-    assert statements() - before <= 2, "SELECT 1, and counting itself"
-    assert counter.sent == 101, "a PING, and the limit of each call"
-    plaza.queues.away = True
-    assert route.call().body == up
-    now_s = clock.monotonic_s()
-    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + health.MAX_AGE_S)
-    assert route.call().body == up | {"status": "degraded", "queue": "down"}
-
-
 # ---------------------------------------------------------------- 401 before 400
 
 BAD: list[dict[str, Any]] = [
@@ -208,17 +187,31 @@ def test_without_a_session_a_bad_request_is_401(plaza: World, route: Route) -> N
             assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
 
 
-def test_a_route_that_reads_a_token_declares_its_security() -> None:
-    """Without ``security`` the session is checked after the request: 400 would come before 401."""
-    assert [route.name for route in OPTIONAL if {} not in route.security] == []
-
-
 @every_optional_route
 def test_with_an_invalid_token_a_bad_request_is_401(plaza: World, route: Route) -> None:
     for bad in [{}, *BAD]:
         for authorization in ("Basic x", f"Bearer {make_token()}"):
             reply = route.call(authorization, **bad)
             assert (reply.status, reply.problem) == (401, "unauthenticated"), bad
+
+
+@pytest.mark.parametrize("route", ADMIN, ids=lambda route: route.name)
+def test_without_the_role_a_bad_request_of_an_admin_route_is_403(
+    plaza: World, route: Route
+) -> None:
+    authorization = f"Bearer {new_session.open_session(7)}"
+    for bad in [{}, *BAD]:
+        reply = route.call(authorization, **bad)
+        assert (reply.status, reply.problem) == (403, "forbidden"), bad
+
+
+def test_each_route_for_admins_requires_the_role() -> None:
+    assert {route.name for route in ADMIN} == {
+        f"{method.upper()} {path}"
+        for path, methods in json.loads(CONTRACT.read_text())["paths"].items()
+        for method, operation in methods.items()
+        if "For admins." in operation["description"] or path.startswith("/ops/")
+    }
 
 
 def test_with_a_session_a_bad_request_is_400(plaza: World) -> None:

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from plaza.auth import new_session
+from bench.round_trips import count_round_trips
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
-from plaza.infra.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
@@ -76,20 +75,20 @@ def test_likers_and_own_likes_are_listed(content: World) -> None:
     for actor in (8, 7):
         react.react(LIKE, POST, actor, True)
     content.queues.drain()
-    status, page = ask("reactions.list_post_likers")
+    status, page = ask("content.list_post_likers", "api/content")
     assert status == 200
     assert [item["user_id"] for item in page["items"]] == ["7", "8"]
     assert page["next"] is None
-    status, page = ask("reactions.list_my_likes")
+    status, page = ask("content.list_my_likes", "api/content")
     assert [(item["type"], item["id"]) for item in page["items"]] == [("post", "11")]
 
 
 @pytest.mark.parametrize("of_type", ["\ud800", "é", "日本", "\x00", "x'y", "user", ""])
 def test_a_forged_cursor_is_a_400_or_a_page(content: World, of_type: str) -> None:
     insert_rows([(Target("post", n), 7, 1, 1_000 + n) for n in range(1, 120)])
-    request = event("reactions.list_my_likes")
+    request = event("content.list_my_likes")
     request["queryStringParameters"] = {"cursor": pack_cursor(1_010, of_type, 5)}
-    assert handler("api/reactions")(request, None)["statusCode"] in (200, 400)
+    assert handler("api/content")(request, None)["statusCode"] in (200, 400)
 
 
 def test_totals_of_many_targets_come_in_one_response(content: World) -> None:
@@ -126,41 +125,24 @@ def test_a_like_while_redis_is_unavailable_is_a_202(content: World, redis_away: 
         )
 
 
-# ---------------------------------------------------------------- api/authorizer, api/system
+# ---------------------------------------------------------------- api/system
 
 
-def test_the_authorizer_authorizes_all_and_passes_on_the_user_or_the_refusal(
-    plaza: World,
-) -> None:
-    identify = handler("api/authorizer")
-    assert identify(event("authorizer.no_token"), None) == {
-        "isAuthorized": True,
-        "context": {"anonymous": "true"},
-    }
-    for name, refusal in (("malformed", "malformed"), ("token", "unknown")):
-        response = identify(event(f"authorizer.{name}"), None)
-        assert response == {"isAuthorized": True, "context": {"refusal": refusal}}
-    token = new_session.open_session(7)
-    good = event("authorizer.token")
-    good["headers"]["authorization"] = f"Bearer {token}"
-    assert identify(good, None)["context"] == {"user_id": "7", "role": "user"}
+def test_health_is_constant_and_asks_no_store(plaza: World) -> None:
+    with count_round_trips() as counter:
+        assert ask("system.health", "api/system") == (200, {"status": "up"})
+    assert counter.sent == 0
 
 
-def test_the_authorizer_reports_that_sessions_cannot_be_checked(
-    plaza: World, mysql_away: Away
-) -> None:
-    with mysql_away():
-        response = handler("api/authorizer")(event("authorizer.token"), None)
-    assert response == {"isAuthorized": True, "context": {"refusal": "unavailable"}}
-
-
-def test_health_reports_each_store(plaza: World) -> None:
+def test_an_admin_reads_the_state_of_each_store(plaza: World, mysql_away: Away) -> None:
     up = {"status": "up", "redis": "up", "mysql": "up", "queue": "up"}
-    assert ask("system.health", "api/system") == (200, up)
+    assert ask("operations.get_store_health", "api/operations") == (200, up)
     plaza.queues.away = True
-    clear_caches()
     degraded = up | {"status": "degraded", "queue": "down"}
-    assert ask("system.health", "api/system") == (200, degraded)
+    assert ask("operations.get_store_health", "api/operations") == (200, degraded)
+    with mysql_away():
+        degraded |= {"mysql": "down"}
+        assert ask("operations.get_store_health", "api/operations") == (200, degraded)
 
 
 def test_the_contract_is_served_and_other_paths_and_methods_are_refused(plaza: World) -> None:

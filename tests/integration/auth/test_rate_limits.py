@@ -1,4 +1,4 @@
-"""Rate limits of requests: token buckets in Redis, taken from by the authorizer."""
+"""Rate limits of requests: token buckets in Redis, of users and of networks."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from plaza.auth import caller_identity, new_session, session_end
 from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import limits, redis
+from plaza.infra.callers import Caller
 from plaza.infra.limits import Bucket, anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
-from tests.support.functions import event, handler
 from tests.support.keyspace import own_client
 from tests.support.plaza import World
 from tests.support.sign_in_client import HOME, Reply, send
+from tests.support.stores import POST
 
 READ, WRITE = "GET /users/me", "PUT /posts/{post_id}/likes/me"
 ADA = Bucket("writes", "7", per_s=5, burst=50)
@@ -163,30 +164,32 @@ def test_a_network_shares_a_bucket_whose_key_has_no_address(migrated: None) -> N
     assert "203.0.113" not in anonymous_bucket("203.0.113.7").key
 
 
-def identify(token: str | None = None, route: str = READ) -> dict[str, str]:
-    """Return the context of the authorizer."""
-    request = event("authorizer.no_token")
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    context = request["requestContext"] | {"http": {"sourceIp": HOME}}
-    found: dict[str, str] = handler("api/authorizer")(
-        request | {"routeKey": route, "headers": headers, "requestContext": context}, None
-    )["context"]
-    return found
+def identify(token: str | None = None, route: str = READ) -> Caller:
+    return caller_identity.identify(f"Bearer {token}" if token else None, HOME, route)
+
+
+def test_a_token_is_a_user_or_why_it_has_no_session(plaza: World, mysql_away: Away) -> None:
+    assert identify() == Caller()
+    assert identify("malformed") == Caller(refusal="malformed")
+    assert identify(make_token()) == Caller(refusal="unknown")
+    assert identify(new_session.open_session(7)) == Caller(7, "user")
+    with mysql_away():
+        assert identify(make_token()) == Caller(refusal="unavailable")
 
 
 def test_a_limited_user_is_refused_with_the_time_to_wait(plaza: World) -> None:
     token = new_session.open_session(7)
     empty(bucket_of_user(7, READ), wait_s=4.2)
-    assert identify(token) == {"retry_after_s": "5"}
-    assert identify(token, WRITE) == {"user_id": "7", "role": "user"}
+    assert 4_000 < identify(token).wait_ms <= 4_200
+    assert identify(token, WRITE) == Caller(7, "user")
 
 
 def test_the_sessions_of_a_user_share_a_bucket(plaza: World) -> None:
     one, other = new_session.open_session(7), new_session.open_session(7)
     identify(one)
     empty(bucket_of_user(7, READ))
-    assert set(identify(one)) == set(identify(other)) == {"retry_after_s"}
-    assert "user_id" in identify(new_session.open_session(8))
+    assert all(identify(token).wait_ms for token in (one, other))
+    assert identify(new_session.open_session(8)) == Caller(8, "user")
 
 
 def get_me(token: str | None) -> Reply:
@@ -212,11 +215,9 @@ def test_a_user_passes_after_the_bucket_has_filled(plaza: World) -> None:
 
 
 def test_callers_without_a_session_are_limited_by_network(plaza: World) -> None:
-    assert identify() == {"anonymous": "true"}
+    assert identify() == Caller()
     empty(anonymous_bucket(HOME))
-    assert set(identify()) == {"retry_after_s"}
-    assert set(identify(make_token())) == {"retry_after_s"}
-    assert set(identify("malformed")) == {"retry_after_s"}
+    assert all(identify(token).wait_ms for token in (None, make_token(), "malformed"))
     assert get_me(None).status == 429
 
 
@@ -224,9 +225,9 @@ def test_the_limit_of_a_network_does_not_apply_to_sessions(plaza: World) -> None
     token = new_session.open_session(7)
     identify(token)
     empty(anonymous_bucket(HOME))
-    assert identify(token)["user_id"] == "7"
+    assert identify(token) == Caller(7, "user")
     clear_caches()  # as in another process
-    assert identify(token)["user_id"] == "7"
+    assert identify(token) == Caller(7, "user")
 
 
 def test_invented_tokens_read_mysql_at_the_rate_of_the_network(
@@ -234,16 +235,16 @@ def test_invented_tokens_read_mysql_at_the_rate_of_the_network(
 ) -> None:
     set_up(anonymous_per_s=0.001, anonymous_burst=20)
     before = statements()
-    contexts = [identify(make_token()) for _ in range(100)]
-    assert contexts.count({"refusal": "unknown"}) == 20
+    callers = [identify(make_token()) for _ in range(100)]
+    assert callers.count(Caller(refusal="unknown")) == 20
     assert statements() - before <= 22
 
 
 def test_limits_come_from_the_settings(plaza: World, set_up: Callable[..., None]) -> None:
     token = new_session.open_session(7)
     set_up(writes_per_s=0.001, writes_burst=3)
-    contexts = [identify(token, WRITE) for _ in range(10)]
-    assert ["user_id" in context for context in contexts] == [True] * 3 + [False] * 7
+    callers = [identify(token, WRITE) for _ in range(10)]
+    assert [caller.user_id for caller in callers] == [7] * 3 + [None] * 7
 
 
 # ---------------------------------------------------------------- costs, and Redis is unavailable
@@ -265,13 +266,21 @@ def test_the_limit_is_taken_in_the_round_trip_of_the_session(plaza: World) -> No
     assert count_trips(identify) == 1
 
 
-def test_a_route_refuses_a_limited_request_without_a_round_trip(plaza: World) -> None:
-    request = event("users.get_me")
-    handler("api/users")(request, None)
-    request["requestContext"]["authorizer"]["lambda"] = {"retry_after_s": "3"}
-    with count_round_trips() as counter:
-        assert handler("api/users")(request, None)["statusCode"] == 429
-    assert counter.sent == 0
+def test_a_like_is_two_round_trips_and_a_limited_request_one(plaza: World) -> None:
+    plaza.add(POST)
+    token = new_session.open_session(7)
+
+    def like() -> int:
+        path = f"/posts/{POST.id}/likes/me"
+        return send("PUT", path, token=token, folder="api/reactions").status
+
+    assert like() == 200
+    before = statements()
+    assert count_trips(like) == 2, "session and limit; the gate"
+    assert statements() - before <= 1, "counting itself"
+    empty(bucket_of_user(7, WRITE))
+    assert count_trips(like) == 1
+    assert like() == 429
 
 
 def lines(out: str) -> list[dict[str, Any]]:
@@ -287,9 +296,9 @@ def test_without_redis_no_request_is_limited_and_it_is_counted(
     empty(anonymous_bucket(HOME))
     with redis_away():
         capsys.readouterr()
-        assert identify(token) == {"user_id": "7", "role": "user"}
-        assert identify() == {"anonymous": "true"}
-        assert identify(make_token()) == {"refusal": "unknown"}
+        assert identify(token) == Caller(7, "user")
+        assert identify() == Caller()
+        assert identify(make_token()) == Caller(refusal="unknown")
         found = [line for line in lines(capsys.readouterr().out) if "rate_limits_skipped" in line]
     assert len(found) == 3
     assert found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "rate_limits_skipped"}]
@@ -299,16 +308,17 @@ def test_limited_requests_are_counted(plaza: World, capsys: pytest.CaptureFixtur
     token = new_session.open_session(7)
     empty(bucket_of_user(7, READ))
     capsys.readouterr()
-    identify(token)
-    [line] = [line for line in lines(capsys.readouterr().out) if "requests_limited" in line]
-    assert line["requests_limited"] == 1
+    get_me(token)
+    [line] = lines(capsys.readouterr().out)
+    assert (line["event"], line["status"], line["requests_limited"]) == ("request_served", 429, 1)
+    assert {"Name": "requests_limited"} in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
 
 
 def test_an_ended_session_is_refused_although_its_owner_is_cached(plaza: World) -> None:
     token = new_session.open_session(7)
     identify(token)
     session_end.end_session(token)
-    assert identify(token) == {"refusal": "unknown"}
+    assert identify(token) == Caller(refusal="unknown")
     assert len(caller_identity._owners) == 0
 
 

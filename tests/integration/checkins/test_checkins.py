@@ -672,7 +672,7 @@ def test_an_invalid_month_is_400(clock: Clock, month: str) -> None:
 @pytest.mark.parametrize("name", ["check_in", "list_checkins"])
 def test_the_routes_need_a_session(clock: Clock, name: str) -> None:
     request = event(f"checkins.{name}")
-    request["requestContext"]["authorizer"]["lambda"] = {}
+    del request["headers"]["authorization"]
     assert handler("api/checkins")(request, None)["statusCode"] == 401
 
 

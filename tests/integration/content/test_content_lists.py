@@ -138,6 +138,7 @@ def test_items_of_lists_equal_single_reads_of_the_caller(world: World) -> None:
     react.react(COLLECT, Target("post", int(posts[0])), 9, True)
     listed = ask("GET", "/users/7/posts", user=9).body["items"]
     singles = [ask("GET", f"/posts/{i}", user=9, ip="").body for i in posts[1::-1]]
+    singles = [{k: v for k, v in one.items() if k != "likers"} for one in singles]
     assert [item | {"viewers": 1} for item in listed] == singles
     assert [(i["likes"], i["collects"], i["comments"]) for i in listed] == [(1, 0, 0), (0, 1, 2)]
     assert [item["mine"] for item in listed] == [
@@ -245,11 +246,11 @@ def test_a_cached_post_takes_no_statement(slow_clock: None) -> None:
     ask("GET", f"/posts/{post_id}")
     with counting_work() as work:
         ask("GET", f"/posts/{post_id}")
-    assert (work.statements, work.round_trips) == (0, 4), "its text is cached in the process"
+    assert (work.statements, work.round_trips) == (0, 5), "its text is cached in the process"
     as_another_process()
     with counting_work() as work:
         ask("GET", f"/posts/{post_id}")
-    assert (work.statements, work.round_trips) == (0, 5)
+    assert (work.statements, work.round_trips) == (0, 7)
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])

@@ -43,6 +43,8 @@ def test_a_created_post_is_read_back_with_all_fields() -> None:
     assert written.body["created_at"].endswith("Z")
     assert int(item.pop("id")) > 2**53
     assert item == request | {
+        "edited_at": None,
+        "hidden": False,
         "author": {"id": "7", "nickname": "user7", "avatar": None},
         "likes": 0,
         "collects": 0,
@@ -57,7 +59,7 @@ def test_a_created_post_is_read_back_with_all_fields() -> None:
         as_another_process()
         read = ask("GET", path, user=None)
         assert read.status == 200
-        assert read.body == written.body | {"mine": None, "viewers": 1}
+        assert read.body == written.body | {"mine": None, "viewers": 1, "likers": []}
 
 
 def test_a_created_comment_is_read_back() -> None:
@@ -70,6 +72,7 @@ def test_a_created_comment_is_read_back() -> None:
     assert {k: v for k, v in read.body.items() if k not in ("id", "created_at")} == {
         "post_id": post_id,
         "body": COMMENT["body"],
+        "hidden": False,
         "author": {"id": "8", "nickname": "user8", "avatar": None},
         "likes": 0,
         "mine": {"liked": False},

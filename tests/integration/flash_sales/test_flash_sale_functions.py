@@ -13,7 +13,7 @@ from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import dead_letters, mysql, redis
 from tests.support import sales
 from tests.support.call_log import record_call
-from tests.support.functions import event, handler
+from tests.support.functions import authorization, event, handler
 from tests.support.plaza import World
 
 DeadLetters = list[tuple[str, dict[str, Any]]]  # (queue, message)
@@ -44,7 +44,7 @@ def call(name: str, **changes: Any) -> tuple[int, Any, dict[str, str]]:
     headers = changes.pop("headers", {})
     request |= changes
     if user_id is not None:
-        request["requestContext"]["authorizer"]["lambda"]["user_id"] = str(user_id)
+        request["headers"] |= authorization(user_id)
     request["headers"] |= headers
     response = handler("api/flash_sales")(request, None)
     return (

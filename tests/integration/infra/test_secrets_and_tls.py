@@ -47,7 +47,7 @@ def set_up(monkeypatch: pytest.MonkeyPatch) -> Iterator[SetUp]:
     for name in ("redis", "mysql"):
         monkeypatch.setenv(f"PLAZA_{name.upper()}_SECRET_ID", f"plaza/{name}")
     change(
-        environment="prod", redis_url="redis://nowhere", mysql_url="mysql://nowhere/plaza",
+        environment="local", redis_url="redis://nowhere", mysql_url="mysql://nowhere/plaza",
         redis_timeout_s=5,
     )  # fmt: skip
     yield change

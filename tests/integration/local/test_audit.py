@@ -8,8 +8,7 @@ import pymysql.cursors
 import pytest
 import redis.client
 
-from local.audit.compare import AuditReport, compare
-from local.audit.stores import read_mysql_state, read_redis_state
+from local.audit.compare import AuditReport
 from plaza import counters
 from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
@@ -35,24 +34,13 @@ from plaza.reactions.react import hydrate, react
 from plaza.reactions.redis_keys import TargetKeys
 from plaza.recommendations import vote_roll_up
 from tests.support import stores
+from tests.support.audits import Audit
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.sales import offer
-from tests.support.servers import IS_CLUSTER
 
 POST = Target("post", 7)
 REVIEW = Target("review", 70)
-
-
-class Audit:
-    """``python -m local audit``, without the queues of a stack."""
-
-    def __init__(self, redis_url: str, mysql_url: str) -> None:
-        self.redis_url, self.mysql_url = redis_url, mysql_url
-
-    def __call__(self) -> AuditReport:
-        cache = read_redis_state(self.redis_url, cluster=IS_CLUSTER)
-        return compare(read_mysql_state(self.mysql_url, cache=cache), cache, {})
 
 
 @pytest.fixture

@@ -42,13 +42,17 @@ class FunctionApiReader(ApiReader):
         self, path: str, *, body: Any = None, user_id: int | None = None
     ) -> Mapping[str, Any]:
         """Return the response of the function that has the route."""
-        is_profile = path.startswith("/users/") and "/me/" not in path
+        folder = "api/content"
+        if path.startswith("/reactions/"):
+            folder = "api/reactions"
+        elif path.startswith("/users/") and "/me/" not in path:
+            folder = "api/users"
         reply = ask_function(
             "GET" if body is None else "POST",
             path,
             body,
             user=user_id,
-            folder="api/users" if is_profile else "api/reactions",
+            folder=folder,
         )
         assert reply.status == 200, reply.body
         fields: Mapping[str, Any] = reply.body

@@ -18,7 +18,7 @@ from plaza.infra.retries import FIRST_SENT
 from plaza.infra.sqs_sender import Sender
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
-from tests.support.functions import event, handler
+from tests.support.functions import authorization, event, handler
 
 EVENT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
 
@@ -334,16 +334,16 @@ def test_admins_may_list_queues_and_users_may_not(sqs: Sqs) -> None:
 
 @pytest.mark.parametrize("name", ["list_queues", "list_dead_letters", "redrive"])
 @pytest.mark.parametrize(
-    ("session", "status"),
-    [({}, 401), ({"user_id": "7", "role": "user"}, 403), ({"refusal": "unknown"}, 401)],
+    ("caller", "status"),
+    [({}, 401), (authorization(7), 403), ({"authorization": "Bearer unknown"}, 401)],
 )
 def test_callers_other_than_admins_are_refused(
-    sqs: Sqs, name: str, session: dict[str, str], status: int
+    sqs: Sqs, name: str, caller: dict[str, str], status: int
 ) -> None:
     sqs.put("reactions_dlq", EVENT)
-    context = event(f"operations.{name}")["requestContext"]
-    context["authorizer"]["lambda"] = session
-    assert call(name, requestContext=context)[0] == status
+    headers = event(f"operations.{name}")["headers"]
+    del headers["authorization"]
+    assert call(name, headers=headers | caller)[0] == status
     assert sqs.take("reactions") == []
 
 

@@ -434,7 +434,7 @@ def test_lost_scripts_of_a_pipeline_are_sent_again(
     redis.execute("SCRIPT", "LOAD", redis_gate.GATE.source)
     replies = redis.run_all([gate_call(3, True), read_call(3)])
     assert replies[0][2] == 3
-    assert replies[1][:2] == [3, "1"]
+    assert replies[1][0][:2] == [3, "1"]
 
 
 def test_an_error_reply_of_redis_is_no_outage(plaza: World) -> None:

@@ -47,7 +47,7 @@ from plaza.reconciliation.model import MAX_ID, Tally
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
-from tests.support.functions import ask, event, handler
+from tests.support.functions import ask, authorization, event, handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.stores import add_users, counter, keys, meta, outbox, recent
@@ -483,7 +483,7 @@ def test_the_recheck_is_delayed_only_when_there_are_suspects(crowd: World) -> No
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
     delays_s = [delay_s for part, delay_s in sent if part == "recheck"]  # a part may be sent twice
-    assert list(dict.fromkeys(delays_s)) == [0, orchestrator.RECHECK_DELAY_S]
+    assert list(dict.fromkeys(delays_s)) == [0, 20]
 
 
 def test_a_run_changes_no_expiry(crowd: World) -> None:
@@ -854,9 +854,9 @@ def test_runs_are_listed_page_by_page(crowd: World) -> None:
 def test_callers_other_than_admins_are_refused(plaza: World) -> None:
     assert ask("reconciliation.list_runs_as_user", OPS)[0] == 403
     request = event("reconciliation.start_run")
-    request["requestContext"]["authorizer"]["lambda"]["role"] = "user"
+    request["headers"] |= authorization(7)
     assert handler(OPS)(request, None)["statusCode"] == 403
-    del request["requestContext"]["authorizer"]["lambda"]["user_id"]
+    del request["headers"]["authorization"]
     assert handler(OPS)(request, None)["statusCode"] == 401
 
 

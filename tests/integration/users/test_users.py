@@ -19,7 +19,7 @@ from plaza.targets.queues import REFRESHES
 from plaza.users import Card, UserMissing, cards, mysql_users, profiles, redis_store
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
-from tests.support.functions import ask, event, handler
+from tests.support.functions import ask, authorization, event, handler
 from tests.support.plaza import World
 from tests.support.stores import keys
 
@@ -90,7 +90,7 @@ def test_mine_is_null_without_a_session_and_in_ones_own_profile(people: World) -
 
 def test_users_me_needs_a_session(people: World) -> None:
     request = event("users.get_me")
-    request["requestContext"]["authorizer"]["lambda"] = {}
+    del request["headers"]["authorization"]
     assert handler("api/users")(request, None)["statusCode"] == 401
 
 
@@ -207,7 +207,7 @@ def test_a_changed_profile_is_stored_and_projected(people: World) -> None:
 def change(**body: Any) -> tuple[int, dict[str, Any]]:
     """PATCH /users/me by user 8."""
     request = event("users.change_me")
-    request["requestContext"]["authorizer"]["lambda"]["user_id"] = str(ADA)
+    request["headers"] |= authorization(ADA)
     response = handler("api/users")(request | {"body": json.dumps(body)}, None)
     return response["statusCode"], json.loads(response["body"])
 

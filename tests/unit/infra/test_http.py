@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from typing import Annotated, Any
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
 
+from plaza.infra.callers import Caller
 from plaza.infra.errors import (
     BadInput,
     Gone,
@@ -21,9 +23,12 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.http import (
+    BEARER,
     MAX_BODY_BYTES,
     MAX_ID,
+    OPTIONAL,
     PROBLEM_TYPES,
+    PUBLIC,
     Id,
     RequestModel,
     check_body,
@@ -210,7 +215,8 @@ def test_an_unavailable_problem_has_a_retry_after_header() -> None:
 
 # ---------------------------------------------------------------- a small API
 
-app = create_api()
+app = create_api(lambda *_: Caller())
+ADA = Caller(9, "user")
 
 
 def check_even(number: int) -> int:
@@ -225,40 +231,63 @@ class ThingRequest(RequestModel):
     even: Annotated[int, AfterValidator(check_even)] = 0
 
 
-@app.put("/things/<thing_id>")
+@app.put("/things/<thing_id>", security=BEARER)
 def put_thing(thing_id: Id, thing: ThingRequest) -> dict[str, int]:
     return {"number": thing.number, "caller": require_caller(app)}
 
 
-@app.get("/things/<thing_id>")
+@app.get("/things/<thing_id>", security=OPTIONAL)
 def get_thing(thing_id: Id) -> dict[str, int | None]:
     return {"caller": find_caller(app)}
 
 
-@app.get("/broken")
+@app.post("/things", security=PUBLIC)
+def post_thing() -> tuple[dict[str, str], int]:
+    return {"id": "7"}, 201
+
+
+@app.post("/things/<thing_id>/parts")
+def post_part(thing_id: Id) -> tuple[dict[str, str], int]:
+    return {"id": "7"}, 201
+
+
+@app.get("/broken", security=PUBLIC)
 def get_broken() -> dict[str, int]:
     raise RuntimeError("an internal secret")
 
 
-@app.get("/unavailable")
+@app.get("/undeclared")
+def get_undeclared() -> dict[str, int]:
+    return {}
+
+
+@app.get("/unavailable", security=PUBLIC)
 def get_unavailable() -> dict[str, int]:
     raise Unavailable("MySQL is unavailable", retry_after_s=9)
 
 
 def request(
-    method: str, path: str, body: str | None = None, session: dict[str, str] | None = None
-) -> tuple[int, dict[str, Any], dict[str, str]]:
+    method: str,
+    path: str,
+    body: str | None = None,
+    caller: Caller = ADA,
+    tags: str = "",
+    **context: Any,
+) -> tuple[int, Any, dict[str, str]]:
+    app.identify = lambda *_: caller
+    thing = re.match("/things/([^/]+)", path)
     event = {
         "version": "2.0",
-        "routeKey": f"{method} {path}",
+        "routeKey": f"{method} /things/{{thing_id}}" if thing else f"{method} {path}",
+        "pathParameters": {"thing_id": thing[1]} if thing else {},
         "rawPath": path,
         "rawQueryString": "",
-        "headers": {"content-type": "application/json"},
+        "headers": {"content-type": "application/json", "if-none-match": tags},
         "requestContext": {
-            "http": {"method": method, "path": path},
+            "http": {"method": method, "path": path, "sourceIp": "203.0.113.7"},
             "requestId": "r1",
             "stage": "$default",
-            "authorizer": {"lambda": session or {}},
+            **context,
         },
         "body": body,
         "isBase64Encoded": False,
@@ -266,11 +295,11 @@ def request(
     response = serve(app, event, None)
     headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
     headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
-    return response["statusCode"], json.loads(response["body"]), headers
+    return response["statusCode"], json.loads(response["body"] or "null"), headers
 
 
 def test_a_valid_request_gets_its_response() -> None:
-    status, body, _ = request("PUT", "/things/7", '{"number": 3}', {"user_id": "9"})
+    status, body, _ = request("PUT", "/things/7", '{"number": 3}')
     assert (status, body) == (200, {"number": 3, "caller": 9})
 
 
@@ -292,7 +321,7 @@ def test_a_valid_request_gets_its_response() -> None:
     ],
 )
 def test_an_invalid_body_is_a_400_that_names_the_field(body: str | None, field: str) -> None:
-    status, response, headers = request("PUT", "/things/7", body, {"user_id": "9"})
+    status, response, headers = request("PUT", "/things/7", body)
     assert status == 400
     assert headers["content-type"] == "application/problem+json"
     assert response["type"] == PROBLEM_TYPES + "invalid-request"
@@ -300,28 +329,26 @@ def test_an_invalid_body_is_a_400_that_names_the_field(body: str | None, field: 
 
 
 def test_the_text_of_a_validator_is_returned_unchanged() -> None:
-    _, response, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}', {"user_id": "9"})
+    _, response, _ = request("PUT", "/things/7", '{"number": 3, "even": 5}')
     assert response["errors"] == [{"field": "body.even", "detail": "is odd"}]
     assert response["detail"] == "body.even: is odd"
 
 
 def test_a_number_of_thousands_of_digits_is_a_400() -> None:
-    status, response, _ = request(
-        "PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}", {"user_id": "9"}
-    )
+    status, response, _ = request("PUT", "/things/7", '{"number": ' + "1" * 5_000 + "}")
     assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 @pytest.mark.parametrize("depth", [990, 30_000])
 def test_a_body_that_is_nested_too_deeply_is_a_400(depth: int) -> None:
     body = '{"number": 3, "names": ' + "[" * depth + "]" * depth + "}"
-    status, response, _ = request("PUT", "/things/7", body, {"user_id": "9"})
+    status, response, _ = request("PUT", "/things/7", body)
     assert (status, response["type"]) == (400, PROBLEM_TYPES + "invalid-request")
 
 
 def test_a_surrogate_pair_is_accepted() -> None:
     body = '{"number": 3, "names": ["\\ud83d\\ude00"]}'
-    assert request("PUT", "/things/7", body, {"user_id": "9"})[0] == 200
+    assert request("PUT", "/things/7", body)[0] == 200
 
 
 @pytest.mark.parametrize("path", ["/things/abc", "/things/0", "/things/07", "/nowhere"])
@@ -354,6 +381,38 @@ def test_an_unavailable_dependency_is_a_503_with_retry_after(
     assert json.loads(capsys.readouterr().out)["error"] == "Unavailable"
 
 
+def test_a_private_response_is_not_stored() -> None:
+    for method, path, caller in (
+        ("GET", "/things/7", ADA),
+        ("PUT", "/things/7", ADA),
+        ("POST", "/things", Caller()),
+        ("GET", "/broken", Caller()),
+        ("GET", "/unavailable", Caller()),
+    ):
+        _, _, headers = request(method, path, '{"number": 3}', caller)
+        assert headers["cache-control"] == "no-store", path
+        assert "etag" not in headers
+
+
+def test_a_public_response_has_a_tag_and_is_not_sent_twice() -> None:
+    status, _, headers = request("GET", "/things/7", caller=Caller())
+    etag = headers["etag"]
+    assert (status, headers["cache-control"], headers["vary"]) == (200, "no-cache", "authorization")
+    for sent in (etag, f"W/{etag}", f'"other", {etag}'):
+        status, body, headers = request("GET", "/things/7", caller=Caller(), tags=sent)
+        assert (status, body, headers["etag"]) == (304, None, etag)
+    assert request("GET", "/things/7", caller=Caller(), tags='"other"')[0] == 200
+    assert request("GET", "/things/7", tags=etag)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("path", "location"), [("/things", "/things/7"), ("/things/3/parts", "/parts/7")]
+)
+def test_a_created_resource_has_a_location(path: str, location: str) -> None:
+    status, _, headers = request("POST", path)
+    assert (status, headers["location"]) == (201, location)
+
+
 def test_each_request_is_one_line_without_fields_of_the_last(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -365,24 +424,64 @@ def test_each_request_is_one_line_without_fields_of_the_last(
 
 
 @pytest.mark.parametrize(
-    ("session", "status"),
+    ("caller", "status"),
     [
-        ({}, 200),
-        ({"user_id": "7"}, 200),
-        ({"refusal": "unknown"}, 401),
-        ({"refusal": "malformed"}, 401),
-        ({"refusal": "unavailable"}, 503),
+        (Caller(), 200),
+        (Caller(7, "user"), 200),
+        (Caller(refusal="unknown"), 401),
+        (Caller(refusal="malformed"), 401),
+        (Caller(refusal="unavailable"), 503),
     ],
 )
 def test_no_token_is_anonymous_and_an_invalid_token_is_an_error(
-    session: dict[str, str], status: int
+    caller: Caller, status: int
 ) -> None:
-    assert request("GET", "/things/7", session=session)[0] == status
+    assert request("GET", "/things/7", caller=caller)[0] == status
 
 
 def test_a_route_with_a_session_refuses_anonymous_callers() -> None:
-    status, response, _ = request("PUT", "/things/7", '{"number": 3}')
+    status, response, _ = request("PUT", "/things/7", '{"number": 3}', Caller())
     assert (status, response["type"]) == (401, PROBLEM_TYPES + "unauthenticated")
+
+
+def test_the_event_names_no_caller() -> None:
+    """Given a context that an authorizer could have added: it is not believed."""
+    forged = {"lambda": {"user_id": "1", "role": "admin"}}
+    assert request("PUT", "/things/7", '{"number": 3}', Caller(), authorizer=forged)[0] == 401
+
+
+def test_a_route_that_declares_no_security_needs_a_session() -> None:
+    assert request("GET", "/undeclared", caller=Caller())[0] == 401
+    assert request("GET", "/undeclared")[0] == 200
+
+
+def test_a_limited_caller_is_refused_before_its_session_and_body(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, response, headers = request("PUT", "/things/7", "x" * 99_000, Caller(wait_ms=6_001))
+    assert (status, response["type"]) == (429, PROBLEM_TYPES + "too-many-requests")
+    assert headers["retry-after"] == "7"
+    line = json.loads(capsys.readouterr().out)
+    assert (line["status"], line["requests_limited"]) == (429, 1)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(RuntimeError("a secret"), 500), (Unavailable("MySQL is away"), 503)]
+)
+def test_a_caller_that_cannot_be_identified_is_a_problem(
+    error: Exception, status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> Caller:
+        raise error
+
+    request("GET", "/things/7")
+    app.identify = fail
+    http = {"method": "GET", "sourceIp": "::1"}
+    event = {"routeKey": "GET /things/{thing_id}", "headers": {}, "requestContext": {"http": http}}
+    response = serve(app, event, None)
+    assert (response["statusCode"], app.caller) == (status, Caller())
+    assert "secret" not in response["body"]
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["detail"] == str(error)
 
 
 def test_a_too_large_body_is_refused_before_it_is_decoded() -> None:

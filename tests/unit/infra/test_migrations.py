@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from plaza.infra.migrations import FOLDER, split_statements
 
 
@@ -30,18 +28,6 @@ def test_a_file_without_statements_has_none() -> None:
 
 def test_the_last_statement_needs_no_semicolon() -> None:
     assert split_statements("DROP TABLE a;\nDROP TABLE b") == ["DROP TABLE a", "DROP TABLE b"]
-
-
-def test_every_migration_is_safe_to_repeat_by_its_text() -> None:
-    files = sorted(FOLDER.glob("*.sql"))
-    assert files
-    for file in files:
-        for statement in split_statements(file.read_text()):
-            # An ALTER TABLE that only adds is atomic, and apply_migrations accepts a repeated one.
-            adds = re.match(r"ALTER TABLE \w+\s+ADD ", statement)
-            only_adds = adds and not re.search(r"\b(DROP|MODIFY|CHANGE|RENAME)\b", statement)
-            repeatable = r"(CREATE TABLE IF NOT EXISTS|INSERT IGNORE|DELETE FROM) "
-            assert re.match(repeatable, statement) or only_adds, statement[:60]
 
 
 def test_migrations_are_numbered_without_a_gap() -> None:

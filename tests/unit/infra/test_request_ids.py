@@ -11,6 +11,7 @@ import pytest
 
 from plaza.infra import mysql, observability, settings, sql
 from plaza.infra import sqs as sqs_client
+from plaza.infra.callers import Caller
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
 from plaza.infra.http import PROBLEM, create_api, refuse, serve
@@ -40,10 +41,9 @@ def event(client_id: Any = None, gateway_id: Any = GATEWAY_ID, **more: Any) -> d
         "pathParameters": {"thing_id": "7"},
         "headers": headers,
         "requestContext": {
-            "http": {"method": "GET", "path": "/things/7"},
+            "http": {"method": "GET", "path": "/things/7", "sourceIp": "203.0.113.7"},
             "requestId": gateway_id,
             "stage": "$default",
-            "authorizer": {"lambda": {"user_id": "9"}},
         },
         "isBase64Encoded": False,
         **more,
@@ -99,7 +99,7 @@ def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
 
 # ---------------------------------------------------------------- logs and responses
 
-app = create_api()
+app = create_api(lambda *_: Caller(9))
 
 
 @app.get("/things/<thing_id>")

@@ -1,8 +1,7 @@
 """Events and responses of the HTTP API equal those of API Gateway.
 
-RECORDED is an authorizer's event of a deployed HTTP API (curl, Lambda authorizer 2.0, simple
-responses), its values replaced; PROXY is the function's event of AWS's reference for payload format
-2.0.
+RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is that of AWS's
+reference for payload format 2.0.
 """
 
 from __future__ import annotations
@@ -25,22 +24,18 @@ from local.stack.gateway import (
     Routes,
     decode_path,
     format_time,
-    make_authorizer_event,
     make_event,
     read_headers,
     read_outcome,
 )
-from local.stack.routes import Authorizer, Route
+from local.stack.routes import Route
 from local.stack.workers import Outcome, Pool
 
 URI = "arn:aws:apigateway:x:lambda:path/functions/arn:aws:lambda:x:1:function:{}/invocations"
-LIKES, AUTHORIZER = URI.format("likes"), URI.format("authorizer")
+LIKES = URI.format("likes")
 
 RECORDED: dict[str, Any] = {
     "version": "2.0",
-    "type": "REQUEST",
-    "routeArn": "arn:aws:execute-api:us-east-1:123456789012:abc/$default/GET/reads/7",
-    "identitySource": None,
     "routeKey": "ANY /reads/{id}",
     "rawPath": "/reads/7",
     "rawQueryString": "",
@@ -74,6 +69,7 @@ RECORDED: dict[str, Any] = {
         "time": "25/Jan/2021:23:40:11 +0000",
         "timeEpoch": 1611618011254,
     },
+    "isBase64Encoded": False,
 }
 
 PROXY: dict[str, Any] = {
@@ -108,7 +104,7 @@ def request(method: str = "GET", target: str = "/", **given: Any) -> Request:
 
 
 def event_of(sent: Request, key: str = "$default", **parameters: str) -> dict[str, Any]:
-    match = Match(Route(key, LIKES, "2.0", None), parameters)
+    match = Match(Route(key, LIKES, "2.0"), parameters)
     return make_event(sent, match, api_id="abc", account="123456789012", now_s=1611618011.254)
 
 
@@ -119,12 +115,12 @@ def shape(value: Any) -> Any:
     return type(value).__name__
 
 
-def test_authorizer_event_equals_the_recorded_one() -> None:
+def test_function_event_equals_the_recorded_one() -> None:
     headers = {
         name: value for name, value in RECORDED["headers"].items() if not name.startswith("x-")
     }
     sent = request("GET", "/reads/7", headers=headers, source_ip="192.0.2.7")
-    made = make_authorizer_event(event_of(sent, "ANY /reads/{id}", id="7"), RECORDED["routeArn"])
+    made = event_of(sent, "ANY /reads/{id}", id="7")
     assert shape(made) == shape(RECORDED)
     drawn = {"requestId", "x-amzn-trace-id", "x-forwarded-port", "x-forwarded-proto"}
     for part in ("headers", "requestContext"):
@@ -208,7 +204,7 @@ def test_headers_are_latin_1_and_their_size_is_known() -> None:
 
 
 def table(*keys: str) -> Routes:
-    return Routes(Route(key, key, "2.0", None) for key in keys)
+    return Routes(Route(key, key, "2.0") for key in keys)
 
 
 @pytest.mark.parametrize(
@@ -238,9 +234,7 @@ def test_path_without_a_route_has_no_match() -> None:
     assert table("GET /a").find("GET", "/b") is None
 
 
-@pytest.mark.parametrize(
-    "route", [Route("GET /a", LIKES, "1.0", None), Route("GET /{a+}", LIKES, "2.0", None)]
-)
+@pytest.mark.parametrize("route", [Route("GET /a", LIKES, "1.0"), Route("GET /{a+}", LIKES, "2.0")])
 def test_unsupported_route_is_refused_at_the_start(route: Route) -> None:
     with pytest.raises(LocalError, match="GET /"):
         Routes([route])
@@ -322,12 +316,7 @@ class FakePool(Pool):
 
 
 def gateway(pool: Pool, cors: dict[str, Any] | None = None) -> Gateway:
-    routes = [
-        Route("GET /guarded", LIKES, "2.0", "Sessions"),
-        Route("GET /open", LIKES, "2.0", None),
-    ]
-    authorizers = [Authorizer("Sessions", AUTHORIZER, (), 0, simple=True)]
-    return Gateway("abc", "us-east-1", "1", routes, authorizers, cors, pool)
+    return Gateway("abc", "1", [Route("GET /open", LIKES, "2.0")], cors, pool)
 
 
 def answer(made: Gateway, sent: Request) -> Reply:
@@ -336,34 +325,6 @@ def answer(made: Gateway, sent: Request) -> Reply:
 
 def good(event: Any) -> Outcome:
     return outcome({"statusCode": 200, "body": "good"})
-
-
-def test_context_of_the_authorizer_reaches_the_function() -> None:
-    allowed = outcome({"isAuthorized": True, "context": {"user_id": "7"}})
-    pool = FakePool(likes=good, authorizer=lambda event: allowed)
-    assert answer(gateway(pool), request(target="/guarded")).body == b"good"
-    (first, authorizer_event), (second, event) = pool.events
-    assert (first, second) == ("authorizer", "likes")
-    assert authorizer_event["routeArn"].endswith(":1:abc/$default/GET/guarded")
-    assert event["requestContext"]["authorizer"] == {"lambda": {"user_id": "7"}}
-    assert event["requestContext"]["requestId"] == authorizer_event["requestContext"]["requestId"]
-
-
-@pytest.mark.parametrize(
-    ("decision", "status"),
-    [
-        (outcome({"isAuthorized": False}), 403),
-        (outcome({"isAuthorized": "false"}), 500),
-        (outcome({"isAuthorized": True, "context": []}), 200),
-        (outcome({"isAuthorized": True, "context": [1]}), 500),
-        (outcome(["x"]), 500),
-        (outcome({"errorMessage": "x"}, failed=True), 500),
-    ],
-)
-def test_only_an_explicit_yes_authorizes_a_request(decision: Outcome, status: int) -> None:
-    pool = FakePool(likes=good, authorizer=lambda event: decision)
-    assert answer(gateway(pool), request(target="/guarded")).status == status
-    assert ("likes" in [name for name, _ in pool.events]) is (status == 200)
 
 
 def test_path_without_a_route_is_404() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from local.paths import LocalError
-from local.stack.routes import Route, read_authorizers, read_body, read_cors, read_routes
+from local.stack.routes import Route, read_body, read_cors, read_routes
 
 ARN = "arn:aws:lambda:us-east-1:000000000000:function:likes"
 SUB = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions/${%s.Arn}/x"
@@ -14,68 +14,39 @@ VALUES = {
     "AWS::Partition": "aws",
     "AWS::Region": "us-east-1",
     "Likes.Arn": ARN,
-    "Doorman.Arn": ARN + "-doorman",
     "Origins": "https://a.example,https://b.example",
 }
 URI = f"arn:aws:apigateway:us-east-1:lambda:path/2015-03-31/functions/{ARN}/x"
 
 
 def template(paths: dict[str, Any], **more: Any) -> str:
-    body = {
-        "paths": paths,
-        "components": {
-            "securitySchemes": {
-                "Sessions": {
-                    "type": "apiKey",
-                    "x-amazon-apigateway-authorizer": {
-                        "type": "request",
-                        "authorizerUri": {"Fn::Sub": SUB % "Doorman"},
-                        "authorizerPayloadFormatVersion": "2.0",
-                        "enableSimpleResponses": True,
-                        "authorizerResultTtlInSeconds": 0,
-                    },
-                }
-            }
-        },
-        **more,
-    }
+    body = {"paths": paths, **more}
     api = {"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Body": body}}
     return json.dumps({"Resources": {"Api": api, "Other": {"Type": "AWS::SQS::Queue"}}})
 
 
-def operation(*, guarded: bool = True) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def operation() -> dict[str, Any]:
+    return {
         "x-amazon-apigateway-integration": {
             "type": "aws_proxy",
             "payloadFormatVersion": "2.0",
             "uri": {"Fn::Sub": SUB % "Likes"},
         }
     }
-    return found | ({"security": [{"Sessions": []}]} if guarded else {})
 
 
 def test_each_method_of_each_path_becomes_a_route() -> None:
     paths = {
         "/posts/{id}/likes/me": {"put": operation(), "delete": operation()},
-        "/health": {"get": operation(guarded=False)},
-        "$default": {"x-amazon-apigateway-any-method": operation(guarded=False)},
+        "/health": {"get": operation()},
+        "$default": {"x-amazon-apigateway-any-method": operation()},
     }
     assert read_routes(read_body(template(paths), VALUES)) == [
-        Route("PUT /posts/{id}/likes/me", URI, "2.0", "Sessions"),
-        Route("DELETE /posts/{id}/likes/me", URI, "2.0", "Sessions"),
-        Route("GET /health", URI, "2.0", None),
-        Route("$default", URI, "2.0", None),
+        Route("PUT /posts/{id}/likes/me", URI, "2.0"),
+        Route("DELETE /posts/{id}/likes/me", URI, "2.0"),
+        Route("GET /health", URI, "2.0"),
+        Route("$default", URI, "2.0"),
     ]
-
-
-def test_authorizer_without_identity_sources_caches_nothing() -> None:
-    (found,) = read_authorizers(read_body(template({}), VALUES))
-    assert (found.name, found.identity_sources, found.ttl_s, found.simple) == (
-        "Sessions",
-        (),
-        0,
-        True,
-    )
 
 
 def test_cors_of_the_body_reaches_the_api() -> None:
@@ -98,3 +69,9 @@ def test_unknown_reference_is_reported() -> None:
 def test_route_without_an_integration_is_reported() -> None:
     with pytest.raises(LocalError, match="GET /a"):
         read_routes(read_body(template({"/a": {"get": {}}}), VALUES))
+
+
+def test_route_with_an_authorizer_is_reported() -> None:
+    guarded = operation() | {"security": [{"Sessions": []}]}
+    with pytest.raises(LocalError, match="GET /a of the template has an authorizer"):
+        read_routes(read_body(template({"/a": {"get": guarded}}), VALUES))

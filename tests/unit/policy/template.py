@@ -141,18 +141,6 @@ def routes() -> dict[tuple[str, str], str]:
     return found
 
 
-def is_guarded(method: str, path: str) -> bool:
-    """Return whether the gateway calls the authorizer for a route."""
-    return not any(
-        event["Properties"].get("Auth") == {"Authorizer": "NONE"}
-        for function in resources(FUNCTION).values()
-        for event in function.get("Events", {}).values()
-        if event["Type"] == "HttpApi"
-        and (event["Properties"].get("Method", "").upper(), event["Properties"].get("Path"))
-        == (method, path)
-    )
-
-
 def folder_of(function: str) -> Path:
     """Return the folder of a function's code."""
     return ROOT / str(resources(FUNCTION)[function]["CodeUri"])

@@ -1,15 +1,20 @@
-"""Prod never echoes codes, sign-in needs no session, and the authorizer loads few modules."""
+"""Prod never echoes codes, and each API function has what sessions and limits need."""
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 
 from infra import deploy
 from local.stack import deployment
+from plaza.auth import caller_identity, session_lookup
+from plaza.infra import limits
 from plaza.infra.settings import BadSettings, read_settings
 from tests.unit.infra.test_settings import GOOD
 from tests.unit.policy import template
@@ -72,31 +77,20 @@ def test_the_secret_is_generated_by_the_deploy_and_has_64_characters() -> None:
     assert secret["GenerateSecretString"]["PasswordLength"] >= 64
 
 
-def test_sign_in_needs_no_session_and_sign_out_does() -> None:
-    events = resources(FUNCTION)["AuthApi"]["Events"]
-    opened = {
-        (event["Properties"]["Method"], event["Properties"]["Path"])
-        for event in events.values()
-        if event["Properties"].get("Auth") == {"Authorizer": "NONE"}
+def test_every_api_function_gets_the_limits_and_the_lifetime_of_sessions() -> None:
+    needed = {
+        f"PLAZA_{name.upper()}"
+        for name in _attributes_of_settings(caller_identity, limits, session_lookup)
     }
-    assert opened == {("POST", "/auth/codes"), ("POST", "/auth/sessions")}
+    assert {"PLAZA_SESSION_TTL_S", "PLAZA_SESSION_MAX_AGE_S", "PLAZA_READS_PER_S"} < needed
+    for name in set(template.routes().values()):
+        assert needed <= template.variables_of(name), name
 
 
-def test_a_function_that_limits_callers_gets_the_limit() -> None:
-    opened = {
-        name
-        for name, function in resources(FUNCTION).items()
-        for event in function.get("Events", {}).values()
-        if event["Properties"].get("Auth") == {"Authorizer": "NONE"}
-    }
-    assert opened == {"AuthApi", "SystemApi"}
-    assert opened == {
-        name
-        for name in resources(FUNCTION)
-        if "limiter=limits.acquire_for_address" in (template.folder_of(name) / "app.py").read_text()
-    }
-    for name in [*opened, "Authorizer"]:
-        assert {"PLAZA_ANONYMOUS_PER_S", "PLAZA_ANONYMOUS_BURST"} <= template.variables_of(name)
+def _attributes_of_settings(*modules: ModuleType) -> set[str]:
+    """Return the names of the settings that the modules read."""
+    text = "".join(inspect.getsource(module) for module in modules)
+    return set(re.findall(r"(?:config|settings\(\))\.(\w+)", text))
 
 
 def test_the_countries_of_texts_have_no_default() -> None:
@@ -105,14 +99,9 @@ def test_the_countries_of_texts_have_no_default() -> None:
     assert "PLAZA_SMS_COUNTRIES" in template.variables_of("AuthApi")
 
 
-def test_the_authorizer_and_sign_in_get_the_same_session_lifetime() -> None:
-    for name in ("Authorizer", "AuthApi"):
-        assert {"PLAZA_SESSION_TTL_S", "PLAZA_SESSION_MAX_AGE_S"} <= template.variables_of(name)
-
-
-def test_the_authorizer_loads_no_module_that_only_sign_in_needs() -> None:
-    app = template.folder_of("Authorizer")
-    unwanted = "phonenumbers plaza.users plaza.reactions plaza.auth.phone plaza.auth.sms"
+def test_a_function_that_identifies_callers_loads_no_module_that_only_sign_in_needs() -> None:
+    app = template.folder_of("ReactionsApi")
+    unwanted = "phonenumbers plaza.users plaza.auth.phone plaza.auth.sms"
     code = (
         "import sys; import app;"
         f"print([m for m in sys.modules if m.startswith({tuple(unwanted.split())})])"

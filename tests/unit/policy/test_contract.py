@@ -18,9 +18,9 @@ import jsonschema_rs
 import pytest
 
 from local.stack.openapi import CONTRACT, DETAILS
-from plaza.infra.errors import PlazaError
+from plaza.infra.errors import Conflict, PlazaError
 from plaza.infra.http import PROBLEM, PROBLEM_TYPES
-from tests.unit.policy.modules import LAYER
+from tests.unit.policy.modules import LAYER, ROOT
 
 TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
@@ -29,6 +29,7 @@ VERBS = re.compile(
     "(collect|create|delete|follow|get|like|list|place|query|redrive|replace|send|start|uncollect"
     "|unfollow|unlike|update)_.*"
 )
+ROW_OF_PROBLEMS = re.compile(r"^\| (\d{3}) \|(.+)", re.MULTILINE)
 MAX_SUMMARY_CHARS = 60
 MAX_PATTERN_CHARS = 100
 COINED = re.compile(
@@ -192,6 +193,24 @@ def test_examples_of_problems_are_what_the_server_sends(operation: Operation) ->
             assert ("errors" in problem) == (slug == "invalid-request")
 
 
+def test_each_problem_has_a_page_where_its_type_leads() -> None:
+    """PROBLEM_TYPES is the folder docs/problems of the published documentation."""
+    listed = {
+        slug: int(status)
+        for status, row in ROW_OF_PROBLEMS.findall((ROOT / "docs" / "api.md").read_text())
+        for slug in re.findall(r"\(problems/([a-z-]+)\.md\)", row)
+    }
+    raised = {error.slug: error for error in errors() if error is not Conflict}
+    pages = {page.stem: page.read_text() for page in (ROOT / "docs" / "problems").glob("*.md")}
+    assert set(pages) == set(listed) == set(raised)
+    for slug, error in raised.items():
+        assert pages[slug].startswith(f"# {error.title}\n\n`{slug}`, status {error.status}.\n"), (
+            slug
+        )
+        assert "**What to do.**" in pages[slug], slug
+        assert listed[slug] == error.status, slug
+
+
 def test_details_of_examples_belong_to_problems() -> None:
     assert set(DETAILS) <= {error.slug for error in errors()}
 
@@ -243,7 +262,7 @@ def test_a_parameter_is_never_null() -> None:
 
 def test_every_text_of_a_request_is_limited() -> None:
     """A constraint that the server has and the contract lacks would show here."""
-    limits = {"enum", "pattern", "maxLength"}
+    limits = {"const", "enum", "pattern", "maxLength"}
     of_requests = {name for name in SCHEMAS if name.endswith(("Request", "Reference"))}
     parameters = {
         f"{operation.id} {parameter['name']}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -120,8 +121,35 @@ def test_locks_that_must_agree_have_the_same_versions(lock: Lock) -> None:
             assert pins_of(other).items() <= own.items()
 
 
+def npm_locks() -> list[Path]:
+    return [file for file in tracked() if file.name == "package-lock.json"]
+
+
+def test_every_npm_package_is_locked_with_its_hash_and_without_an_address() -> None:
+    assert npm_locks() == [ROOT / "package-lock.json"]
+    packages = json.loads(npm_locks()[0].read_text())["packages"]
+    installed = {name: found for name, found in packages.items() if "node_modules/" in name}
+    assert len(installed) > 10
+    for name, found in installed.items():
+        if found.get("link"):
+            assert (ROOT / found["resolved"] / "package.json").exists(), name
+        else:
+            assert found["integrity"].startswith("sha512-"), name
+            assert "resolved" not in found, f"{name}: .npmrc leaves addresses out"
+
+
+def test_npm_packages_are_declared_with_one_version() -> None:
+    for file in tracked():
+        if file.name != "package.json":
+            continue
+        declared = json.loads(file.read_text())
+        for kind in ("dependencies", "devDependencies"):
+            for name, version in declared.get(kind, {}).items():
+                assert re.fullmatch(r"\d+\.\d+\.\d+", version), f"{file}: {name}"
+
+
 def test_no_output_of_a_run_is_tracked() -> None:
-    outputs = {".local", ".venv", ".aws-sam", "__pycache__", ".pytest_cache", ".hypothesis"}
+    outputs = {".local", ".venv", ".aws-sam", "__pycache__", ".hypothesis", "node_modules"}
     assert [f for f in tracked() if outputs & set(f.relative_to(ROOT).parts)] == []
 
 

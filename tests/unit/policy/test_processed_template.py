@@ -11,6 +11,7 @@ import pytest
 
 from local.paths import ROOT, TEMPLATE, TOOLS
 from local.stack.alarms import expand_template
+from tests.unit.policy import template
 
 TRANSFORM = ROOT / "tests" / "support" / "sam_transform.py"
 
@@ -88,7 +89,7 @@ def count_environment_bytes(function: dict[str, Any]) -> int:
     return total
 
 
-@pytest.mark.parametrize("function", sorted(of_type("AWS::Lambda::Function")))
+@pytest.mark.parametrize("function", sorted(template.resources(template.FUNCTION)))
 def test_the_environment_fits_into_4_kb(function: str) -> None:
     assert count_environment_bytes(of_type("AWS::Lambda::Function")[function]) <= 4_096
 

@@ -14,9 +14,11 @@ import pytest
 
 from local.paths import ALARMS
 from local.stack.alarms import expand_template, make_alarms
-from local.stack.openapi import CONTRACT, make_contract
+from local.stack.functions import load_function
+from local.stack.openapi import API, CONTRACT, make_contract
+from plaza.auth.caller_identity import identify
 from plaza.infra.dead_letters import dlq_of
-from plaza.targets.announce import DELAY_S
+from plaza.infra.http import ADMIN, BEARER, OPTIONAL, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -351,7 +353,8 @@ def sent_to(function: str) -> set[str]:
 def test_an_announced_refresh_is_delayed_beyond_the_timeout_of_any_api_function() -> None:
     for name, function in resources(FUNCTION).items():
         if template.folder_of(name).parent.name == "api":
-            assert function.get("Timeout", template.GLOBALS["Timeout"]) < DELAY_S
+            timeout_s = function.get("Timeout", template.GLOBALS["Timeout"])
+            assert timeout_s < template.TEMPLATE["Parameters"]["AnnounceDelay"]["Default"]
 
 
 # ---------------------------------------------------------------- the queues that code names
@@ -514,13 +517,29 @@ def test_a_route_is_declared_in_the_code_of_its_function() -> None:
         ), f"{method} {path}"
 
 
-def test_the_gateway_refuses_no_request_without_a_session() -> None:
-    auth = resources("AWS::Serverless::HttpApi")["Api"]["Auth"]
-    sessions = auth["Authorizers"]["Sessions"]
-    assert auth["DefaultAuthorizer"] == "Sessions"
-    # With an identity source, API Gateway refuses requests without a token by itself.
-    assert set(sessions["Identity"]) == {"ReauthorizeEvery"}
-    assert sessions["Identity"]["ReauthorizeEvery"] == 0
+def test_the_gateway_refuses_no_request_and_invokes_one_function() -> None:
+    """An authorizer would cost an invocation, and its refusals are no problem+json."""
+    assert "Auth" not in resources("AWS::Serverless::HttpApi")["Api"]
+    for function in FUNCTIONS:
+        for event in resources(FUNCTION)[function].get("Events", {}).values():
+            assert "Auth" not in event["Properties"], function
+
+
+PUBLIC_ROUTES = {"send_code", "create_session", "get_health", "get_contract"}
+
+
+@pytest.mark.parametrize("folder", [file.parent.name for file in API.glob("*/app.py")])
+def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(folder: str) -> None:
+    app = load_function(f"api/{folder}").app
+    assert app.identify is identify
+    for route in (*app._static_routes, *app._dynamic_routes):
+        expected = (PUBLIC,) if route.func.__name__ in PUBLIC_ROUTES else (BEARER, ADMIN, OPTIONAL)
+        assert route.security in expected, f"{route.method} {route.path}"
+
+
+def test_functions_read_no_verdict_of_an_authorizer() -> None:
+    for file in (*LAYER.rglob("*.py"), *template.FUNCTIONS.rglob("*.py")):
+        assert "authorizer" not in file.read_text().lower(), file
 
 
 def test_every_me_route_requires_a_session() -> None:

@@ -1,7 +1,7 @@
 """Sessions with opaque tokens, in MySQL and cached in Redis; sign-in with a code sent by SMS.
 
 Owns the table session and the Redis keys listed in ``redis_sessions``, ``redis_challenges`` and
-``sms``. The authorizer uses ``caller_identity`` and does not load ``phone_sign_in``.
+``sms``. Each API function passes ``caller_identity.identify`` to ``http.create_api``.
 """
 
 from plaza.auth.sessions import Session, parse_bearer

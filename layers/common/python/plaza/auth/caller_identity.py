@@ -8,12 +8,13 @@ bucket. While Redis is unavailable, no caller is limited.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
 from plaza.auth.sessions import Session, hash_token, parse_bearer
 from plaza.infra import limits
+from plaza.infra.callers import Caller
 from plaza.infra.errors import Unavailable
 from plaza.infra.limits import Bucket, anonymous_bucket
 from plaza.infra.observability import error_fields, record
@@ -25,18 +26,6 @@ _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 
 # Hash of a token -> user id. Used only to choose the bucket.
 _owners: LocalCache[bytes, int] = LocalCache(max_entries=10_000)
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A session, or why the token has none (``malformed``, ``unknown``, ``unavailable``).
-
-    Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
-    """
-
-    session: Session | None = None
-    refusal: str | None = None
-    wait_ms: int = 0
 
 
 def identify(header: str | None, address: str, route: str) -> Caller:
@@ -65,15 +54,15 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _resolve(sha, cached)
-    if caller.session is None:
+    if caller.user_id is None:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
         return replace(caller, wait_ms=limits.acquire_if_up(network))
     if bucket is not None:
         return caller
-    _owners.put(sha, caller.session.user_id)
-    bucket = bucket_of_user(caller.session.user_id, route)
+    _owners.put(sha, caller.user_id)
+    bucket = bucket_of_user(caller.user_id, route)
     return replace(caller, wait_ms=limits.acquire_if_up(bucket))
 
 
@@ -91,4 +80,6 @@ def _resolve(sha: bytes, cached: Session | None) -> Caller:
     except Unavailable as error:
         record("session_unchecked", {"sessions_unchecked": 1}, **error_fields(error))
         return Caller(refusal="unavailable")
-    return Caller(session) if session else Caller(refusal="unknown")
+    if session is None:
+        return Caller(refusal="unknown")
+    return Caller(session.user_id, session.role)

@@ -1,9 +1,13 @@
-"""Create and delete texts: announce, write in one transaction, project to Redis.
+"""Create, edit, hide and delete texts: announce, write in one transaction, project to Redis.
 
 If the process ends between the commit and the projection, the announced refresh projects the text.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
 from pymysql.cursors import Cursor
 
@@ -43,13 +47,47 @@ def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentVie
     return queries.build_new_view(text, author)
 
 
+def edit(post_id: int, actor_id: int, changes: Mapping[str, Any]) -> ContentView:
+    """Change fields of a post of the actor (title, body, images) and return its view. The last of
+    concurrent edits wins. Raises ContentMissing, ContentDeleted, NotAuthor, MysqlDown,
+    RedisDown."""
+
+    def work(cursor: Cursor, text: Text) -> Text:
+        edited = replace(text, **changes)
+        return text if edited == text else mysql_store.edit(cursor, edited)
+
+    target = Target("post", post_id)
+    _require_author(queries.read_stored(target).text, actor_id)
+    [view] = queries.build_views([_change(target, work)], actor_id)
+    return view
+
+
+def hide(target: Target, moderator_id: int) -> None:
+    """Hide a text from all but its author. Safe to repeat. Raises ContentMissing, ContentDeleted,
+    MysqlDown."""
+    _change(
+        target,
+        lambda cursor, text: (
+            text if text.hidden else mysql_store.set_hidden(cursor, target, moderator_id)
+        ),
+    )
+
+
+def show(target: Target) -> None:
+    """Show a hidden text again. Safe to repeat. Raises as ``hide``."""
+    _change(
+        target,
+        lambda cursor, text: mysql_store.set_hidden(cursor, target, None) if text.hidden else text,
+    )
+
+
 def delete(target: Target, actor_id: int) -> None:
     """Delete a text of the actor. The reactions that it received stay counted. Raises
     ContentMissing, NotAuthor; ContentDeleted if it is already deleted; MysqlDown."""
     text, deleted = queries.read_stored(target)
     if text.author_id != actor_id:
         queries.require_not_deleted(target, deleted)
-        raise NotAuthor(f"{target.type.capitalize()} {target.id} belongs to another user.")
+        _require_author(text, actor_id)
     announced = False
     if not deleted:
         announced = announce.announce_write(*target)
@@ -57,6 +95,27 @@ def delete(target: Target, actor_id: int) -> None:
     # Also if it was deleted before: that request may have ended before its projection.
     _project(StoredText(text, deleted=True), announced)
     queries.require_not_deleted(target, deleted)
+
+
+def _require_author(text: Text, actor_id: int) -> None:
+    if text.author_id != actor_id:
+        raise NotAuthor(f"{text.type.capitalize()} {text.id} belongs to another user.")
+
+
+def _change(target: Target, work: Callable[[Cursor, Text], Text]) -> Text:
+    """Run ``work`` on a locked live text in one transaction, project and return its result."""
+
+    def locked(cursor: Cursor) -> Text:
+        stored = mysql_store.lock(cursor, target)
+        if stored is None:
+            raise queries.missing(target)
+        queries.require_not_deleted(target, stored.deleted)
+        return work(cursor, stored.text)
+
+    announced = announce.announce_write(*target)
+    text = mysql.run_in_transaction(locked)
+    _project(StoredText(text, deleted=False), announced)
+    return text
 
 
 def _write(

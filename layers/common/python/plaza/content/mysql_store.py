@@ -1,4 +1,5 @@
-"""Texts in MySQL, the source of truth. A text is one row; deletion sets ``deleted_at``."""
+"""Texts in MySQL, the source of truth. A text is one row; deletion sets ``deleted_at``, a change of
+what readers see raises ``version``."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from plaza.targets import Existence
 
 _COLUMNS = (
     "content_type, content_id, author_id, created_at, deleted_at IS NOT NULL,"
-    " parent_id, kind, title, body, images, score"
+    " parent_id, kind, title, body, images, score, version, edited_at, hidden_at IS NOT NULL"
 )
 _MAX_DRAINED = 1_000
 
@@ -65,12 +66,52 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
             current_request_id(),
         ),
     )
+    return _read_back(cursor, Target(draft.type, content_id))
+
+
+def lock(cursor: Cursor, target: Target) -> StoredText | None:
+    """Return a text, locked until the commit; None if it does not exist. One statement."""
     cursor.execute(
-        f"SELECT {_COLUMNS} FROM content WHERE content_type = %s AND content_id = %s",
-        (draft.type, content_id),
+        f"""
+        SELECT {_COLUMNS}
+        FROM content
+        WHERE content_type = %s
+          AND content_id = %s FOR UPDATE
+        """,
+        target,
     )
-    [row] = cursor.fetchall()
-    return _stored(row).text
+    row = cursor.fetchone()
+    return _stored(row) if row else None
+
+
+def edit(cursor: Cursor, text: Text) -> Text:
+    """Store the title, the body and the images of a text and return it. Two statements."""
+    cursor.execute(
+        """
+        UPDATE content
+        SET title = %s, body = %s, images = %s, version = version + 1,
+            edited_at = UTC_TIMESTAMP(6)
+        WHERE content_type = %s
+          AND content_id = %s
+        """,
+        (text.title, text.body, json.dumps(text.images) if text.images else None, *text.target),
+    )
+    return _read_back(cursor, text.target)
+
+
+def set_hidden(cursor: Cursor, target: Target, moderator_id: int | None) -> Text:
+    """Hide a text (None: show it again) and return it. Two statements."""
+    cursor.execute(
+        """
+        UPDATE content
+        SET hidden_at = IF(%s IS NULL, NULL, UTC_TIMESTAMP(6)), hidden_by = %s,
+            version = version + 1
+        WHERE content_type = %s
+          AND content_id = %s
+        """,
+        (moderator_id, moderator_id, *target),
+    )
+    return _read_back(cursor, target)
 
 
 def mark_deleted(cursor: Cursor, target: Target) -> bool:
@@ -221,6 +262,14 @@ def _read_page(
     return [_stored(row).text for row in rows]
 
 
+def _read_back(cursor: Cursor, target: Target) -> Text:
+    cursor.execute(
+        f"SELECT {_COLUMNS} FROM content WHERE content_type = %s AND content_id = %s", target
+    )
+    [row] = cursor.fetchall()
+    return _stored(row).text
+
+
 def _read_existence(cursor: Cursor) -> Existence:
     row = cursor.fetchone()
     if row is None:
@@ -230,7 +279,7 @@ def _read_existence(cursor: Cursor) -> Existence:
 
 def _stored(row: tuple[Any, ...]) -> StoredText:
     (content_type, content_id, author_id, created_at, deleted, parent_id, kind, title, body,
-     images, score) = row  # fmt: skip
+     images, score, version, edited_at, hidden) = row  # fmt: skip
     is_post = content_type == "post"
     text = Text(
         type=content_type,
@@ -243,5 +292,8 @@ def _stored(row: tuple[Any, ...]) -> StoredText:
         body=body or "",
         images=tuple(json.loads(images)) if images else (),
         score=score,
+        version=version,
+        edited_us=sql.to_us(edited_at) if edited_at else None,
+        hidden=bool(hidden),
     )
     return StoredText(text, bool(deleted))

@@ -10,6 +10,7 @@ from plaza import counters
 from plaza.content import mysql_store, redis_store
 from plaza.content.model import (
     ContentDeleted,
+    ContentHidden,
     ContentListsBusy,
     ContentMissing,
     ContentPage,
@@ -18,6 +19,7 @@ from plaza.content.model import (
     ListPosition,
     StoredText,
     Text,
+    count_fitting,
     paginate,
 )
 from plaza.infra import cache
@@ -32,7 +34,7 @@ from plaza.shops import queries as shops_queries
 from plaza.targets import Existence, lookup
 from plaza.users import Card, cards
 
-# For 1 s a text that another process deleted may still be shown. None: deleted.
+# For 1 s a text that another process changed may still be shown as it was. None: deleted.
 _texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
 _shops: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=1)
 _ListId = tuple[str, int, bool]  # type, owner, latest first
@@ -48,18 +50,20 @@ def cache_in_process(stored: StoredText) -> None:
     _texts.put(stored.text.target, None if stored.deleted else stored.text)
 
 
-def read(target: Target) -> Text:
-    """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted,
-    MysqlDown."""
+def read(target: Target, reader_id: int | None = None) -> Text:
+    """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted;
+    ContentHidden unless the reader is its author; MysqlDown."""
     found = _read_hot([target])
     if target not in found:
         require_existing(target, lookup.find(*target))  # spares MySQL reads of missing ids
         found = _read_single_flight(target)
     if target not in found:
-        raise _missing(target)
+        raise missing(target)
     text = found[target]
     if text is None:
         raise _deleted(target)
+    if not text.is_visible_to(reader_id):
+        raise ContentHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
     return text
 
 
@@ -67,7 +71,7 @@ def read_stored(target: Target) -> StoredText:
     """Return a text from MySQL. One statement. Raises ContentMissing, MysqlDown."""
     found = mysql_store.read([target])
     if target not in found:
-        raise _missing(target)
+        raise missing(target)
     return found[target]
 
 
@@ -79,7 +83,7 @@ def require_not_deleted(target: Target, deleted: bool) -> None:
 def require_existing(target: Target, existence: Existence) -> None:
     """Raise ContentMissing or ContentDeleted unless ``existence`` is LIVE."""
     if existence is Existence.MISSING:
-        raise _missing(target)
+        raise missing(target)
     if existence is Existence.DELETED:
         raise _deleted(target)
 
@@ -89,7 +93,7 @@ def require_parent(draft: Draft) -> None:
     if draft.parent_id is None:
         return
     if draft.type == "comment":
-        read(Target("post", draft.parent_id))
+        read(Target("post", draft.parent_id), draft.author_id)
     else:
         require_shop(draft.parent_id)
 
@@ -107,21 +111,39 @@ def require_shop(shop_id: int) -> None:
 
 def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> ContentView:
     """Return the view of a text; count ``viewer``, if any, as a viewer of it. Raises
-    ContentMissing, ContentDeleted, MysqlDown, RedisDown."""
-    [view] = build_views([read(target)], actor_id, viewer)
+    ContentMissing, ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
+    [view] = build_views([read(target, actor_id)], actor_id, viewer)
     return view
 
 
 def read_posts(post_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
-    """Return the views of those of ``post_ids`` that exist, by id. Five round trips to Redis if all
-    are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
+    """Return the views of those of ``post_ids`` that the actor may see, by id. Five round trips to
+    Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
     return _read_views("post", post_ids, actor_id)
 
 
 def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
-    """Return the views of those of ``review_ids`` that exist, by id. Three round trips to Redis if
-    all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
+    """Return the views of those of ``review_ids`` that the actor may see, by id. Three round trips
+    to Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
     return _read_views("review", review_ids, actor_id)
+
+
+def read_posts_by_id(
+    post_ids: Sequence[int], actor_id: int | None
+) -> tuple[list[ContentView], int]:
+    """Return the views of the first of ``post_ids``, as many as fit into a response, and the number
+    of these ids. A post that does not exist or is not visible has no view.
+
+    Costs as ``read_posts``; missing ids are looked up like targets, so that few reach MySQL.
+    """
+    wanted = [Target("post", post_id) for post_id in post_ids]
+    found = _read_hot(wanted)
+    live = lookup.find_live(target for target in wanted if target not in found)
+    found |= _read_cold([Target(*target) for target in live])
+    texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
+    fitting = count_fitting(texts)
+    answered = len(wanted) if fitting == len(texts) else wanted.index(texts[fitting].target)
+    return build_views(texts[:fitting], actor_id), answered
 
 
 def list_posts(
@@ -130,7 +152,7 @@ def list_posts(
     """Return a page of a user's posts, newest first. Raises ContentMissing, ContentListsBusy,
     MysqlDown, RedisDown."""
     if lookup.find("user", author_id) is Existence.MISSING:
-        raise _missing(Target("user", author_id))
+        raise missing(Target("user", author_id))
     return _list(("post", author_id, True), after, limit, actor_id)
 
 
@@ -138,8 +160,8 @@ def list_comments(
     post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
     """Return a page of the comments of a post, newest first if ``latest``. Raises ContentMissing,
-    ContentDeleted, ContentListsBusy, MysqlDown, RedisDown."""
-    read(Target("post", post_id))
+    ContentDeleted, ContentHidden, ContentListsBusy, MysqlDown, RedisDown."""
+    read(Target("post", post_id), actor_id)
     return _list(("comment", post_id, latest), after, limit, actor_id)
 
 
@@ -197,7 +219,8 @@ def _list(
     if texts is None:
         texts = _read_page(list_id, after, limit + 1)
     page, last = paginate(texts, limit)
-    return ContentPage(build_views(page, actor_id), last)
+    visible = [text for text in page if text.is_visible_to(actor_id)]
+    return ContentPage(build_views(visible, actor_id), last)
 
 
 def _read_first(list_id: _ListId, count: int) -> list[Text] | None:
@@ -239,7 +262,8 @@ def _take_list_token() -> None:
         raise ContentListsBusy("Too many lists are requested.", retry_after_s=1)
 
 
-def _missing(target: Target) -> ContentMissing:
+def missing(target: Target) -> ContentMissing:
+    """Return the error for a text that does not exist."""
     return ContentMissing(f"{target.type.capitalize()} {target.id} does not exist.")
 
 
@@ -253,8 +277,8 @@ def _read_views(
     wanted = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
     found = _read_hot(wanted)
     found |= _read_cold([target for target in wanted if target not in found])
-    views = build_views([text for t in wanted if (text := found.get(t))], actor_id)
-    return {view.text.id: view for view in views}
+    texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
+    return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
 def _read_viewers(post_ids: Sequence[int], viewer: str | None) -> dict[int, int]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from plaza.content.model import DELETED, LIVE, StoredText, Text
+from plaza.content.model import DELETED_VERSION, StoredText, Text
 from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
 from plaza.infra.projections import key_of
@@ -49,7 +49,9 @@ def entry_of(stored: StoredText) -> CacheEntry:
     """Return the entry of a text. Deletions are cached too, with a higher version, so that a reader
     with an older snapshot cannot restore the text."""
     text, deleted = stored
-    return CacheEntry(DELETED, _DELETED_TEXT) if deleted else CacheEntry(LIVE, text.to_json())
+    if deleted:
+        return CacheEntry(DELETED_VERSION, _DELETED_TEXT)
+    return CacheEntry(text.version, text.to_json())
 
 
 def list_key(text_type: str, owner_id: int, latest: bool) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from plaza.content.model import ContentView, Draft
+from plaza.content.model import ContentView, Draft, Text
+from plaza.content.reaction_lists import FIRST_LIKERS, ListedLiker, ListedReaction
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
 from plaza.infra.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from plaza.reactions.schemas import TargetType
+from plaza.users import Card
 from plaza.users.schemas import UserCard
 
 PostKind = Annotated[
@@ -36,6 +39,12 @@ ShortBody = Annotated[_SomeText, Field(max_length=2_000)]
 Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
 Images = Annotated[list[str], Field(description="URLs of the images.")]
 CreatedAt = Annotated[datetime, Field(description="When it was created.")]
+EditedAt = Annotated[
+    datetime | None, Field(description="When its author changed it last; null for never.")
+]
+Hidden = Annotated[
+    bool, Field(description="Hidden by a moderator. Only the author gets hidden content.")
+]
 Likes = Annotated[int, Field(description="Number of likes.")]
 Exact = Annotated[
     bool,
@@ -55,6 +64,8 @@ POST_EXAMPLE: dict[str, Any] = {
     "body": "First post",
     "images": ["https://images.example/1.jpg"],
     "created_at": "2026-11-22T12:00:00.123456Z",
+    "edited_at": None,
+    "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 42,
     "collects": 7,
@@ -75,6 +86,7 @@ _COMMENT_EXAMPLE: dict[str, Any] = {
     "post_id": "9000001",
     "body": "Great photo",
     "created_at": "2026-11-22T12:05:00.123456Z",
+    "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 4,
     "mine": {"liked": True},
@@ -86,6 +98,7 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
     "score": 5,
     "body": "Good coffee",
     "created_at": "2026-11-22T12:10:00.123456Z",
+    "hidden": False,
     "author": _AUTHOR_EXAMPLE,
     "likes": 4,
     "mine": {"liked": True},
@@ -127,6 +140,42 @@ class PostRequest(RequestModel):
             body=self.body,
             images=tuple(self.images),
         )
+
+
+class PostUpdateRequest(RequestModel):
+    """The fields of a post to change: at least one."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "minProperties": 1,
+            "examples": [
+                {
+                    "title": "Hello again",
+                    "body": "First post, corrected",
+                    "images": ["https://images.example/2.jpg"],
+                }
+            ],
+        }
+    )
+
+    # A field that is not sent is not in ``changes``; its default is never used.
+    title: Title = Field(default_factory=str)
+    body: PostBody = Field(default_factory=str)
+    images: Annotated[list[Image], Field(max_length=9, description="URLs of up to 9 images.")] = (
+        Field(default_factory=list)
+    )
+
+    @model_validator(mode="after")
+    def _require_a_field(self) -> PostUpdateRequest:
+        if not self.model_fields_set:
+            raise ValueError("send title, body or images")
+        return self
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """The fields that were sent, by attribute of ``Text``."""
+        sent = self.model_dump(exclude_unset=True)
+        return sent | ({"images": tuple(sent["images"])} if "images" in sent else {})
 
 
 class CommentRequest(RequestModel):
@@ -186,6 +235,8 @@ class Post(ResponseModel):
     body: str
     images: Images
     created_at: CreatedAt
+    edited_at: EditedAt
+    hidden: Hidden
     author: UserCard
     likes: Likes
     collects: Annotated[int, Field(description="Number of collects.")]
@@ -212,6 +263,8 @@ class Post(ResponseModel):
                 "body": text.body,
                 "images": list(text.images),
                 "created_at": from_us(text.created_us),
+                "edited_at": _edited_at(text),
+                "hidden": text.hidden,
                 "author": _author(view),
                 "likes": view.likes.total,
                 "collects": view.collects.total,
@@ -221,6 +274,34 @@ class Post(ResponseModel):
                 "exact": view.exact,
             }
         )
+
+
+class PostDetails(Post):
+    """A post with the first users who like it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                POST_EXAMPLE | {"likers": [{"id": "31", "nickname": "grace", "avatar": None}]}
+            ]
+        }
+    )
+
+    likers: Annotated[
+        list[UserCard] | None,
+        Field(
+            description=(
+                f"The first {FIRST_LIKERS} users who like it, earliest like first; null while they "
+                "cannot be read. A new like appears after a second or two."
+            )
+        ),
+    ]
+
+    @classmethod
+    def at(cls, view: ContentView, actor_id: int | None, likers: list[Card] | None) -> PostDetails:
+        """Returns ``view`` as the API sends it to ``actor_id``."""
+        cards = None if likers is None else [UserCard.of(card) for card in likers]
+        return cls(**dict(Post.of(view, actor_id)), likers=cards)
 
 
 class Comment(ResponseModel):
@@ -234,6 +315,7 @@ class Comment(ResponseModel):
     post_id: str
     body: str
     created_at: CreatedAt
+    hidden: Hidden
     author: UserCard
     likes: Likes
     mine: Annotated[
@@ -250,6 +332,7 @@ class Comment(ResponseModel):
             post_id=str(text.parent_id or 0),
             body=text.body,
             created_at=from_us(text.created_us),
+            hidden=text.hidden,
             author=_author(view),
             likes=view.likes.total,
             mine=None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
@@ -269,6 +352,7 @@ class Review(ResponseModel):
     score: Annotated[int, Field(description="Stars, 1 to 5.")]
     body: str
     created_at: CreatedAt
+    hidden: Hidden
     author: UserCard
     likes: Likes
     mine: Annotated[
@@ -286,11 +370,85 @@ class Review(ResponseModel):
             score=text.score or 0,
             body=text.body,
             created_at=from_us(text.created_us),
+            hidden=text.hidden,
             author=_author(view),
             likes=view.likes.total,
             mine=None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
             exact=view.exact,
         )
+
+
+class Liker(ResponseModel):
+    """A user who likes a target."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "user_id": "31",
+                    "user": {"id": "31", "nickname": "grace", "avatar": None},
+                    "at": "2026-11-22T12:00:02.518304Z",
+                }
+            ]
+        }
+    )
+
+    user_id: str
+    user: UserCard
+    at: Annotated[datetime, Field(description="When the user liked it.")]
+
+    @classmethod
+    def of(cls, liker: ListedLiker) -> Liker:
+        """Returns ``liker`` as the API sends it."""
+        card = UserCard.of(liker.card)
+        return cls(user_id=card.id, user=card, at=from_us(liker.version_us))
+
+
+class ReactionListItem(ResponseModel):
+    """A target that the caller likes or collects."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "post",
+                    "id": "9000001",
+                    "at": "2026-11-22T12:00:01.000417Z",
+                    "post": POST_EXAMPLE,
+                }
+            ]
+        }
+    )
+
+    type: TargetType
+    id: str
+    at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
+    post: Annotated[
+        Post | None,
+        Field(
+            description=(
+                "The post, with `expand=post`; null without it, for another type, and for a post "
+                "that was deleted or hidden."
+            )
+        ),
+    ]
+
+    @classmethod
+    def of(cls, listed: ListedReaction, actor_id: int) -> ReactionListItem:
+        """Returns ``listed`` as the API sends it to ``actor_id``."""
+        target_type, target_id = listed.reacted.target
+        return cls.model_validate(
+            {
+                "type": target_type,
+                "id": str(target_id),
+                "at": from_us(listed.reacted.version_us),
+                "post": Post.of(listed.post, actor_id) if listed.post else None,
+            }
+        )
+
+
+def _edited_at(text: Text) -> datetime | None:
+    return None if text.edited_us is None else from_us(text.edited_us)
 
 
 def _author(view: ContentView) -> UserCard:

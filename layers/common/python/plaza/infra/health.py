@@ -6,16 +6,6 @@ from collections.abc import Callable
 
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.errors import Unavailable
-from plaza.infra.process import LocalCache
-
-MAX_AGE_S = 5
-
-_latest: LocalCache[str, dict[str, str]] = LocalCache(1, MAX_AGE_S)
-
-
-def read(queue: str) -> dict[str, str]:
-    """Return the result of ``check``, cached in this process for ``MAX_AGE_S``."""
-    return _latest.get_or_load(queue, lambda: check(queue))
 
 
 def check(queue: str) -> dict[str, str]:

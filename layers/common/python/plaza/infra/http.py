@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import json
 import re
 from collections.abc import Callable
+from functools import cached_property
 from http import HTTPStatus
 from typing import Annotated, Any, Generic, TypeVar
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
-from aws_lambda_powertools.event_handler.api_gateway import Response, ResponseBuilder, Route
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.exceptions import (
     RequestUnsupportedContentType,
     RequestValidationError,
@@ -20,6 +22,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Header, Path, Que
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from plaza.infra import clock
+from plaza.infra.callers import Caller, Identify
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -44,10 +47,20 @@ _ID = re.compile(r"[1-9][0-9]{0,18}")
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
 
-Limiter = Callable[[str], int]
-"""Takes a token for an IP address; returns 0, or the milliseconds until there is one."""
+Security = list[dict[str, list[str]]]
+"""What a route declares about sessions, as OpenAPI's ``security``."""
 
-BEARER: dict[str, list[str]] = {"bearer": []}
+BEARER: Security = [{"bearer": []}]
+"""The route needs a session."""
+
+ADMIN: Security = [{"bearer": ["admin"]}]
+"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
+
+OPTIONAL: Security = [{}, *BEARER]
+"""The route accepts requests without a token, and refuses invalid tokens."""
+
+PUBLIC: Security = []
+"""The route reads no token; its callers are limited by network."""
 
 ID_PATTERN = r"^[1-9][0-9]{0,18}$"
 _ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
@@ -63,6 +76,10 @@ def check_id(text: str) -> str:
 Id = Annotated[str, Path(pattern=ID_PATTERN, description=_ID_DESCRIPTION)]
 IdText = Annotated[
     str, Field(pattern=ID_PATTERN, description=_ID_DESCRIPTION), AfterValidator(check_id)
+]
+Ids = Annotated[
+    list[IdText],
+    Query(min_length=1, max_length=100, description="Up to 100 ids, separated by commas."),
 ]
 Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
 Cursor = Annotated[
@@ -203,43 +220,50 @@ def describe_response(
 
 
 class Api(APIGatewayHttpResolver):
-    """A resolver that checks the session, then the size and type of the body, then the parameters.
+    """A resolver that identifies and limits the caller before it routes a request.
 
-    A route whose ``security`` is ``[BEARER]`` needs a session; one that also has ``{}`` accepts
-    requests without a token, but refuses invalid tokens.
+    Then it checks the session, the size and type of the body, and the parameters, in this order.
+    Each route declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. A route
+    that declares none needs a session.
     """
 
-    def __init__(
-        self, *, admits_unknown_tokens: bool = False, limiter: Limiter | None = None
-    ) -> None:
+    def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
         super().__init__(enable_validation=True, json_body_deserializer=_read_json)
+        self.identify = identify
+        self.caller = Caller()
         self._admits_unknown_tokens = admits_unknown_tokens
-        self.limiter = limiter
 
-    def _call_route(self, route: Route, route_arguments: dict[str, str]) -> ResponseBuilder[Any]:
-        # Powertools validates a request before its first middleware, so this can't be one.
-        try:
-            if not self._is_admitted_unknown():
-                self._check_session(route)
-                check_body(self.current_event.raw_event)
-        except PlazaError as error:
-            refusal = self._call_exception_handler(error, route)
-            if refusal is None:  # an app without the handlers of ``create_api``
-                raise
-            return refusal
-        return super()._call_route(route, route_arguments)
-
-    def _is_admitted_unknown(self) -> bool:
-        """Return whether the token is unknown and the route itself refuses it; it has no body."""
-        return self._admits_unknown_tokens and _read_session(self).get("refusal") == "unknown"
-
-    def _check_session(self, route: Route) -> None:
-        if not route.security:
-            return
-        if {} in route.security:
+    def admit(self, event: dict[str, Any], security: Security) -> None:
+        """Identify the caller of a request, and check its rate limit and its session.
+        Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
+        header = None if security == PUBLIC else event.get("headers", {}).get("authorization")
+        address, route = event["requestContext"]["http"]["sourceIp"], event["routeKey"]
+        self.caller = caller = self.identify(header, address, route)
+        if caller.wait_ms:
+            wait_s = -(-caller.wait_ms // 1000)
+            detail = f"The rate limit is exceeded; retry after {wait_s} s."
+            raise TooManyRequests(detail, retry_after_s=wait_s)
+        if self._admits_unknown_tokens and caller.refusal == "unknown":
+            return  # the route itself refuses it
+        if security == OPTIONAL:
             find_caller(self)
-        else:
+        elif security != PUBLIC:
             require_caller(self)
+            for role in security[0]["bearer"]:
+                if caller.role != role:
+                    raise Forbidden(f"This request requires the role {role}.")
+
+    def security_of(self, route_key: str) -> Security:
+        """Return what the route ``PUT /posts/{post_id}/likes/me`` declares; by default BEARER."""
+        return self._securities.get(route_key, BEARER)
+
+    @cached_property
+    def _securities(self) -> dict[str, Security]:
+        return {
+            f"{route.method} {route.path}".replace("<", "{").replace(">", "}"): route.security
+            for route in (*self._static_routes, *self._dynamic_routes)
+            if route.security is not None
+        }
 
 
 def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -248,39 +272,54 @@ def serve(app: Api, event: dict[str, Any], context: Any) -> dict[str, Any]:
     All lines of the request and the header ``X-Request-Id`` of the response have the id of the
     request (plaza.infra.observability).
     """
-    return _respond(app, event, lambda: app.resolve(event, context))
+
+    def resolve() -> dict[str, Any]:
+        if app.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
+            check_body(event)
+        return app.resolve(event, context)
+
+    return _respond(app, event, app.security_of(event["routeKey"]), resolve)
 
 
 def refuse(
     app: Api, event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return a problem as the response to a request, and record one line, as ``serve`` does."""
-    return _respond(app, event, lambda: problem(error, headers))
+    """Return a problem as the response to a public request, and record one line, as ``serve``
+    does."""
+    return _respond(app, event, PUBLIC, lambda: problem(error, headers))
 
 
 def _respond(
-    app: Api, event: dict[str, Any], resolve: Callable[[], dict[str, Any]]
+    app: Api, event: dict[str, Any], security: Security, resolve: Callable[[], dict[str, Any]]
 ) -> dict[str, Any]:
     began_s = clock.monotonic_s()
     _log_fields.clear()
+    app.caller = Caller()
     request_id = begin_request(event)
     try:
         try:
-            check_rate_limit(event, app.limiter)
+            app.admit(event, security)
             response = resolve()
-        except TooManyRequests as error:
-            response = problem(error)
+        except Exception as error:
+            response = problem(_to_problem_error(error))
         response["body"] = response["body"] or ""  # None for a 204, which some gateways refuse
+        headers = response.setdefault("headers", {})
         if request_id is not None:
-            response.setdefault("headers", {})["x-request-id"] = request_id
-        failed = response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR
+            headers["x-request-id"] = request_id
+        if response["statusCode"] == HTTPStatus.CREATED:
+            headers["location"] = _locate(event["rawPath"], json.loads(response["body"]))
+        _add_cache_headers(event, app.caller, response)
+        metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
+        if response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            metrics["server_errors"] = 1
         record(
             "request_served",
-            {"server_errors": 1} if failed else None,
+            metrics,
             route=event.get("routeKey"),
             status=response["statusCode"],
             duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
-            **_subject_fields(event),
+            **_caller_fields(app.caller),
+            **_path_ids(event),
             **_log_fields,
         )
     finally:
@@ -288,26 +327,49 @@ def _respond(
     return response
 
 
-def _subject_fields(event: dict[str, Any]) -> dict[str, Any]:
-    """Return the ids of the caller and of the path, so that a request id leads to the rows."""
-    session = event.get("requestContext", {}).get("authorizer", {}).get("lambda") or {}
-    ids = {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
-    return {"caller_id": session.get("user_id"), **ids}
+def _locate(path: str, created: dict[str, Any]) -> str:
+    """Return the path of what a POST to ``path`` created: its id in the last collection of the
+    path, or ``current`` for a session, which has no id."""
+    collection = path.rstrip("/")
+    if "id" not in created:
+        return f"{collection}/current"
+    return f"/{collection.rpartition('/')[2]}/{created['id']}"
 
 
-def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None = None) -> Api:
+def _add_cache_headers(event: dict[str, Any], caller: Caller, response: dict[str, Any]) -> None:
+    """Forbid caches to store a private response. A public one, a 200 to a GET of an anonymous
+    caller, gets an ``ETag``; it becomes a 304 without a body if ``If-None-Match`` has that tag."""
+    is_public = (
+        event["requestContext"]["http"]["method"] == "GET"
+        and response["statusCode"] == HTTPStatus.OK
+        and caller.user_id is None
+    )
+    if not is_public:
+        response["headers"]["cache-control"] = "no-store"
+        return
+    etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
+    response["headers"] |= {"cache-control": "no-cache", "etag": etag, "vary": "authorization"}
+    sent = event.get("headers", {}).get("if-none-match", "").split(",")
+    if etag in {tag.strip().removeprefix("W/") for tag in sent}:
+        response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
+
+
+def _caller_fields(caller: Caller) -> dict[str, str | None]:
+    fields = {"caller_id": None if caller.user_id is None else str(caller.user_id)}
+    return fields | {"refusal": caller.refusal} if caller.refusal else fields
+
+
+def _path_ids(event: dict[str, Any]) -> dict[str, str]:
+    """Return the ids of the path, so that a request id leads to the rows."""
+    return {k: v for k, v in (event.get("pathParameters") or {}).items() if _ID.fullmatch(v)}
+
+
+def create_api(identify: Identify, *, admits_unknown_tokens: bool = False) -> Api:
     """Create a resolver with typed routes whose errors are problem+json.
 
-    With ``admits_unknown_tokens`` the routes themselves refuse tokens without a session. A function
-    with a route that has no authorizer needs a ``limiter``.
+    With ``admits_unknown_tokens`` the routes themselves refuse tokens without a session.
     """
-    app = Api(admits_unknown_tokens=admits_unknown_tokens, limiter=limiter)
-
-    @app.exception_handler(PlazaError)  # type: ignore[untyped-decorator]
-    def refused(error: PlazaError) -> Response[str]:
-        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            _log_fields.update(error_fields(error))
-        return _problem_of(error)
+    app = Api(identify, admits_unknown_tokens=admits_unknown_tokens)
 
     @app.exception_handler(  # type: ignore[untyped-decorator]
         [RequestValidationError, RequestUnsupportedContentType]
@@ -325,14 +387,23 @@ def create_api(*, admits_unknown_tokens: bool = False, limiter: Limiter | None =
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]
     def failed(error: Exception) -> Response[str]:
-        _log_fields.update(error_fields(error))
-        return _problem_of(PlazaError("The server failed; the error was logged."))
+        return _problem_of(_to_problem_error(error))
 
     @app.not_found
     def not_found(_: Exception) -> Response[str]:
         return _problem_of(NotFound("This path does not exist."))
 
     return app
+
+
+def _to_problem_error(error: Exception) -> PlazaError:
+    """Return the error that the client gets; log the error of a 5xx."""
+    if isinstance(error, PlazaError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
+        return error
+    _log_fields.update(error_fields(error))
+    if isinstance(error, PlazaError):
+        return error
+    return PlazaError("The server failed; the error was logged.")
 
 
 def problem(
@@ -353,7 +424,7 @@ def problem(
     return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
 
 
-def require_caller(app: APIGatewayHttpResolver) -> int:
+def require_caller(app: Api) -> int:
     """Return the user id of the caller.
     Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
@@ -362,37 +433,20 @@ def require_caller(app: APIGatewayHttpResolver) -> int:
     return user_id
 
 
-def find_caller(app: APIGatewayHttpResolver) -> int | None:
+def find_caller(app: Api) -> int | None:
     """Return the user id of the caller, None for an anonymous one.
     Raises Unauthenticated for an invalid token; Unavailable if it could not be checked."""
-    session = _read_session(app)
-    if session.get("user_id"):
-        return int(session["user_id"])
-    match session.get("refusal"):
+    match app.caller.refusal:
         case "unavailable":
             raise Unavailable("The session cannot be checked at the moment; try again.")
         case "unknown":
             raise Unauthenticated("This token is unknown or has expired; sign in again.")
         case "malformed":
             raise Unauthenticated("The header Authorization is not `Bearer <token>`.")
-    return None
+    return app.caller.user_id
 
 
-def require_caller_with_role(app: APIGatewayHttpResolver, role: str) -> int:
-    """Return the user id of a caller with ``role``. Raises as ``require_caller``; Forbidden."""
-    user_id = require_caller(app)
-    if _read_session(app).get("role") != role:
-        raise Forbidden(f"This request requires the role {role}.")
-    return user_id
-
-
-def _read_session(app: APIGatewayHttpResolver) -> dict[str, Any]:
-    """Return the authorizer's context of the current request."""
-    context = app.current_event.raw_event.get("requestContext", {}).get("authorizer", {})
-    return context.get("lambda") or {}
-
-
-def read_source_ip(app: APIGatewayHttpResolver) -> str:
+def read_source_ip(app: Api) -> str:
     """Return the IP address of the connection to the gateway; no header can change it."""
     return str(app.current_event.raw_event["requestContext"]["http"]["sourceIp"])
 
@@ -402,24 +456,6 @@ def read_id(text: str, resource: str) -> int:
     if not _ID.fullmatch(text) or int(text) > MAX_ID:
         raise NotFound(f"{text[:32]!r} is not the id of a {resource}.")
     return int(text)
-
-
-def check_rate_limit(event: dict[str, Any], limiter: Limiter | None) -> None:
-    """Raise TooManyRequests if the caller exceeded its rate.
-
-    The authorizer takes the token in the round trip that reads the session. On a route without
-    authorizer the ``limiter`` does. Raises LookupError if there is neither.
-    """
-    context = event.get("requestContext", {})
-    if "authorizer" in context:
-        wait_s = int((context["authorizer"].get("lambda") or {}).get("retry_after_s", 0))
-    elif limiter is not None:
-        wait_s = -(-limiter(context["http"]["sourceIp"]) // 1000)
-    else:
-        raise LookupError("neither the authorizer nor this function limits the caller")
-    if wait_s:
-        detail = f"The rate limit is exceeded; retry after {wait_s} s."
-        raise TooManyRequests(detail, retry_after_s=wait_s)
 
 
 def check_body(event: dict[str, Any]) -> None:

@@ -1,4 +1,9 @@
-"""Migrations: applies each SQL file of plaza/migrations once, in order, forward only."""
+"""Migrations: applies each SQL file of plaza/migrations once, in order, forward only.
+
+Code of the version before runs on the new schema while a deploy shifts traffic, and after a roll
+back. So a migration only expands the schema, or removes what no version in use needs
+(docs/operations.md, tests/unit/policy/test_migrations.py).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +19,7 @@ FOLDER = Path(__file__).parent.parent / "migrations"
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
 _END = re.compile(r";\s*$", re.MULTILINE)
 _LOCK = "plaza-migrations"
-_ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME)
+_ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY)
 
 
 class MigrationsBusy(Exception):
@@ -31,7 +36,8 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
 
     A file is recorded after its last statement. MySQL cannot roll back DDL, so a file that fails
     half way is repeated from its start: its statements must be safe to repeat (CREATE TABLE IF NOT
-    EXISTS; an ALTER TABLE that adds an existing column or index counts as applied).
+    EXISTS; an ALTER TABLE that adds an existing column or index, or drops a missing one, counts as
+    applied).
     Raises MigrationsBusy, MysqlDown.
     """
     if mysql.fetch_all("SELECT GET_LOCK(%s, 10)", (_LOCK,)) != [(1,)]:

@@ -90,6 +90,7 @@ class Settings:
     resend_after_s: int
     resend_orders_after_s: int
     decide_orders_after_s: int
+    announce_delay_s: int
     auth_secret_id: str | None
     sms_sender: str | None
     sms_countries: frozenset[str]
@@ -132,6 +133,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         resend_after_s=_whole(env, "PLAZA_RESEND_AFTER_S", 30),
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
         decide_orders_after_s=_whole(env, "PLAZA_DECIDE_ORDERS_AFTER_S", 1_800),
+        announce_delay_s=_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
         sms_countries=_sms_countries(env),

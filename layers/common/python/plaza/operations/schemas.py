@@ -1,14 +1,34 @@
-"""Schemas of the API: queues and dead letters, for admins."""
+"""Schemas of the API: stores, queues and dead letters, for admins."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 from plaza.operations.model import DeadLetter, QueueState, RedriveResult
+
+State = Literal["up", "down"]
+
+
+class HealthResponse(ResponseModel):
+    """The state of the stores. Plaza works with limits while some of them are down."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"status": "up", "redis": "up", "mysql": "up", "queue": "up"}]
+        }
+    )
+
+    status: Annotated[
+        Literal["up", "degraded", "down"],
+        Field(description="`degraded`: some stores are down. `down`: Redis and MySQL are."),
+    ]
+    redis: State
+    mysql: State
+    queue: State
 
 
 class QueueResponse(ResponseModel):

@@ -11,11 +11,14 @@ from plaza.infra import redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown
+from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import TargetKeys, idle_ttl_ms, keys_of, run_id_of
 
 EARLIEST_TTL_S = 3_600
 _MAX_ATTEMPTS = 3
+_TARGETS_PER_CALL = 50
+_KEYS_OF_READ = 5
 
 _LUA = Path(__file__).with_name("lua")
 READ = load_script(_LUA / "read.lua")
@@ -37,21 +40,26 @@ def read_all(
     """Return the count of each of ``wanted``, None for a target that is not loaded."""
     actor, ttl_ms = "" if actor_id is None else actor_id, idle_ttl_ms()
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
+    groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
     def calls() -> list[Call]:
         return [
             Call(
                 READ,
-                (keys.meta, keys.outbox, keys.recent, keys.bloom, keys.filling),
-                (run_id_of(keys), actor, ttl_ms),
+                [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
+                (run_id_of(all_keys[group[0]]), actor, ttl_ms),
             )
-            for keys in all_keys
+            for group in groups
         ]
 
-    return [
-        reply and CachedCount(reply[0], None if reply[1] == "" else reply[1] == "1", reply[2] == 1)
-        for reply in _run_reads(all_keys, calls)
-    ]
+    counts: list[CachedCount | None] = [None] * len(wanted)
+    firsts = [all_keys[group[0]] for group in groups]
+    for group, replies in zip(groups, _run_reads(firsts, calls), strict=True):
+        for i, reply in zip(group, replies, strict=True):
+            if reply:
+                total, state, rebuild = reply
+                counts[i] = CachedCount(total, None if state == "" else state == "1", rebuild == 1)
+    return counts
 
 
 def read_page(

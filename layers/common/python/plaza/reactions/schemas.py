@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import IdText, RequestModel, ResponseModel
-from plaza.infra.sql import from_us
-from plaza.reactions.model import Outcome, ReactedTarget, Reactor
+from plaza.reactions.model import Outcome
 
 TargetType = Literal["post", "comment", "review"]
 Changed = Annotated[
@@ -75,44 +73,6 @@ class CollectResponse(ResponseModel):
             collects=outcome.total,
             changed=outcome.changed,
             exact=outcome.exact,
-        )
-
-
-class Liker(ResponseModel):
-    """A user who likes a target."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"user_id": "31", "at": "2026-11-22T12:00:02.518304Z"}]}
-    )
-
-    user_id: str
-    at: Annotated[datetime, Field(description="When the user liked it.")]
-
-    @classmethod
-    def of(cls, reactor: Reactor) -> Liker:
-        """Returns ``reactor`` as the API sends it."""
-        return cls(user_id=str(reactor.actor_id), at=from_us(reactor.version_us))
-
-
-class ReactionListItem(ResponseModel):
-    """A target that the caller likes or collects."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"type": "post", "id": "9000001", "at": "2026-11-22T12:00:01.000417Z"}]
-        }
-    )
-
-    type: TargetType
-    id: str
-    at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
-
-    @classmethod
-    def of(cls, reacted: ReactedTarget) -> ReactionListItem:
-        """Returns ``reacted`` as the API sends it."""
-        target_type, target_id = reacted.target
-        return cls.model_validate(
-            {"type": target_type, "id": str(target_id), "at": from_us(reacted.version_us)}
         )
 
 

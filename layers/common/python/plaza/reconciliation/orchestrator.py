@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
+from plaza.infra.settings import settings
 from plaza.reconciliation import mysql_runs, run_steps
 from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
 from plaza.reconciliation.queues import COMPARISONS
@@ -16,7 +17,7 @@ __all__ = [
     "COMPARISONS",
     "EXAMPLES",
     "MAX_RUN_S",
-    "RECHECK_DELAY_S",
+    "RECHECK_AFTER_REFRESH_S",
     "process_parts",
     "read_report",
     "read_reports",
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 MAX_RUN_S = 15.0
-RECHECK_DELAY_S = 20  # longer than the delay of an announced refresh (plaza.targets.announce)
+RECHECK_AFTER_REFRESH_S = 5  # beyond the delay of an announced refresh (plaza.targets.announce)
 EXAMPLES = 20
 
 
@@ -100,7 +101,8 @@ def _send_pending(run_id: int, parts: Sequence[RunPart]) -> None:
                 mysql_runs.add_part(run_id, name)
             if name not in last or not last[name].is_done:
                 wait = name == RECHECK and mysql_runs.has_suspects(run_id)
-                COMPARISONS.send(ComparePart(run_id, name), RECHECK_DELAY_S if wait else 0)
+                delay_s = settings().announce_delay_s + RECHECK_AFTER_REFRESH_S
+                COMPARISONS.send(ComparePart(run_id, name), delay_s if wait else 0)
                 return
         _end(run_id)
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from plaza.infra.observability import error_fields, record
 from plaza.infra.queues import QueueDown
+from plaza.infra.settings import settings
 from plaza.targets.queues import REFRESHES, TargetRefresh
-
-DELAY_S = 15
 
 
 def announce_write(target_type: str, target_id: int) -> bool:
-    """Queue a refresh of the target, delayed by 15 s. False, and recorded, without the queue: the
-    write may proceed."""
+    """Queue a delayed refresh of the target. False, and recorded, without the queue: the write may
+    proceed."""
     try:
-        REFRESHES.send(TargetRefresh(target_type, target_id), delay_s=DELAY_S)
+        REFRESHES.send(TargetRefresh(target_type, target_id), delay_s=settings().announce_delay_s)
     except QueueDown as error:
         record("write_not_announced", {"writes_not_announced": 1}, **error_fields(error))
         return False

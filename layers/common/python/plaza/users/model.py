@@ -29,6 +29,11 @@ class Card:
         return json.dumps([self.nickname, self.avatar], separators=(",", ":"))
 
     @classmethod
+    def unknown(cls, user_id: int) -> Card:
+        """Return the card of an id that no user has."""
+        return cls(user_id, "somebody", None)
+
+    @classmethod
     def from_json(cls, user_id: int, text: str) -> Card:
         return cls(user_id, *json.loads(text))
 

@@ -62,7 +62,7 @@ class UserCard(ResponseModel):
     @classmethod
     def unknown(cls, user_id: int) -> UserCard:
         """Returns the card of an id that no user has."""
-        return cls(id=str(user_id), nickname="somebody", avatar=None)
+        return cls.of(Card.unknown(user_id))
 
 
 class UserViewerState(ResponseModel):

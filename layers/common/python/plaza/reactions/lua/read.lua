@@ -1,17 +1,18 @@
---[[ read: read the total of a target and whether one actor reacted to it.
+--[[ read: read the totals of targets of a shard and whether one actor reacted to each.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, complete, bloom, ...
-  KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
-  KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
-  KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
-  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction, if any
+  KEYS[1...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, five for each target:
+           meta     hash: db_version, base, delta, complete, bloom, ...
+           outbox   hash: actor -> want:version:base:nonce
+           recent   zset: actor -> version, the newest saved actors
+           bloom    bitmap: Bloom filter of saved actors that are not in recent
+           filling  bitmap: the Bloom filter under construction, if any
   ARGV[1]  run_id of this node
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds
 
-  Bounded by: 4 bits of a Bloom filter.
+  Bounded by: 50 targets, a limit of the caller; 4 bits of a Bloom filter each.
 
-  Returns {total, state, rebuild}, or false when the target is not loaded
+  Returns for each target {total, state, rebuild}, or false when it is not loaded, or an error
     state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
     rebuild  1 when the caller should request a build of the Bloom filter
 
@@ -19,14 +20,27 @@
 --!include bloom
 --!include state
 --!include idle
-local meta = read_meta(KEYS[1], ARGV[1])
-if not meta then return false end
-local total = meta.base + meta.delta
-if meta.outbox_count == 0 then renew_ttl(KEYS[1], KEYS[3], KEYS[4], KEYS[5], tonumber(ARGV[3])) end
-if ARGV[2] == '' then return {total, '0', 0} end
-local entry = redis.call('HGET', KEYS[2], ARGV[2])
-if entry then return {total, string.sub(entry, 1, 1), 0} end
-if redis.call('ZSCORE', KEYS[3], ARGV[2]) then return {total, '1', 0} end
-local state = state_outside_recent(ARGV[2], meta, KEYS[4])
-if not state then return {total, '', request_rebuild(KEYS[1], meta)} end
-return {total, state, 0}
+local run_id, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local function read_target(meta_key, outbox, recent, bloom, filling)
+  local meta = read_meta(meta_key, run_id)
+  if not meta then return false end
+  local total = meta.base + meta.delta
+  if meta.outbox_count == 0 then renew_ttl(meta_key, recent, bloom, filling, ttl_ms) end
+  if actor == '' then return {total, '0', 0} end
+  local entry = meta.outbox_count > 0 and redis.call('HGET', outbox, actor)
+  if entry then return {total, string.sub(entry, 1, 1), 0} end
+  if redis.call('ZSCORE', recent, actor) then return {total, '1', 0} end
+  local state = state_outside_recent(actor, meta, bloom)
+  if not state then return {total, '', request_rebuild(meta_key, meta)} end
+  return {total, state, 0}
+end
+
+local replies = {}
+for k = 1, #KEYS, 5 do
+  -- An error of one target does not stop the others.
+  local ok, reply = pcall(read_target, KEYS[k], KEYS[k + 1], KEYS[k + 2], KEYS[k + 3], KEYS[k + 4])
+  if not ok and type(reply) ~= 'table' then reply = {err = reply} end
+  replies[#replies + 1] = reply
+end
+return replies

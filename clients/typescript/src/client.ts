@@ -1,0 +1,318 @@
+import { KEYED_PATHS } from "./contract.ts";
+import type { Args, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
+import { ProblemError } from "./problems.ts";
+import { Reaction, type Snapshot } from "./reaction.ts";
+import { memoryStore, type Session, type SessionStore } from "./session.ts";
+import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
+
+export interface PlazaOptions {
+  /** Where the session is stored; by default in memory. */
+  store?: SessionStore;
+  /** Limit of one attempt of a request; 15 s by default. */
+  timeoutMs?: number;
+  retry?: Partial<RetryOptions>;
+  fetch?: typeof fetch;
+}
+
+/** A response: its body and what its headers say. */
+export interface Reply<Body> {
+  status: number;
+  body: Body;
+  requestId: string | undefined;
+  retryAfterS: number | undefined;
+}
+
+/** The fields of a post, comment or review that a like starts from. */
+export interface Likeable {
+  id: string;
+  likes?: number;
+  mine?: { liked: boolean } | null;
+  exact?: boolean;
+}
+
+export interface Collectable {
+  id: string;
+  collects?: number;
+  mine?: { collected: boolean } | null;
+  exact?: boolean;
+}
+
+export interface Followable {
+  id: string;
+  followers?: number;
+  mine?: { following: boolean } | null;
+  exact?: boolean;
+}
+
+/** POSTs without a key that can be repeated: a query, and an order that a buyer has once. */
+const REPEATABLE_POSTS: ReadonlySet<string> = new Set(["/reactions/query", "/vouchers/{voucher_id}/orders"]);
+const MAX_IDLE_REACTIONS = 500;
+const ORDER_POLL_S = 1;
+
+interface AnyInput extends RequestOptions {
+  path?: Record<string, string>;
+  query?: Record<string, unknown>;
+  body?: unknown;
+}
+type WishPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
+
+/** A client of one deployment of Plaza, with at most one session. */
+export class Plaza {
+  readonly #baseUrl: string;
+  readonly #options: PlazaOptions;
+  readonly #store: SessionStore;
+  readonly #reactions = new Map<string, Reaction>();
+  readonly #listeners = new Set<(session: Session | null) => void>();
+  /** Object that a read returned -> the clock when the read began. */
+  readonly #readAt = new WeakMap<object, number>();
+  #clock = 0;
+  #session: Session | null = null;
+  #loading: Promise<void> | undefined;
+
+  constructor(baseUrl: string, options: PlazaOptions = {}) {
+    this.#baseUrl = baseUrl.replace(/\/+$/, "");
+    this.#options = options;
+    this.#store = options.store ?? memoryStore();
+    const stored = this.#store.load();
+    if (stored instanceof Promise) {
+      this.#loading = stored.catch(() => null).then((session) => {
+        this.#loading = undefined;
+        this.#set(session);
+      });
+    } else {
+      this.#session = stored;
+    }
+  }
+
+  get<P extends PathOf<"get">>(path: P, ...[input]: Args<"get", P>): Promise<Result<"get", P>> {
+    return this.#body("get", path, input);
+  }
+
+  put<P extends PathOf<"put">>(path: P, ...[input]: Args<"put", P>): Promise<Result<"put", P>> {
+    return this.#body("put", path, input);
+  }
+
+  post<P extends PathOf<"post">>(path: P, ...[input]: Args<"post", P>): Promise<Result<"post", P>> {
+    return this.#body("post", path, input);
+  }
+
+  patch<P extends PathOf<"patch">>(path: P, ...[input]: Args<"patch", P>): Promise<Result<"patch", P>> {
+    return this.#body("patch", path, input);
+  }
+
+  delete<P extends PathOf<"delete">>(path: P, ...[input]: Args<"delete", P>): Promise<Result<"delete", P>> {
+    return this.#body("delete", path, input);
+  }
+
+  /** Sends a request and returns its response with status and request id. */
+  send<M extends Method, P extends PathOf<M>>(method: M, path: P, ...[input]: Args<M, P>): Promise<Reply<Result<M, P>>> {
+    return this.#send(method, path, input as AnyInput | undefined) as Promise<Reply<Result<M, P>>>;
+  }
+
+  /** Reads a list page by page. A page may be short or empty before the end. */
+  async *pages<P extends ListPath>(path: P, ...[input]: Args<"get", P>): AsyncGenerator<Result<"get", P>, void> {
+    let query = (input as AnyInput | undefined)?.query;
+    for (;;) {
+      const { body } = await this.#send("get", path, { ...(input as AnyInput | undefined), ...(query && { query }) });
+      yield body as Result<"get", P>;
+      const { next } = body as { next: string | null };
+      if (next === null) return;
+      query = { ...query, cursor: next };
+    }
+  }
+
+  /** Reads a list item by item; asks for the next page when it is needed. */
+  async *items<P extends ListPath>(path: P, ...args: Args<"get", P>): AsyncGenerator<ItemOf<P>, void> {
+    for await (const page of this.pages(path, ...args)) yield* page.items as ItemOf<P>[];
+  }
+
+  /** The session; null when signed out, and until an asynchronous store has loaded it. */
+  get session(): Session | null {
+    return this.#session;
+  }
+
+  /** Calls `listener` after each sign-in and sign-out. Returns a function that ends this. */
+  onSession(listener: (session: Session | null) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Sends a sign-in code by text message. Returns the challenge that `signIn` needs. */
+  sendCode(phone: string, options: RequestOptions = {}): Promise<Schemas["CodeResponse"]> {
+    return this.post("/auth/codes", { ...options, body: { phone } });
+  }
+
+  /** Exchanges a challenge and its code for a session, and stores the session. */
+  async signIn(challenge: string, code: string, options: RequestOptions = {}): Promise<Session> {
+    const reply = await this.post("/auth/sessions", { ...options, body: { challenge, code } });
+    const { token, expires_in, user } = reply;
+    const session = { token, expiresAt: Date.now() + expires_in * 1000, user };
+    await this.#save(session);
+    return session;
+  }
+
+  /** Ends the session; here even when the API cannot be reached. */
+  async signOut(options: RequestOptions = {}): Promise<void> {
+    await this.#loading;
+    if (this.#session === null) return;
+    try {
+      await this.delete("/auth/sessions/current", options);
+    } catch (error) {
+      if (!(error instanceof ProblemError && error.status === 401)) throw error;
+    } finally {
+      await this.#save(null);
+    }
+  }
+
+  /** Returns the caller's like of a post, comment or review; one object for each target. */
+  like(type: Schemas["TargetReference"]["type"], target: Likeable): Reaction {
+    const total = (body: Schemas["LikeResponse"]) => body.likes;
+    const { likes = null, mine } = target;
+    return this.#reaction(`/${type}s/{id}/likes/me` as WishPath, target, mine?.liked, likes, total);
+  }
+
+  /** Returns the caller's collect of a post. */
+  collect(post: Collectable): Reaction {
+    const total = (body: Schemas["CollectResponse"]) => body.collects;
+    const { collects = null, mine } = post;
+    return this.#reaction("/posts/{id}/collects/me" as WishPath, post, mine?.collected, collects, total);
+  }
+
+  /** Returns the caller's follow of a user. */
+  follow(user: Followable): Reaction {
+    const total = (body: Schemas["FollowResponse"]) => body.followers;
+    const { followers = null, mine } = user;
+    return this.#reaction("/users/{id}/followers/me" as WishPath, user, mine?.following, followers, total);
+  }
+
+  /** Orders one unit and waits until the order is decided. Repeated, it returns the same order. */
+  async buy(voucherId: string, options: RequestOptions = {}): Promise<Schemas["OrderResponse"]> {
+    const path = { voucher_id: voucherId };
+    const order = await this.post("/vouchers/{voucher_id}/orders", { ...options, path });
+    return order.status === "pending" ? this.waitForOrder(order.order_id, options) : order;
+  }
+
+  /** Asks for an order, at the pace of `Retry-After`, until it is decided. */
+  async waitForOrder(orderId: string, options: RequestOptions = {}): Promise<Schemas["OrderResponse"]> {
+    for (;;) {
+      const reply = await this.send("get", "/orders/{order_id}", { ...options, path: { order_id: orderId } });
+      if (reply.body.status !== "pending") return reply.body;
+      await sleep((reply.retryAfterS ?? ORDER_POLL_S) * 1000, options.signal);
+    }
+  }
+
+  async #body<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    input: RequestOptions | undefined,
+  ): Promise<Result<M, P>> {
+    return (await this.#send(method, path, input)).body as Result<M, P>;
+  }
+
+  async #send(method: Method, path: string, input: AnyInput = {}): Promise<Reply<unknown>> {
+    await this.#loading;
+    const { token } = this.#session ?? {};
+    const headers: Record<string, string> = { accept: "application/json" };
+    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    if (input.body !== undefined) headers["content-type"] = "application/json";
+    const keyed = method === "post" && KEYED_PATHS.has(path);
+    if (keyed) headers["idempotency-key"] = input.idempotencyKey ?? randomId();
+    // A plain GET needs no CORS preflight; an own header would add one.
+    if (token !== undefined || method !== "get") headers["x-request-id"] = `c${randomId()}`;
+    const idempotent = method === "get" || method === "put" || method === "delete";
+    let began = 0;
+    try {
+      const reply = await sendWithRetries({
+        fetch: this.#options.fetch ?? globalThis.fetch,
+        url: this.#baseUrl + expand(path, input),
+        init: {
+          method: method.toUpperCase(),
+          headers,
+          ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
+        },
+        retry: { ...RETRY, ...this.#options.retry },
+        timeoutMs: input.timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS,
+        signal: input.signal,
+        repeatable: idempotent || keyed || REPEATABLE_POSTS.has(path),
+        onAttempt: () => {
+          began = this.#tick();
+        },
+      });
+      if (method === "get") this.#remember(reply.body, began);
+      return reply;
+    } catch (error) {
+      const ended = error instanceof ProblemError && error.slug === "unauthenticated";
+      if (ended && token !== undefined && token === this.#session?.token) await this.#save(null);
+      throw error;
+    }
+  }
+
+  #tick(): number {
+    this.#clock += 1;
+    return this.#clock;
+  }
+
+  #remember(body: unknown, began: number): void {
+    const { items } = body as { items?: unknown };
+    for (const one of [body, ...(Array.isArray(items) ? items : [])]) {
+      if (typeof one === "object" && one !== null) this.#readAt.set(one, began);
+    }
+  }
+
+  async #save(session: Session | null): Promise<void> {
+    this.#set(session);
+    await this.#store.save(session);
+  }
+
+  #set(session: Session | null): void {
+    this.#session = session;
+    this.#reactions.clear(); // they are the caller's
+    for (const listener of [...this.#listeners]) listener(session);
+  }
+
+  #reaction<Body>(
+    path: WishPath,
+    target: { id: string; exact?: boolean },
+    active = false,
+    total: number | null,
+    totalOf: (body: Body) => number | null,
+  ): Reaction {
+    const read: Snapshot = { active, total, exact: target.exact ?? true };
+    const at = this.#readAt.get(target) ?? 0;
+    const name = path + target.id;
+    const known = this.#reactions.get(name);
+    if (known !== undefined) {
+      known.observe(read, at);
+      return known;
+    }
+    const send = async (wanted: boolean) => {
+      const reply = await this.#send(wanted ? "put" : "delete", path, { path: { id: target.id } });
+      return totalOf(reply.body as Body);
+    };
+    const made = new Reaction(send, () => this.#tick(), read, at);
+    this.#reactions.set(name, made);
+    this.#dropIdle();
+    return made;
+  }
+
+  #dropIdle(): void {
+    for (const [name, one] of this.#reactions) {
+      if (this.#reactions.size <= MAX_IDLE_REACTIONS) return;
+      if (!one.inUse) this.#reactions.delete(name);
+    }
+  }
+}
+
+function expand(path: string, { path: parameters = {}, query = {} }: AnyInput): string {
+  const found = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) search.set(name, String(value));
+  }
+  return search.size > 0 ? `${found}?${search}` : found;
+}
+
+/** Returns 128 random bits in hexadecimal, also where `crypto.randomUUID` is missing (plain HTTP). */
+function randomId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,71 @@
+/** Types of the operations: what a method and a path take and return, read from the contract. */
+import type { components, paths } from "./contract.ts";
+
+/** All named types of the contract: `Schemas["Post"]`. */
+export type Schemas = components["schemas"];
+
+export type Method = "get" | "put" | "post" | "patch" | "delete";
+
+interface Operation {
+  parameters: object;
+  responses: object;
+}
+
+/** The paths that have a method. */
+export type PathOf<M extends Method> = {
+  [P in keyof paths]: paths[P][M] extends Operation ? P : never;
+}[keyof paths];
+
+type OperationOf<M extends Method, P extends PathOf<M>> = paths[P][M];
+
+type Content<R> = R extends { content: { "application/json": infer Body } } ? Body : undefined;
+type Responses<O> = O extends { responses: infer R } ? R[keyof R] : never;
+
+/** The body of a response; undefined for 204. */
+export type Result<M extends Method, P extends PathOf<M>> = Content<Responses<OperationOf<M, P>>>;
+
+interface Page<Item> {
+  items: Item[];
+  next: string | null;
+}
+
+/** The paths whose GET returns a page of items. */
+export type ListPath = {
+  [P in PathOf<"get">]: Result<"get", P> extends Page<unknown> ? P : never;
+}[PathOf<"get">];
+
+/** An item of a list. */
+export type ItemOf<P extends ListPath> = Result<"get", P> extends Page<infer Item> ? Item : never;
+
+type Parameter<O, Place extends "path" | "query"> = O extends { parameters: infer All }
+  ? All extends { [Key in Place]: infer Found }
+    ? { [Key in Place]: Found }
+    : All extends { [Key in Place]?: infer Found }
+      ? { [Key in Place]?: Exclude<Found, undefined> }
+      : unknown
+  : unknown;
+type JsonBody<O> = O extends { requestBody: { content: { "application/json": infer Body } } }
+  ? { body: Body }
+  : O extends { requestBody?: { content: { "application/json": infer Body } } | undefined }
+    ? { body?: Body }
+    : unknown;
+
+export interface RequestOptions {
+  /** Aborts the request, its retries, and the time between them. */
+  signal?: AbortSignal | undefined;
+  /** Limit of one attempt. */
+  timeoutMs?: number;
+  /** Key of a creation; without one the client makes one for each call. */
+  idempotencyKey?: string;
+}
+
+/** What a call takes: the parameters and the body of the contract, and `RequestOptions`. */
+export type Input<M extends Method, P extends PathOf<M>> = Parameter<OperationOf<M, P>, "path"> &
+  Parameter<OperationOf<M, P>, "query"> &
+  JsonBody<OperationOf<M, P>> &
+  RequestOptions;
+
+/** The last argument of a call; optional when nothing of it is required. */
+export type Args<M extends Method, P extends PathOf<M>> = object extends Input<M, P>
+  ? [input?: Input<M, P>]
+  : [input: Input<M, P>];

@@ -1,0 +1,62 @@
+/**
+ * The errors of this package.
+ *
+ *     PlazaError
+ *     ├── ProblemError   the API refused the request: an RFC 9457 problem
+ *     └── NetworkError   there is no usable response: connection, timeout, not JSON
+ *
+ * A request whose AbortSignal is aborted throws the reason of the signal instead.
+ */
+import type { components } from "./contract.ts";
+
+/** An invalid field of a request: `body.title`, `query.limit`. */
+export type FieldProblem = components["schemas"]["FieldProblem"];
+
+export class PlazaError extends Error {
+  override readonly name: string = "PlazaError";
+  /** Id of the request in the logs of the API; undefined when it is unknown. */
+  readonly requestId: string | undefined;
+
+  constructor(message: string, requestId?: string, cause?: unknown) {
+    super(message, { cause });
+    this.requestId = requestId;
+  }
+}
+
+export class NetworkError extends PlazaError {
+  override readonly name = "NetworkError";
+}
+
+export class ProblemError extends PlazaError {
+  override readonly name = "ProblemError";
+  /** Stable URI of the kind of problem; `about:blank` if the response has none. */
+  readonly type: string;
+  /** Last part of `type`: `not-found`, `sold-out`. Programs compare it. */
+  readonly slug: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  /** The invalid fields of a 400; otherwise empty. */
+  readonly errors: readonly FieldProblem[];
+  /** Seconds to wait before the request is sent again; undefined without a `Retry-After`. */
+  readonly retryAfterS: number | undefined;
+
+  constructor(status: number, body: unknown, requestId?: string, retryAfterS?: number) {
+    const found = (typeof body === "object" && body !== null ? body : {}) as Partial<ProblemError>;
+    const title = found.title ?? `HTTP ${status}`;
+    const detail = found.detail ?? title;
+    super(detail, requestId);
+    this.type = found.type ?? "about:blank";
+    this.slug = this.type.slice(this.type.lastIndexOf("/") + 1);
+    this.title = title;
+    this.status = status;
+    this.detail = detail;
+    this.errors = found.errors ?? [];
+    this.retryAfterS = retryAfterS;
+  }
+
+  /** Returns what is wrong with a field of the request's body, or undefined. */
+  field(name: string): string | undefined {
+    return this.errors.find((one) => one.field === `body.${name}`)?.detail;
+  }
+}

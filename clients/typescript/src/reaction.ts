@@ -1,0 +1,165 @@
+/** A like, a collect or a follow of the caller, shown at once and confirmed later. */
+
+export interface ReactionState {
+  /** What the user wants: it changes at once, and back only if the API refuses it. */
+  readonly active: boolean;
+  /** The total of all users, the caller's wish included; null when it is unknown. */
+  readonly total: number | null;
+  /** True until the API has confirmed what the user wants. */
+  readonly pending: boolean;
+  /** False while the API has accepted the reaction and not counted it yet (202). */
+  readonly exact: boolean;
+  /** Why the last wish was taken back; undefined otherwise. */
+  readonly error?: unknown;
+}
+
+/** What a read returns; `total` is null when it has none. */
+export interface Snapshot {
+  active: boolean;
+  total: number | null;
+  /** False when the read was answered from MySQL, and may lack the last seconds. */
+  exact: boolean;
+}
+
+/** Sends a wish; returns the new total, null for 202. */
+export type SendWish = (active: boolean) => Promise<number | null>;
+
+/**
+ * The caller's reaction to one target.
+ *
+ * At most one request is in flight. A wish that is expressed meanwhile waits, and the last one
+ * wins, so answers cannot overtake each other. A read changes the state only if it began after the
+ * last answer: `clock` counts requests and answers of the client.
+ */
+export class Reaction {
+  readonly #send: SendWish;
+  readonly #clock: () => number;
+  readonly #listeners = new Set<(state: ReactionState) => void>();
+  #confirmed: Pick<Snapshot, "active" | "total">;
+  #confirmedAt: number;
+  #exact = true;
+  /** False after a failed request, which the API may have carried out. */
+  #certain = true;
+  #wanted: boolean;
+  #error: unknown;
+  #running: Promise<void> | null = null;
+  #state: ReactionState;
+
+  constructor(send: SendWish, clock: () => number, first: Snapshot, at: number) {
+    this.#send = send;
+    this.#clock = clock;
+    this.#confirmed = first;
+    this.#confirmedAt = at;
+    this.#wanted = first.active;
+    this.#state = this.#describe();
+  }
+
+  /** The present state; the same object until it changes. */
+  get state(): ReactionState {
+    return this.#state;
+  }
+
+  /** True while a request is in flight or a listener is subscribed. */
+  get inUse(): boolean {
+    return this.#running !== null || this.#listeners.size > 0;
+  }
+
+  /** Calls `listener` after each change. Returns a function that ends this. */
+  subscribe(listener: (state: ReactionState) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * Sets the wish. The promise resolves with the confirmed state of the last wish, or is rejected
+   * with the error that took it back; it may be ignored, because `state.error` has the error too.
+   */
+  set(active: boolean): Promise<ReactionState> {
+    this.#wanted = active;
+    this.#error = undefined;
+    if (this.#running === null && !this.#isSettled()) this.#running = this.#confirm();
+    const done = Promise.resolve(this.#running).then(() => {
+      if (this.#error !== undefined) throw this.#error;
+      return this.#state;
+    });
+    done.catch(() => undefined);
+    this.#notify();
+    return done;
+  }
+
+  toggle(): Promise<ReactionState> {
+    return this.set(!this.#wanted);
+  }
+
+  /**
+   * Takes over what a read returned that began `at`. Ignores it while a request is in flight, when
+   * an answer or another read is newer, and when it may lack a reaction that is not counted yet.
+   */
+  observe(read: Snapshot, at: number): void {
+    if (this.#running !== null || at < this.#confirmedAt || (!read.exact && !this.#exact)) return;
+    this.#confirmed = { active: read.active, total: read.total ?? this.#confirmed.total };
+    this.#confirmedAt = at;
+    this.#wanted = read.active;
+    this.#exact = this.#certain = true;
+    this.#notify();
+  }
+
+  #isSettled(): boolean {
+    return this.#certain && this.#wanted === this.#confirmed.active;
+  }
+
+  /** Sends wishes until the last one is confirmed or refused. */
+  async #confirm(): Promise<void> {
+    do {
+      const sent = this.#wanted;
+      try {
+        const total = await this.#send(sent);
+        this.#exact = total !== null;
+        this.#confirmed = { active: sent, total: total ?? this.#totalFor(sent) };
+        this.#certain = true;
+      } catch (error) {
+        this.#certain = false;
+        if (this.#wanted === sent) {
+          this.#wanted = this.#confirmed.active;
+          this.#error = error;
+        }
+      }
+      this.#confirmedAt = this.#clock();
+      this.#notify();
+    } while (this.#error === undefined && !this.#isSettled());
+    this.#running = null;
+    this.#notify();
+  }
+
+  /** Returns the total if the caller's reaction were `active`. */
+  #totalFor(active: boolean): number | null {
+    const { active: before, total } = this.#confirmed;
+    return total === null ? null : Math.max(0, total + Number(active) - Number(before));
+  }
+
+  #describe(): ReactionState {
+    return {
+      active: this.#wanted,
+      total: this.#totalFor(this.#wanted),
+      pending: this.#running !== null,
+      exact: this.#exact,
+      ...(this.#error === undefined ? {} : { error: this.#error }),
+    };
+  }
+
+  #notify(): void {
+    const next = this.#describe();
+    const now = this.#state;
+    if (
+      next.active === now.active &&
+      next.total === now.total &&
+      next.pending === now.pending &&
+      next.exact === now.exact &&
+      next.error === now.error
+    ) {
+      return;
+    }
+    this.#state = next;
+    for (const listener of [...this.#listeners]) listener(next);
+  }
+}

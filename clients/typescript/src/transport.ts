@@ -1,0 +1,110 @@
+/** One request: its attempts, timeouts and delays. */
+import { NetworkError, ProblemError } from "./problems.ts";
+
+export interface RetryOptions {
+  /** Maximum number of attempts, the first one included. */
+  attempts: number;
+  /** Upper bound of the delay before the second attempt; it doubles with each attempt. */
+  baseMs: number;
+  /** Upper bound of each delay. A longer `Retry-After` ends the retries. */
+  maxDelayMs: number;
+}
+
+export const RETRY: RetryOptions = { attempts: 4, baseMs: 200, maxDelayMs: 20_000 };
+export const TIMEOUT_MS = 15_000;
+const RETRIED_STATUS = new Set([429, 502, 503, 504]);
+
+export interface Attempts {
+  fetch: typeof fetch;
+  url: string;
+  init: RequestInit;
+  retry: RetryOptions;
+  timeoutMs: number;
+  signal: AbortSignal | undefined;
+  /** False for a request whose repetition could have a second effect. */
+  repeatable: boolean;
+  /** Called before each attempt. */
+  onAttempt: () => void;
+}
+
+/** A response that is no problem. */
+export interface RawReply {
+  status: number;
+  body: unknown;
+  requestId: string | undefined;
+  retryAfterS: number | undefined;
+}
+
+/**
+ * Sends a request until it has a response that is final. Throws ProblemError, NetworkError, or the
+ * reason of `signal`.
+ */
+export async function sendWithRetries(attempts: Attempts): Promise<RawReply> {
+  const { retry, signal, repeatable } = attempts;
+  for (let attempt = 1; ; attempt += 1) {
+    signal?.throwIfAborted();
+    attempts.onAttempt();
+    try {
+      return await sendOnce(attempts);
+    } catch (error) {
+      signal?.throwIfAborted();
+      const delayMs = repeatable && attempt < retry.attempts ? delayOf(error, attempt, retry) : null;
+      if (delayMs === null) throw error;
+      await sleep(delayMs, signal);
+    }
+  }
+}
+
+/** Waits; throws the reason of `signal` as soon as it is aborted. */
+export function sleep(delayMs: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer);
+      reject(signal?.reason);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, delayMs);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
+/** Returns the delay before the next attempt; null when the error is final. */
+function delayOf(error: unknown, attempt: number, retry: RetryOptions): number | null {
+  let leastMs = 0;
+  if (error instanceof ProblemError) {
+    if (!RETRIED_STATUS.has(error.status)) return null;
+    leastMs = (error.retryAfterS ?? 0) * 1000;
+  }
+  if (leastMs > retry.maxDelayMs) return null;
+  return leastMs + Math.random() * Math.min(retry.maxDelayMs, retry.baseMs * 2 ** (attempt - 1));
+}
+
+async function sendOnce({ fetch, url, init, signal, timeoutMs }: Attempts): Promise<RawReply> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  const ends = signal === undefined ? timeout : AbortSignal.any([signal, timeout]);
+  const sentId = new Headers(init.headers).get("x-request-id") ?? undefined;
+  let response: Response;
+  let text: string;
+  try {
+    response = await fetch(url, { ...init, signal: ends });
+    text = await response.text();
+  } catch (error) {
+    const what = timeout.aborted ? `There was no response within ${timeoutMs} ms.` : "The connection failed.";
+    throw new NetworkError(what, sentId, error);
+  }
+  const { status, headers, ok } = response;
+  const requestId = headers.get("x-request-id") ?? sentId;
+  const wait = Number.parseFloat(headers.get("retry-after") ?? "");
+  const retryAfterS = Number.isNaN(wait) ? undefined : wait;
+  let body: unknown;
+  try {
+    body = text === "" ? undefined : JSON.parse(text);
+  } catch (error) {
+    if (ok) throw new NetworkError("The response is not JSON.", requestId, error);
+  }
+  if (!ok) throw new ProblemError(status, body, requestId, retryAfterS);
+  return { status, body, requestId, retryAfterS };
+}

@@ -1,0 +1,287 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { memoryStore, NetworkError, Plaza, PlazaError, ProblemError, type Session, webStore } from "../src/index.ts";
+import { json, problem, serve, SIGNED_IN } from "./api.ts";
+
+const POST = { kind: "note", title: "Hello", body: "First" } as const;
+const rejectionOf = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => assert.fail("it was not rejected"),
+    (reason: unknown) => reason,
+  );
+const UNAVAILABLE = () => problem(503, "unavailable", {}, { "retry-after": "0" });
+
+test("path and query parameters are encoded, and undefined ones are left out", async () => {
+  const { plaza, requests } = serve(() => json({ items: [], next: null }));
+  await plaza.get("/posts/{post_id}/likers", { path: { post_id: "1/2?" }, query: { limit: 5, order: "latest" } });
+  await plaza.get("/posts/ranking", { query: {} });
+  assert.deepEqual(
+    requests.map((one) => one.path),
+    ["/posts/1%2F2%3F/likers?limit=5&order=latest", "/posts/ranking"],
+  );
+});
+
+test("a read without a session has no header that needs a preflight", async () => {
+  const { plaza, requests } = serve(() => json({}));
+  await plaza.get("/health");
+  assert.deepEqual([...(requests[0]?.headers.keys() ?? [])], ["accept"]);
+});
+
+test("a creation keeps its idempotency key over its attempts, and each call has its own", async () => {
+  const { plaza, requests } = serve((_, number) => [UNAVAILABLE(), new TypeError("reset")][number - 1] ?? json({}, 201));
+  await plaza.post("/posts", { body: POST });
+  await plaza.post("/posts", { body: POST });
+  await plaza.post("/posts", { body: POST, idempotencyKey: "mine" });
+  const keys = requests.map((one) => one.headers.get("idempotency-key"));
+  assert.equal(keys.length, 5);
+  assert.equal(new Set(keys.slice(0, 3)).size, 1);
+  assert.match(keys[0] ?? "", /^[0-9a-f]{32}$/);
+  assert.notEqual(keys[3], keys[0]);
+  assert.equal(keys[4], "mine");
+});
+
+test("requests that may have a second effect are not repeated", async () => {
+  for (const failure of [UNAVAILABLE, () => new TypeError("reset")]) {
+    const { plaza, requests } = serve(failure);
+    await assert.rejects(plaza.sendCode("+14155550123"), PlazaError);
+    await assert.rejects(plaza.signIn("c", "123456"), PlazaError);
+    await assert.rejects(plaza.post("/shop-types", { body: { name: "Food", sort: 1 } }), PlazaError);
+    await assert.rejects(plaza.patch("/users/me", { body: { nickname: "ada" } }), PlazaError);
+    assert.equal(requests.length, 4);
+    assert.ok(requests.every((one) => !one.headers.has("idempotency-key")));
+  }
+});
+
+test("reads, PUT, DELETE, orders and queries are repeated", async () => {
+  const { plaza, requests } = serve((_, number) => (number % 2 ? UNAVAILABLE() : json({})));
+  await plaza.get("/feed");
+  await plaza.put("/posts/{post_id}/likes/me", { path: { post_id: "1" } });
+  await plaza.delete("/posts/{post_id}", { path: { post_id: "1" } });
+  await plaza.post("/vouchers/{voucher_id}/orders", { path: { voucher_id: "1" } });
+  await plaza.post("/reactions/query", { body: { targets: [] } });
+  assert.equal(requests.length, 10);
+});
+
+test("an error that is not transient is not repeated", async () => {
+  for (const status of [400, 401, 403, 404, 409, 410, 500]) {
+    const { plaza, requests } = serve(() => problem(status, "x"));
+    await assert.rejects(plaza.get("/feed"), { status });
+    assert.equal(requests.length, 1);
+  }
+});
+
+test("retries end after the last attempt, with its error", async () => {
+  const { plaza, requests } = serve((_, number) => problem(503, `no-${number}`), { retry: { attempts: 3, baseMs: 1 } });
+  await assert.rejects(plaza.get("/feed"), { slug: "no-3" });
+  assert.equal(requests.length, 3);
+});
+
+test("delays are Retry-After plus full jitter that doubles", async (t) => {
+  t.mock.timers.enable({ apis: ["setTimeout"] });
+  t.mock.method(Math, "random", () => 0.5);
+  const waits: number[] = [];
+  const schedule = globalThis.setTimeout;
+  t.mock.method(globalThis, "setTimeout", (done: () => void, delayMs: number) => {
+    waits.push(delayMs);
+    return schedule(done, 0);
+  });
+  const answers = [problem(429, "too-many-requests", {}, { "retry-after": "2" }), problem(503, "unavailable"), new TypeError("x")];
+  const { plaza } = serve((_, number) => answers[number - 1] ?? json({}), { retry: { baseMs: 100 } });
+  const done = plaza.get("/health");
+  for (let turn = 0; turn < 100; turn += 1) {
+    await new Promise(setImmediate);
+    t.mock.timers.tick(0);
+  }
+  await done;
+  assert.deepEqual(waits, [2050, 100, 200]);
+});
+
+test("a Retry-After beyond the longest delay ends the retries", async () => {
+  const { plaza, requests } = serve(() => problem(429, "too-many-requests", {}, { "retry-after": "3600" }));
+  await assert.rejects(plaza.get("/feed"), { status: 429, retryAfterS: 3600 });
+  assert.equal(requests.length, 1);
+});
+
+test("a problem has its type, slug, fields and request id", async () => {
+  const errors = [{ field: "body.title", detail: "too long" }];
+  const { plaza } = serve(() => problem(400, "invalid-request", { errors }));
+  const error = await rejectionOf(plaza.post("/posts", { body: POST }));
+  assert.ok(error instanceof ProblemError && error instanceof PlazaError);
+  const { type, slug, status, detail, requestId, message } = error;
+  assert.deepEqual(
+    { type, slug, status, detail, requestId, message, errors: error.errors },
+    {
+      type: "https://plaza.example/problems/invalid-request",
+      slug: "invalid-request",
+      status: 400,
+      detail: "It is invalid-request.",
+      requestId: "request-400",
+      message: "It is invalid-request.",
+      errors,
+    },
+  );
+  assert.equal(error.field("title"), "too long");
+  assert.equal(error.field("body"), undefined);
+});
+
+test("an error of a proxy is a problem without a type", async () => {
+  const { plaza } = serve(() => new Response("<html>", { status: 500 }));
+  await assert.rejects(plaza.get("/feed"), { type: "about:blank", status: 500, detail: "HTTP 500", errors: [] });
+});
+
+test("a response that is not JSON is a network error", async () => {
+  const { plaza } = serve(() => new Response("<html>Sign in to this Wi-Fi"), { retry: { attempts: 1 } });
+  await assert.rejects(plaza.get("/feed"), NetworkError);
+});
+
+test("a network error has the id that the request was sent with", async () => {
+  const { plaza, requests } = serve(() => new TypeError("reset"));
+  const error = await rejectionOf(plaza.sendCode("+1"));
+  assert.ok(error instanceof NetworkError);
+  assert.ok(error.requestId);
+  assert.match(error.requestId, /^c[0-9a-f]{32}$/);
+  assert.equal(error.requestId, requests[0]?.headers.get("x-request-id"));
+});
+
+test("an attempt that takes too long is repeated", async () => {
+  const { plaza, requests } = serve(
+    ({ signal }, number) =>
+      number > 1
+        ? json({ status: "up" })
+        : new Promise<Response>((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+    { timeoutMs: 20 },
+  );
+  const waiting = setInterval(() => undefined, 10); // the timer of AbortSignal.timeout keeps no process alive
+  assert.equal((await plaza.get("/health")).status, "up");
+  clearInterval(waiting);
+  assert.equal(requests.length, 2);
+});
+
+test("an aborted request throws the reason at once, also between attempts", async () => {
+  const reason = new Error("the page is closed");
+  for (const headers of [{ "retry-after": "10" }, {}] as Record<string, string>[]) {
+    const ends = new AbortController();
+    const { plaza, requests } = serve(() => {
+      setImmediate(() => ends.abort(reason));
+      return problem(503, "unavailable", {}, headers);
+    }, { retry: { baseMs: 60_000 } });
+    await assert.rejects(plaza.get("/feed", { signal: ends.signal }), (error) => error === reason);
+    assert.equal(requests.length, 1);
+  }
+  const { plaza, requests } = serve(() => json({}));
+  await assert.rejects(plaza.get("/feed", { signal: AbortSignal.abort(reason) }), (error) => error === reason);
+  assert.equal(requests.length, 0);
+});
+
+test("items asks for a page when it is needed, and keeps the parameters", async () => {
+  const pages: Record<string, object> = {
+    "/feed?limit=2": { items: [{ id: "4" }, { id: "3" }], next: "c1" },
+    "/feed?limit=2&cursor=c1": { items: [], next: "c2" },
+    "/feed?limit=2&cursor=c2": { items: [{ id: "2" }], next: null },
+  };
+  const { plaza, requests } = serve(({ path }) => json(pages[path]));
+  const found: string[] = [];
+  for await (const post of plaza.items("/feed", { query: { limit: 2 } })) {
+    found.push(post.id);
+    if (found.length === 2) assert.equal(requests.length, 1);
+  }
+  assert.deepEqual(found, ["4", "3", "2"]);
+  for await (const post of plaza.items("/feed", { query: { limit: 2 } })) if (post.id === "4") break;
+  assert.equal(requests.length, 4);
+});
+
+test("sign-in stores the session, and its token is sent", async () => {
+  const saved: (Session | null)[] = [];
+  const store = { load: () => null, save: (session: Session | null) => void saved.push(session) };
+  const { plaza, requests } = serve(({ path }) => (path === "/auth/sessions" ? json(SIGNED_IN, 201) : json({})), { store });
+  const heard: unknown[] = [];
+  plaza.onSession((session) => heard.push(session?.user.id));
+  await plaza.signIn("c", "123456");
+  await plaza.get("/feed");
+  await plaza.signOut();
+  await plaza.get("/health");
+  assert.deepEqual(saved.map((one) => one?.token), ["t-1", undefined]);
+  assert.deepEqual(heard, ["7", undefined]);
+  assert.deepEqual(
+    requests.map((one) => [one.path, one.headers.get("authorization")]),
+    [
+      ["/auth/sessions", null],
+      ["/feed", "Bearer t-1"],
+      ["/auth/sessions/current", "Bearer t-1"],
+      ["/health", null],
+    ],
+  );
+});
+
+test("sign-out ends the session here although the API is unreachable", async () => {
+  const { plaza } = serve(({ path }) => (path === "/auth/sessions" ? json(SIGNED_IN, 201) : new TypeError("reset")));
+  await plaza.signIn("c", "123456");
+  await assert.rejects(plaza.signOut(), NetworkError);
+  assert.equal(plaza.session, null);
+});
+
+test("a 401 ends the session whose token it refused, and no newer one", async () => {
+  let signIns = 0;
+  const { plaza } = serve(async ({ path }) => {
+    if (path === "/auth/sessions") return json({ ...SIGNED_IN, token: `t-${(signIns += 1)}` }, 201);
+    if (path === "/feed") await plaza.signIn("c", "654321");
+    return problem(401, "unauthenticated");
+  });
+  await plaza.signIn("c", "123456");
+  await assert.rejects(plaza.get("/feed"), { status: 401 });
+  assert.equal(plaza.session?.token, "t-2");
+  await assert.rejects(plaza.get("/users/me"), { status: 401 });
+  assert.equal(plaza.session, null);
+});
+
+test("a wrong code is no end of a session", async () => {
+  const { plaza } = serve((_, number) => (number === 1 ? json(SIGNED_IN, 201) : problem(401, "code-refused")));
+  await plaza.signIn("c", "123456");
+  await assert.rejects(plaza.signIn("c", "000000"), { slug: "code-refused" });
+  assert.equal(plaza.session?.token, "t-1");
+});
+
+test("requests wait for a session that is loaded asynchronously", async () => {
+  const session: Session = { token: "t-9", expiresAt: Date.now() + 1000, user: SIGNED_IN.user };
+  const store = { ...memoryStore(), load: () => Promise.resolve(session) };
+  const { plaza, requests } = serve(() => json({}), { store });
+  await plaza.get("/feed");
+  assert.equal(requests[0]?.headers.get("authorization"), "Bearer t-9");
+  const broken = serve(() => json({}), { store: { ...memoryStore(), load: () => Promise.reject(new Error("locked")) } });
+  await broken.plaza.get("/health");
+  assert.equal(broken.plaza.session, null);
+});
+
+test("webStore keeps a session over a reload, until it expires, and survives a refused storage", () => {
+  const kept = new Map<string, string>();
+  const storage = {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void kept.set(key, value),
+    removeItem: (key: string) => void kept.delete(key),
+  } as unknown as Storage;
+  const session: Session = { token: "t", expiresAt: Date.now() + 1000, user: SIGNED_IN.user };
+  void webStore(() => storage).save(session);
+  assert.deepEqual(webStore(() => storage).load(), session);
+  void webStore(() => storage).save({ ...session, expiresAt: Date.now() - 1 });
+  assert.equal(webStore(() => storage).load(), null);
+  void webStore(() => storage).save(null);
+  assert.equal(kept.size, 0);
+  const refused = webStore(() => {
+    throw new Error("SecurityError");
+  });
+  void refused.save(session);
+  assert.deepEqual(refused.load(), session);
+});
+
+test("buy waits for the decision at the pace of Retry-After", async () => {
+  const order = { order_id: "9", voucher_id: "1", status: "pending", reason: null };
+  const answers = [json(order, 202), json(order, 200, { "retry-after": "0" }), json({ ...order, status: "success" })];
+  const { plaza, requests } = serve((_, number) => answers[number - 1] ?? new Error("no more"));
+  assert.equal((await plaza.buy("1")).status, "success");
+  assert.deepEqual(requests.map((one) => `${one.method} ${one.path}`), ["POST /vouchers/1/orders", "GET /orders/9", "GET /orders/9"]);
+});
+
+test("a client without an own fetch uses the one of the platform", async (t) => {
+  t.mock.method(globalThis, "fetch", async () => json({ status: "up" }));
+  assert.equal((await new Plaza("https://api.test").get("/health")).status, "up");
+});

@@ -1,0 +1,27 @@
+"""The caller of a request, and how a function identifies it.
+
+``plaza.auth`` has the implementation; each API function passes it to ``http.create_api``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A user, or why the token has no session (``malformed``, ``unknown``, ``unavailable``).
+
+    Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
+    """
+
+    user_id: int | None = None
+    role: str | None = None
+    refusal: str | None = None
+    wait_ms: int = 0
+
+
+Identify = Callable[[str | None, str, str], Caller]
+"""Returns the caller that sends this Authorization header (None: none) from this IP address to this
+route (``PUT /posts/{post_id}/likes/me``), and takes a token of its rate limit."""

@@ -1,0 +1,24 @@
+"""The routes of the template, as API Gateway matches requests to them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from local.stack.gateway import Routes
+from local.stack.routes import Route
+from tests.unit.policy import template
+
+
+def match(method: str, path: str) -> dict[str, Any]:
+    """Return what the match of a request adds to its event: the key and parameters of the route."""
+    found = _routes().find(method, path)
+    assert found
+    parameters = {"pathParameters": dict(found.parameters)} if found.parameters else {}
+    return {"routeKey": found.route.key, **parameters}
+
+
+@cache
+def _routes() -> Routes:
+    keys = [f"{method} {path}" for method, path in template.routes()]
+    return Routes([Route(key, "", "2.0") for key in (*keys, "$default")])

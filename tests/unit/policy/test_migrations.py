@@ -1,0 +1,36 @@
+"""A migration only expands the schema, or contracts it after a version that it names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plaza.infra.migrations import FOLDER
+from tests.support.schema_changes import BREAKING, CONTRACTING, EXPANDING, find_refused
+
+CONTRACT = "-- contract: after version 0.3.0\n"
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.sql")), ids=lambda file: file.stem)
+def test_a_migration_only_expands_or_names_the_version_that_it_waits_for(file: Path) -> None:
+    assert find_refused(file.read_text()) == []
+
+
+@pytest.mark.parametrize("statement", EXPANDING)
+def test_an_expanding_statement_is_accepted(statement: str) -> None:
+    assert find_refused(f"-- why\n{statement};\n") == []
+
+
+@pytest.mark.parametrize("statement", CONTRACTING)
+def test_a_contracting_statement_is_accepted_after_a_version_only(statement: str) -> None:
+    assert find_refused(f"{statement};\n") == [statement]
+    assert find_refused(f"{statement};\n{CONTRACT}") == [statement]
+    assert find_refused(f"-- contract: later\n{statement};\n") == [statement]
+    assert find_refused(f"{EXPANDING[0]};\n{CONTRACT}{statement};\n") == []
+
+
+@pytest.mark.parametrize("statement", BREAKING)
+def test_a_breaking_statement_is_refused(statement: str) -> None:
+    assert find_refused(f"{statement};\n") == [statement]
+    assert find_refused(f"{CONTRACT}{statement};\n") == [statement]
