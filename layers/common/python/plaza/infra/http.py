@@ -23,6 +23,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from plaza.infra import clock
 from plaza.infra.callers import Caller, Identify
+from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -237,7 +238,7 @@ class Api(APIGatewayHttpResolver):
         """Identify the caller of a request, and check its rate limit and its session.
         Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
         header = None if security == PUBLIC else event.get("headers", {}).get("authorization")
-        address, route = event["requestContext"]["http"]["sourceIp"], event["routeKey"]
+        address, route = read_client_ip(event), event["routeKey"]
         self.caller = caller = self.identify(header, address, route)
         if caller.wait_ms:
             wait_s = -(-caller.wait_ms // 1000)
@@ -447,8 +448,8 @@ def find_caller(app: Api) -> int | None:
 
 
 def read_source_ip(app: Api) -> str:
-    """Return the IP address of the connection to the gateway; no header can change it."""
-    return str(app.current_event.raw_event["requestContext"]["http"]["sourceIp"])
+    """Return the IP address of the client of the current request (``read_client_ip``)."""
+    return read_client_ip(app.current_event.raw_event)
 
 
 def read_id(text: str, resource: str) -> int:
