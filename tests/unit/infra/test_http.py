@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 import pytest
@@ -42,21 +41,10 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-from plaza.infra.process import reset_process
-from tests.unit.infra.test_settings import GOOD
 
 ids = st.integers(-MAX_ID, MAX_ID)
 
-
-@pytest.fixture(scope="module", autouse=True)
-def _configured() -> Iterator[None]:
-    """The settings of a function of the API."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in GOOD.items():
-            patch.setenv(name, value)
-        reset_process()
-        yield
-    reset_process()
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 # ---------------------------------------------------------------- cursors
