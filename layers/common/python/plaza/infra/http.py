@@ -312,7 +312,7 @@ def _respond(
         _add_cache_headers(event, app.caller, response)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
         if response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            metrics["server_errors"] = 1
+            metrics |= {"server_errors": 1}
         record(
             "request_served",
             metrics,
