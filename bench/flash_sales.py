@@ -102,7 +102,7 @@ def _begin(harness: Harness) -> None:
     now_us = time.time_ns() // 1000
     terms = Terms(5, "Dinner", 1990, MAX_STOCK, now_us - 1_000_000, now_us + 3_600_000_000)
     begin_loading(SALE, Voucher(SALE.voucher_id, terms, MAX_STOCK, 1, finalized=False), 0)
-    if open_sale(SALE, None, drained=True) != "LIVE":
+    if open_sale(SALE, drained=True) != "LIVE":
         raise LocalError("the sale does not open")
 
 

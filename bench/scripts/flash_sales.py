@@ -28,7 +28,7 @@ def _load(voucher_id: int) -> None:
 
 def _begin(harness: Harness) -> None:
     _load(SALE.voucher_id)
-    redis_store.open_sale(SALE, None, drained=True)
+    redis_store.open_sale(SALE, drained=True)
     count = harness.scale(settings().max_pending_orders) - _ROOM
     for start in range(0, count, 10_000):
         buyers = range(_FIRST + start, _FIRST + start + 10_000)
@@ -55,8 +55,8 @@ def _confirm(run: int) -> None:
 
 def _fail(run: int) -> None:
     row = OrderRow(_FIRST + run, SALE.voucher_id, _FIRST + run, "timed-out")
-    keys = redis_store._keys(SALE, row.buyer_id)
-    redis.run(redis_store.FAIL, keys, (SALE.generation, row.order_id, row.buyer_id))
+    [call] = redis_store._release_calls([row], {SALE.voucher_id: SALE})
+    redis.run(call.script, call.keys, call.args)
 
 
 CASES = [
@@ -65,7 +65,7 @@ CASES = [
         "a sale that is loaded",
         redis_store.OPEN,
         lambda harness: _load(SALE.voucher_id),
-        lambda run: redis_store.open_sale(SALE, None, drained=True),
+        lambda run: redis_store.open_sale(SALE, drained=True),
     ),
     Case(
         "as many pending as allowed",
@@ -74,7 +74,7 @@ CASES = [
         lambda run: redis_store.reserve(SALE, run + 1, run + 1),
     ),
     Case("250 orders of one bucket", redis_store.CONFIRM, _begin_with_buyers, _confirm),
-    Case("an order", redis_store.FAIL, _begin_with_buyers, _fail),
+    Case("an order", redis_store.RELEASE, _begin_with_buyers, _fail),
     Case(
         "all of them due",
         redis_store.RECOVER,

@@ -9,15 +9,18 @@ from pymysql.cursors import Cursor
 from plaza.flash_sales.model import SaleGeneration
 from plaza.flash_sales.redis_store import recovery_key, state_key
 
-_FIELDS = ("generation", "phase", "initial_stock", "stock", "pending", "sold")
+_FIELDS = ("generation", "phase", "initial_stock", "stock", "pending", "sold", "cancelled")
 
 
 class VoucherRow(NamedTuple):
-    """A voucher in MySQL; ``sold``: its successful orders."""
+    """A voucher in MySQL; ``sold``: its successful orders; ``cancelled``: as the voucher counts
+    them; ``listed``: rows of ``cancelled_order`` whose order has that reason."""
 
     initial_stock: int
     stock: int
     sold: int
+    cancelled: int = 0
+    listed: int = 0
 
 
 class SaleState(NamedTuple):
@@ -30,16 +33,20 @@ class SaleState(NamedTuple):
     sold: int
     waiting: int
     generation: int = 0
+    cancelled: int = 0
 
 
 def read_vouchers(cursor: Cursor) -> dict[int, VoucherRow]:
     """Return all vouchers by id. One statement."""
     cursor.execute(
         """
-        SELECT v.id, v.initial_stock, v.stock, COUNT(o.holder_id)
+        SELECT v.id, v.initial_stock, v.stock, COUNT(o.holder_id), v.cancelled, COUNT(c.order_id)
         FROM voucher AS v
         LEFT JOIN voucher_order AS o ON o.voucher_id = v.id
-        GROUP BY v.id, v.initial_stock, v.stock
+        LEFT JOIN cancelled_order AS c ON c.voucher_id = v.id
+          AND c.order_id = o.order_id
+          AND o.reason = 'cancelled'
+        GROUP BY v.id, v.initial_stock, v.stock, v.cancelled
         """
     )
     return {voucher_id: VoucherRow(*counts) for voucher_id, *counts in cursor.fetchall()}
@@ -62,20 +69,32 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
     waiting = pipe.execute() if states else []
     sales = {}
     for (voucher_id, fields), in_recovery in zip(states.items(), waiting, strict=True):
-        generation, phase, initial_stock, stock, pending, sold = fields
-        counts = (int(initial_stock), int(stock), int(pending), int(sold))
-        sales[voucher_id] = SaleState(phase == "live", *counts, in_recovery, int(generation))
+        generation, phase, *counts, cancelled = fields
+        initial_stock, stock, pending, sold = map(int, counts)
+        sales[voucher_id] = SaleState(
+            phase == "live",
+            initial_stock,
+            stock,
+            pending,
+            sold,
+            in_recovery,
+            int(generation),
+            int(cancelled or 0),
+        )
     return sales
 
 
 def find_oversold(vouchers: Mapping[int, VoucherRow]) -> Iterator[tuple[str, str]]:
-    """Yield vouchers in MySQL whose stock is not initial minus sold. Always exact."""
-    for voucher_id, (initial_stock, stock, sold) in sorted(vouchers.items()):
+    """Yield vouchers in MySQL whose stock is not initial minus sold, or whose cancelled orders are
+    not those of the list. Always exact."""
+    for voucher_id, (initial_stock, stock, sold, cancelled, listed) in sorted(vouchers.items()):
         if stock != initial_stock - sold or sold > initial_stock:
             yield (
                 f"voucher {voucher_id}",
                 f"initial {initial_stock}, stock {stock}, sold {sold}",
             )
+        if cancelled != listed:
+            yield f"voucher {voucher_id}", f"cancelled {cancelled}, listed {listed}"
 
 
 def find_wrong_sales(
@@ -85,7 +104,7 @@ def find_wrong_sales(
     for voucher_id, sale in sorted(sales.items()):
         of = f"voucher {voucher_id}"
         shown = f"Redis initial {sale.initial_stock}, stock {sale.stock}, pending {sale.pending}"
-        shown += f", sold {sale.sold}"
+        shown += f", sold {sale.sold}, cancelled {sale.cancelled}"
         if sale.initial_stock != sale.stock + sale.pending + sale.sold:
             yield of, f"{shown}: initial is not their sum"
         elif sale.waiting != sale.pending:
@@ -94,6 +113,6 @@ def find_wrong_sales(
             yield of, f"{shown}, MySQL has no row"
         elif sale.live and not sale.pending:
             row = vouchers[voucher_id]
-            if (sale.initial_stock, sale.stock, sale.sold) != row:
+            if (sale.initial_stock, sale.stock, sale.sold, sale.cancelled) != row[:4]:
                 stored = f"initial {row.initial_stock}, stock {row.stock}, sold {row.sold}"
-                yield of, f"{shown}; MySQL {stored}"
+                yield of, f"{shown}; MySQL {stored}, cancelled {row.cancelled}"

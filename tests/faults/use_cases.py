@@ -191,6 +191,14 @@ def _last_unit(harness: Harness) -> None:
     harness.run_until_quiet()
 
 
+def _issued(harness: Harness) -> None:
+    harness.ids["code"] = harness.expect_success("PUT /orders/{order_id}/code", FAN)["code"]
+
+
+def _code(harness: Harness) -> dict[str, Any]:
+    return {"code": harness.ids["code"]}
+
+
 def _requested(operation: str, caller: int = READER, **options: Any) -> Given:
     """Send requests, and save all of their effects."""
 
@@ -434,6 +442,10 @@ def _creation(
 
 
 _ORDER = "POST /vouchers/{voucher_id}/orders"
+_CANCEL = ClientRequest("DELETE /orders/{order_id}", FAN)
+_REDEEM = ClientRequest(
+    "POST /vouchers/{voucher_id}/redemptions", ADMIN, _code, "admin", key="once"
+)
 _LIKE = ClientRequest("PUT /posts/{post_id}/likes/me")
 _FOLLOW = ClientRequest("PUT /users/{user_id}/followers/me")
 _WRITE = ClientRequest("POST /posts", AUTHOR, _POST)
@@ -514,6 +526,23 @@ ROUTES: list[UseCase] = [
     _route(_ORDER),
     _route(_ORDER, then=[ClientRequest(_ORDER)], variant="twice"),
     _route(_ORDER, given=_last_unit, variant="the last unit"),
+    _route(_CANCEL.operation, caller=FAN, then=[_CANCEL], variant="twice"),
+    _route(
+        _CANCEL.operation,
+        caller=FAN,
+        then=[ClientRequest(_ORDER, FAN)],
+        variant="then ordered again",
+    ),
+    _route("PUT /orders/{order_id}/code", caller=FAN, then=[], varying={"code"}),
+    _route(
+        _REDEEM.operation,
+        caller=ADMIN,
+        role="admin",
+        body=_code,
+        key="once",
+        given=_issued,
+        then=[_REDEEM],
+    ),
     _route(
         "POST /ops/queues/{queue}/redrives",
         caller=ADMIN,

@@ -1,4 +1,5 @@
-"""The model of flash sales: with random faults never oversold, never undersold, no order lost.
+"""The model of vouchers: with random faults never oversold, never undersold, no order lost, and no
+order both used and cancelled.
 
 A call with a lost reply was executed, or is executed later. The Redis client repeats it, or raises
 RedisDown.
@@ -20,12 +21,17 @@ import pytest
 from greenlet import getcurrent
 
 from plaza.flash_sales import (
+    CANCELLED,
     FAILED,
+    PENDING,
     SUCCESS,
+    USED,
     Order,
     OrderEvent,
     Voucher,
     backlog,
+    cancel_order,
+    codes,
     finalize_vouchers,
     load_sale,
     mysql_orders,
@@ -36,7 +42,7 @@ from plaza.flash_sales import (
     redis_store,
     voucher_lookup,
 )
-from plaza.flash_sales.model import OrderMissing, SaleGeneration
+from plaza.flash_sales.model import NotCancellable, OrderMissing, SaleGeneration
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, resends, settings, sqs
 from plaza.infra.dependencies import RetryRule
@@ -93,7 +99,8 @@ class Run:
     """One run: many buyers on two sales.
 
     ``replies``: order id -> (the last reply, the buyer, the losses of Redis before the request).
-    ``sent``: order id -> identity of all events that were ever on the queue.
+    ``sent``: order id -> identity of all events that were ever on the queue. ``codes``: order id
+    -> a code that was issued. ``used``: order ids whose redemption was answered.
     """
 
     trouble: Trouble
@@ -102,6 +109,8 @@ class Run:
     vouchers: list[Voucher]
     replies: dict[int, tuple[Order, int, int]] = field(default_factory=dict)
     sent: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    codes: dict[int, str] = field(default_factory=dict)
+    used: set[int] = field(default_factory=set)
     calm: bool = False
     losses: int = 0
     caches: list[dict[int, SaleGeneration]] = field(default_factory=list)
@@ -152,11 +161,54 @@ class Run:
     def record_reply(self, found: Order, buyer: int, losses: int) -> None:
         """Record the reply to a request that began after ``losses`` losses of Redis."""
         before, _, losses = self.replies.get(found.id, (found, buyer, losses))
-        if before.status in (SUCCESS, FAILED) and found != before:
-            # A late reply may show the order as pending; a decision never changes.
-            assert found.status not in (SUCCESS, FAILED), f"{before} became {found}"
-            found = before
+        if before.status != PENDING and found != before:
+            # A late reply may show an earlier state; a success may be used or cancelled.
+            if found.status not in (PENDING, SUCCESS):
+                assert before.status == SUCCESS, f"{before} became {found}"
+            else:
+                assert before.status in (SUCCESS, USED, CANCELLED) or found.status == PENDING
+                found = before
         self.replies[found.id] = found, buyer, losses
+
+    def cancel(self) -> None:
+        """Cancel an order that a buyer knows."""
+        if not self.replies:
+            return
+        order_id = self.rng.choice(list(self.replies))
+        _, buyer, losses = self.replies[order_id]
+
+        def work() -> None:
+            with suppress(Unavailable, NotCancellable):
+                try:
+                    found = cancel_order.cancel_order(order_id, buyer)
+                except OrderMissing:
+                    raise AssertionError(f"order {order_id} was accepted and is missing") from None
+                assert found.status == CANCELLED
+                self.note(f"{buyer} cancelled {found}")
+                self.record_reply(found, buyer, losses)
+
+        self.scheduler.spawn(work)
+
+    def use(self) -> None:
+        """Issue a code of an order that a buyer knows, and redeem it; or redeem a known code."""
+        if not self.replies:
+            return
+        order_id = self.rng.choice(list(self.replies))
+        order, buyer, losses = self.replies[order_id]
+        issue = order_id not in self.codes or self.rng.random() < 0.3
+
+        def work() -> None:
+            with suppress(PlazaError):
+                if issue:
+                    self.codes[order_id] = codes.issue_code(order_id, buyer)
+                used = codes.redeem_code(order.voucher_id, self.codes[order_id], sales.ADMIN)
+                assert used.order_id == order_id
+                assert order_id not in self.used, f"order {order_id} was used twice"
+                self.used.add(order_id)
+                self.note(f"used {order_id}")
+                self.record_reply(order._replace(status=USED), buyer, losses)
+
+        self.scheduler.spawn(work)
 
     # -- consumers and schedules
 
@@ -285,6 +337,7 @@ class Run:
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
+            processes += [self.cancel] * 3 + [self.use]
             if self.queues.messages[ORDERS]:
                 processes += [self.save] * trouble.saves
                 processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []
@@ -360,6 +413,8 @@ def check(run: Run) -> None:
         rows = sales.rows(voucher.id)
         won = [row for row in rows.values() if row.is_success]
         assert len(won) <= voucher.terms.stock, "oversold"
+        cancelled = {row.order_id for row in rows.values() if row.is_cancelled}
+        assert sales.cancelled(voucher.id) == cancelled
         assert len({row.buyer_id for row in won}) == len(won), "one order for each buyer"
         assert sales.stock(voucher.id) == voucher.terms.stock - len(won), "stock = orders"
         assert sales.counts(voucher.id) == (sales.stock(voucher.id), 0, len(won)), "Redis = MySQL"
@@ -371,13 +426,18 @@ def check(run: Run) -> None:
         for order_id, row in sales.rows(voucher.id).items()
     }
     reasons = {row.reason for row in decided.values()}
-    assert run.losses or reasons <= {None}, "an accepted order failed without a loss of Redis"
+    assert run.losses or reasons <= {None, CANCELLED}, (
+        "an accepted order failed without a loss of Redis"
+    )
     assert mysql_orders.read_outbox(None, 1) == []
     for order_id, (last, buyer, _) in run.replies.items():
         assert order_id in decided, f"order {order_id} was accepted and is lost"
         assert decided[order_id].buyer_id == buyer
-        if last.status in (SUCCESS, FAILED):
+        if last.status in (FAILED, USED, CANCELLED):
             assert decided[order_id].order == last
+        elif last.status == SUCCESS:
+            assert decided[order_id].is_success or decided[order_id].is_cancelled
+    assert run.used <= {row.order_id for row in decided.values() if row.used}
     for order_id, identity in run.sent.items():
         assert order_id in decided, f"order {order_id} was on the queue and is lost"
         assert decided[order_id].identity == identity
@@ -405,7 +465,7 @@ def test_no_unit_and_no_order_is_lost_with_random_faults(
 ) -> None:
     for n in range(RUNS // len(TROUBLES)):
         seed = FIRST + n + 1
-        for table in ("voucher", "voucher_order", "order_outbox"):
+        for table in ("voucher", "voucher_order", "cancelled_order", "order_outbox"):
             mysql.write(f"DELETE FROM {table}")
         redis.execute("FLUSHALL")
         plaza.queues.messages.clear()

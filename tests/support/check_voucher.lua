@@ -5,7 +5,7 @@
 
   Returns the first violation, '' without one. For tests: it uses KEYS, so a cluster needs a call per voucher. ]]
 local function find_wrong(base)
-  local s = redis.call('HMGET', base .. 'state', 'initial_stock', 'stock', 'pending', 'sold', 'phase', 'generation')
+  local s = redis.call('HMGET', base .. 'state', 'initial_stock', 'stock', 'pending', 'sold', 'phase', 'generation', 'cancelled')
   if not s[1] then return '' end
   local initial_stock, stock, pending, sold = tonumber(s[1]), tonumber(s[2]), tonumber(s[3]), tonumber(s[4])
   local counts = 'initial ' .. initial_stock .. ', stock ' .. stock .. ', pending ' .. pending .. ', sold ' .. sold
@@ -17,6 +17,8 @@ local function find_wrong(base)
   local recovery = base .. s[6] .. ':recovery'
   local waiting = redis.call('ZCARD', recovery)
   if waiting ~= pending then return counts .. ', but in the recovery index ' .. waiting end
+  local cancelled = redis.call('SCARD', base .. s[6] .. ':cancelled')
+  if cancelled ~= tonumber(s[7]) then return counts .. ', cancelled ' .. s[7] .. ', but in the set ' .. cancelled end
   local successes = 0
   for _, bucket in ipairs(redis.call('KEYS', base .. s[6] .. ':buyers:*')) do
     local entries = redis.call('HGETALL', bucket)

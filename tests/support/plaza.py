@@ -147,8 +147,8 @@ class World:
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
     "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "stale_list", "post_hour",
-    "star", "voucher", "voucher_order", "order_outbox", "checkin", "shop_type", "binlog_position",
-    "spilled_message", "delayed_comment_count", "user_block", "report",
+    "star", "voucher", "voucher_order", "cancelled_order", "order_outbox", "checkin", "shop_type",
+    "binlog_position", "spilled_message", "delayed_comment_count", "user_block", "report",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 # The names of tables with rows: a DELETE of no rows takes as long as one of ten rows.

@@ -59,10 +59,16 @@ def stock(voucher_id: int) -> int:
 def rows(voucher_id: int) -> dict[int, OrderRow]:
     """Return order id -> row of the decided orders."""
     found = mysql.fetch_all(
-        "SELECT order_id, voucher_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
+        "SELECT order_id, voucher_id, buyer_id, reason, NULL, used_at IS NOT NULL"
+        " FROM voucher_order WHERE voucher_id = %s",
         (voucher_id,),
     )
     return {row[0]: OrderRow(*row) for row in found}
+
+
+def cancelled(voucher_id: int) -> set[int]:
+    """Return the ids of the cancelled orders."""
+    return {order_id for order_id, _ in mysql_orders.read_cancelled(voucher_id, 0, 100_000)}
 
 
 def holders(voucher_id: int) -> list[int]:

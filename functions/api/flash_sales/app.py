@@ -9,11 +9,26 @@ from aws_lambda_powertools.event_handler import Response
 
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
-from plaza.flash_sales import PENDING, VoucherAvailability, backlog, queries
+from plaza.flash_sales import PENDING, VoucherAvailability, backlog, codes, queries
+from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
-from plaza.flash_sales.model import NotOpen, SoldOut
+from plaza.flash_sales.model import (
+    AlreadyUsed,
+    NotCancellable,
+    NotOpen,
+    NotUsable,
+    SoldOut,
+    WrongCode,
+)
 from plaza.flash_sales.place_order import place_order as reserve_unit
-from plaza.flash_sales.schemas import OrderResponse, VoucherRequest, VoucherResponse
+from plaza.flash_sales.schemas import (
+    OrderResponse,
+    RedemptionCodeResponse,
+    RedemptionRequest,
+    RedemptionResponse,
+    VoucherRequest,
+    VoucherResponse,
+)
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
     ADMIN,
@@ -35,6 +50,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.sql import from_us
 
 app = create_api(identify)
 
@@ -67,6 +83,20 @@ _ORDER = _OWN | {
 }
 _READ = _OWN | {
     "responses": describe_response(200, OrderResponse, "The order.") | describe_problems(401, 404)
+}
+_CANCEL = _OWN | {
+    "responses": describe_response(200, OrderResponse, "The order, which is cancelled.", example=2)
+    | describe_problems(401, 404, NotCancellable)
+}
+_CODE = _OWN | {
+    "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
+    | describe_problems(401, 404, NotUsable)
+}
+_REDEEM = _ADMIN | {
+    "responses": describe_response(
+        201, RedemptionResponse, "Used by this request, or by an earlier one with the same key."
+    )
+    | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
 }
 _LIST_OWN = _OWN | {
     "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
@@ -123,6 +153,50 @@ def get_order(order_id: Id) -> Response[OrderResponse]:
     """
     buyer_id = require_caller(app)
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
+
+
+@app.delete("/orders/<order_id>", **_CANCEL)
+def cancel_order(order_id: Id) -> OrderResponse:
+    """Cancel an order of the caller.
+
+    Its unit returns to the sale, and the caller may order again, five times a voucher. A pending
+    order can be cancelled too. Repeats return the cancelled order.
+    """
+    buyer_id = require_caller(app)
+    return OrderResponse.of(return_unit(read_id(order_id, "order"), buyer_id))
+
+
+@app.put("/orders/<order_id>/code", **_CODE)
+def issue_code(order_id: Id) -> RedemptionCodeResponse:
+    """Issue the code of an order.
+
+    The buyer shows it to the shop, which redeems it. Each request issues a new code and makes an
+    earlier one invalid. For orders with the status `success`.
+    """
+    buyer_id = require_caller(app)
+    code = codes.issue_code(read_id(order_id, "order"), buyer_id)
+    return RedemptionCodeResponse(order_id=order_id, code=code)
+
+
+@app.post("/vouchers/<voucher_id>/redemptions", **_REDEEM)
+def redeem_code(
+    voucher_id: Id, request: RedemptionRequest, key: IdempotencyKey = None
+) -> tuple[RedemptionResponse, int]:
+    """Redeem the code of an order.
+
+    The order is used once, whatever is repeated. With an `Idempotency-Key` a repeat gets the same
+    answer; without one, or with another key, it gets 409 `already-used`. Wrong codes are limited to
+    10 a minute and 60 an hour. For admins.
+    """
+    admin_id = require_caller(app)
+    of = read_id(voucher_id, "voucher")
+    content = {"redemption": {"voucher": voucher_id, "code": request.code}}
+    attempt = IdempotentRequest.of(key, content) if key else None
+    used = codes.redeem_code(of, request.code, admin_id, attempt)
+    response = RedemptionResponse(
+        order_id=str(used.order_id), voucher_id=voucher_id, used_at=from_us(used.used_us)
+    )
+    return response, 201
 
 
 @app.get("/users/me/orders", **_LIST_OWN)

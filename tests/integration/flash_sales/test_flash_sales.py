@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from plaza.flash_sales import (
+    CANCELLED,
     FAILED,
     PENDING,
     SUCCESS,
@@ -623,8 +624,9 @@ def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
     lose_redis()
     order(voucher.id, 1)
     assert redis_store.reserve(old, 1, 9) == ("STALE_GENERATION", "", True)
-    assert redis_store.open_sale(old, None, drained=True) == "STALE_GENERATION"
-    assert not redis_store.load_successes(old, [(1, 9)])
+    assert redis_store.open_sale(old, drained=True) == "STALE_GENERATION"
+    assert not redis_store.load_orders(old, [(1, 9)], None)
+    assert not redis_store.load_orders(old, [(1, 9)], CANCELLED)
     assert redis_store.find_overdue([old], 0, 10) == []
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (4, 1, 0)
@@ -633,8 +635,8 @@ def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
 def test_a_load_does_not_overwrite_a_live_state(plaza: World) -> None:
     voucher = sales.offer(stock=5)
     order(voucher.id, 1)
-    sale, phase, _ = redis_store.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
-    assert (sale.generation, phase) == (1, "live")
+    progress = redis_store.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
+    assert (progress.sale.generation, progress.phase) == (1, "live")
     assert sales.counts(voucher.id) == (4, 1, 0)
 
 
@@ -675,15 +677,17 @@ def test_orders_that_are_stored_during_a_load_are_loaded(
     bodies = plaza.queues.take(ORDERS)
     persist.persist_orders(sales.parse_events(bodies[:1]))
     lose_redis()
-    load_successes = redis_store.load_successes
+    load_orders = redis_store.load_orders
 
-    def load_during_other_writes(sale: SaleGeneration, successes: list[tuple[int, int]]) -> bool:
+    def load_during_other_writes(
+        sale: SaleGeneration, orders: list[tuple[int, int]], reason: str | None
+    ) -> bool:
         persist.persist_orders(sales.parse_events(bodies[1:2]))
-        done = load_successes(sale, successes)
+        done = load_orders(sale, orders, reason)
         persist.persist_orders(sales.parse_events(bodies[2:]))
         return done
 
-    monkeypatch.setattr(redis_store, "load_successes", load_during_other_writes)
+    monkeypatch.setattr(redis_store, "load_orders", load_during_other_writes)
     order(voucher.id, 4)
     assert sales.counts(voucher.id) == (6, 1, 3)
 

@@ -33,6 +33,7 @@ def test_consistent_sale_with_pending_orders_is_clean() -> None:
         LIVE._replace(stock=6, sold=4),
         LIVE._replace(initial_stock=11, stock=8),
         LIVE._replace(waiting=1),
+        LIVE._replace(cancelled=1),
     ],
 )
 def test_inconsistent_sale_is_found(sale: SaleState) -> None:
@@ -46,7 +47,13 @@ def test_sale_missing_in_mysql_is_found() -> None:
 
 
 @pytest.mark.parametrize(
-    "sold", [SOLD._replace(stock=6), VoucherRow(3, -1, 4), VoucherRow(3, 0, 4)]
+    "sold",
+    [
+        SOLD._replace(stock=6),
+        VoucherRow(3, -1, 4),
+        VoucherRow(3, 0, 4),
+        SOLD._replace(cancelled=1),
+    ],
 )
 def test_stock_that_differs_from_the_orders_is_found(sold: VoucherRow) -> None:
     assert list(find_oversold({1: SOLD})) == []

@@ -26,8 +26,8 @@ TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 VERBS = re.compile(
-    "(collect|create|delete|follow|get|like|list|place|query|redrive|replace|send|start|uncollect"
-    "|unfollow|unlike|update)_.*"
+    "(cancel|collect|create|delete|follow|get|issue|join|leave|like|list|place|query|redeem|redrive"
+    "|replace|send|start|uncollect|unfollow|unlike|update)_.*"
 )
 ROW_OF_PROBLEMS = re.compile(r"^\| (\d{3}) \|(.+)", re.MULTILINE)
 MAX_SUMMARY_CHARS = 60

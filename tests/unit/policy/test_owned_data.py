@@ -18,6 +18,7 @@ from tests.unit.policy.modules import PLAZA, tree_of
 # table -> owner: a context or a module of infra
 TABLES = {
     "binlog_position": "changes",
+    "cancelled_order": "flash_sales",
     "checkin": "checkins",
     "delayed_comment_count": "content",
     "content": "content",

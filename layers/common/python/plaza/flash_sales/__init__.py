@@ -1,13 +1,17 @@
-"""Flash sales: limited vouchers, one per buyer, never oversold.
+"""Vouchers: limited, one per buyer, never oversold; in flash sales or without an end.
 
-Owns the tables voucher, voucher_order and order_outbox, the queues of orders, and the Redis keys
+Owns the tables voucher, voucher_order, cancelled_order and order_outbox, the queues of orders, and
+the Redis keys
 listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
 """
 
 from plaza.flash_sales.model import (
+    CANCELLED,
+    EXPIRED,
     FAILED,
     PENDING,
     SUCCESS,
+    USED,
     Order,
     OrderEvent,
     Terms,
@@ -16,9 +20,12 @@ from plaza.flash_sales.model import (
 )
 
 __all__ = [
+    "CANCELLED",
+    "EXPIRED",
     "FAILED",
     "PENDING",
     "SUCCESS",
+    "USED",
     "Order",
     "OrderEvent",
     "Terms",

@@ -6,7 +6,15 @@ from pymysql.cursors import Cursor
 
 from plaza import idempotency
 from plaza.flash_sales import load_sale, mysql_vouchers, voucher_lookup
-from plaza.flash_sales.model import NotOpen, Terms, Voucher, VoucherWithdrawn
+from plaza.flash_sales.model import (
+    ALWAYS_OPEN_US,
+    FLASH,
+    NEVER_CLOSES_US,
+    NotOpen,
+    Terms,
+    Voucher,
+    VoucherWithdrawn,
+)
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra import clock, ids, mysql
@@ -24,10 +32,16 @@ def create_voucher(
     """
     if attempt and (created := idempotency.find(creator_id, attempt)):
         return _read_created(*created)
+    if terms.kind == FLASH and terms.opens_us == ALWAYS_OPEN_US:
+        raise BadInput("opens_at", "is required for a flash voucher")
+    if terms.kind == FLASH and terms.closes_us == NEVER_CLOSES_US:
+        raise BadInput("closes_at", "is required for a flash voucher")
     if terms.opens_us >= terms.closes_us:
         raise BadInput("closes_at", "must be later than opens_at")
     if terms.closes_us <= clock.now_us():
         raise BadInput("closes_at", "must be in the future")
+    if terms.expires_us is not None and terms.expires_us < terms.closes_us:
+        raise BadInput("expires_at", "must not be before closes_at")
     mysql_vouchers.check_shop(terms.shop_id)
     voucher_id = ids.new_id()
     VOUCHER_IDS.add([voucher_id])  # before the insert: the filter lacks no voucher

@@ -2,9 +2,10 @@
 
 A generation that is loading or draining takes no reservations, but consumers acknowledge to it. So
 it gets every success: those committed before it began from the pages that are read afterwards,
-later ones from their consumer. After a loss the orders that SQS refused are decided first, and the
-generation drains until the queue is empty, 30 s at most: reservations of the lost generation take
-precedence over new ones.
+later ones from their consumer. Cancelled orders are loaded first: a consumer that read one of them
+as a success may still acknowledge it. After a loss the orders that SQS refused are decided first,
+and the generation drains until the queue is empty, 30 s at most: reservations of the lost
+generation take precedence over new ones.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from plaza.flash_sales import (
     voucher_lookup,
 )
 from plaza.flash_sales.model import (
+    CANCELLED,
     NotOpen,
     NotReady,
     SaleGeneration,
@@ -25,6 +27,7 @@ from plaza.flash_sales.model import (
     VoucherMissing,
     VoucherWithdrawn,
 )
+from plaza.flash_sales.redis_store import LoadProgress
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
@@ -56,43 +59,67 @@ def load_sale(voucher_id: int) -> None:
 
 def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
-    if redis_store.open_sale(sale, None, backlog.count_unfinished() == 0) == "DRAINING":
+    if redis_store.open_sale(sale, backlog.count_unfinished() == 0) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
 
 
 def _load(voucher: Voucher) -> None:
-    deadline, adopted = Deadline.in_s(MAX_RUN_S), 0
+    deadline = Deadline.in_s(MAX_RUN_S)
     now_us = clock.now_us()
     # State that Redis loses from here on is not begun again: its generation has been used.
     progress = redis_store.read_progress(voucher.id)
-    generation = progress[0].generation if progress else mysql_vouchers.begin_generation(voucher.id)
+    generation = (
+        progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
+    )
     # The first generation follows no other.
     lost = generation > 1 and voucher.terms.opens_us <= now_us
-    sale, phase, cursor = progress or redis_store.begin_loading(
+    progress = progress or redis_store.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
         redis_store.MAX_DRAIN_US if lost else 0,
     )
-    if phase == "withdrawn":  # its shop was restored
+    sale = progress.sale
+    if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], shop_deleted=False)
-        phase, cursor = "loading", 0
-    if phase == "loading":
-        while page := mysql_orders.read_holders(voucher.id, cursor, _PAGE):
-            if not redis_store.load_successes(sale, page):
-                return
-            adopted, cursor = adopted + len(page), page[-1][1]
-            redis_store.open_sale(sale, cursor, drained=False)
-            if deadline.has_passed:
-                raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
+        progress = LoadProgress(sale, "loading")
+    if progress.phase == "loading":
+        sold = _load_orders(progress, deadline)
+        if sold is None:
+            return
         record(
             "voucher_loaded",
             {"vouchers_loaded": 1},
             voucher_id=voucher.id,
             generation=sale.generation,
-            sold=adopted,
+            sold=sold,
             lost=lost,
         )
     if lost:
         persist.decide_outbox(deadline, voucher.id)
-    if phase != "live":
-        open_if_drained(sale) if lost else redis_store.open_sale(sale, None, drained=True)
+    if progress.phase != "live":
+        open_if_drained(sale) if lost else redis_store.open_sale(sale, drained=True)
+
+
+def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
+    """Load the cancelled orders, then the successes; return how many successes, None if another
+    generation has begun. Raises NotReady at the deadline."""
+    sale, sold = progress.sale, 0
+    if progress.stage == 0:
+        while page := mysql_orders.read_cancelled(sale.voucher_id, progress.after, _PAGE):
+            if not redis_store.load_orders(sale, page, CANCELLED):
+                return None
+            progress = _advance(progress._replace(after=page[-1][0]), deadline)
+        progress = progress._replace(stage=1, after=0)
+    while page := mysql_orders.read_holders(sale.voucher_id, progress.after, _PAGE):
+        if not redis_store.load_orders(sale, page, None):
+            return None
+        sold += len(page)
+        progress = _advance(progress._replace(after=page[-1][1]), deadline)
+    return sold
+
+
+def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:
+    redis_store.advance(progress)
+    if deadline.has_passed:
+        raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
+    return progress

@@ -1,8 +1,9 @@
 """Vouchers and orders, and the rules by which orders succeed or fail. No I/O.
 
-An order is pending from its reservation in Redis until it has a row in MySQL. The row is final. The
-consumer, the consumer of the DLQ and the recovery insert it by the same rule: the stock in MySQL.
-An order is identified by (id, voucher, buyer), never by its id alone.
+An order is pending from its reservation in Redis until it has a row in MySQL. The consumer, the
+consumer of the DLQ and the recovery insert it by the same rule: the stock in MySQL. A failure is
+final; a success can be used once, or cancelled while it is unused. An order is identified by (id,
+voucher, buyer), never by its id alone.
 """
 
 from __future__ import annotations
@@ -24,8 +25,16 @@ MAX_BUCKETS = 2**14
 MAX_PENDING_S = 86_400
 MAX_CLOCK_SKEW_S = 60
 
+MAX_CANCELS = 5
+"""Orders of one voucher that a buyer can cancel; bounds what Redis stores about them."""
+
+FLASH, ORDINARY = "flash", "ordinary"
+ALWAYS_OPEN_US = 0
+NEVER_CLOSES_US = 32_503_679_999_000_000  # 2999-12-31T23:59:59Z
+
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
-Reason = Literal["sold-out", "already-bought", "timed-out", "withdrawn"]
+USED, CANCELLED, EXPIRED = "used", "cancelled", "expired"
+Reason = Literal["sold-out", "already-bought", "timed-out", "withdrawn", "cancelled"]
 _GENERATION = integer(1, MAX_GENERATION)
 
 
@@ -55,6 +64,38 @@ class NotOpen(Conflict):
     title = "Sale not open"
 
 
+class NotCancellable(Conflict):
+    """The order was used, has expired or has failed, or its buyer has cancelled too often."""
+
+    slug = "not-cancellable"
+    title = "Order cannot be cancelled"
+
+
+class NotUsable(Conflict):
+    """The order is not a success that is unused and has not expired."""
+
+    slug = "not-usable"
+    title = "Order cannot be used"
+
+
+class AlreadyUsed(Conflict):
+    """The order with this code was used before."""
+
+    slug = "already-used"
+    title = "Order already used"
+
+
+class WrongCode(NotFound):
+    """No order of the voucher has this code."""
+
+    slug = "wrong-code"
+    title = "Wrong code"
+
+
+class TooManyCodes(TooManyRequests):
+    """The caller sent too many wrong codes."""
+
+
 class OrderRateExceeded(TooManyRequests):
     """Orders arrive faster than they can be stored."""
 
@@ -69,7 +110,11 @@ class NotReady(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a voucher, which never change. Times are microseconds since 1970."""
+    """The terms of a voucher, which never change. Times are microseconds since 1970.
+
+    An ordinary voucher may open at ``ALWAYS_OPEN_US`` and close at ``NEVER_CLOSES_US``.
+    ``expires_us``: until when its orders can be used; None: without an end.
+    """
 
     shop_id: int
     title: str
@@ -77,11 +122,14 @@ class Terms:
     stock: int
     opens_us: int
     closes_us: int
+    kind: str = FLASH
+    expires_us: int | None = None
 
 
 class Voucher(NamedTuple):
     """A voucher as stored in MySQL. ``stock``: the units that no success has; ``generation``: as in
-    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted."""
+    ``SaleGeneration``; ``shop_deleted``: whether its shop was deleted; ``cancelled``: the number of
+    its cancelled orders."""
 
     id: int
     terms: Terms
@@ -89,6 +137,7 @@ class Voucher(NamedTuple):
     generation: int
     finalized: bool
     shop_deleted: bool = False
+    cancelled: int = 0
 
 
 class SaleGeneration(NamedTuple):
@@ -157,13 +206,15 @@ class Order(NamedTuple):
 
 class OrderRow(NamedTuple):
     """A decided order; ``reason`` is None for a success. ``request_id`` is stored for operators
-    and never read back."""
+    and never read back. ``used`` and ``expired`` are read with the row where it is shown."""
 
     order_id: int
     voucher_id: int
     buyer_id: int
     reason: str | None
     request_id: str | None = None
+    used: bool = False
+    expired: bool = False
 
     @property
     def identity(self) -> tuple[int, int, int]:
@@ -174,9 +225,17 @@ class OrderRow(NamedTuple):
         return self.reason is None
 
     @property
+    def is_cancelled(self) -> bool:
+        return self.reason == CANCELLED
+
+    @property
     def order(self) -> Order:
-        status = SUCCESS if self.is_success else FAILED
-        return Order(self.order_id, self.voucher_id, status, self.reason)
+        if self.is_cancelled:
+            return Order(self.order_id, self.voucher_id, CANCELLED)
+        if not self.is_success:
+            return Order(self.order_id, self.voucher_id, FAILED, self.reason)
+        status = USED if self.used else EXPIRED if self.expired else SUCCESS
+        return Order(self.order_id, self.voucher_id, status)
 
 
 class VoucherAvailability(NamedTuple):

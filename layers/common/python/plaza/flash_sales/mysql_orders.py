@@ -1,11 +1,14 @@
-"""Orders in MySQL: one row for each decided order, which never changes.
+"""Orders in MySQL: one row for each decided order.
 
-Reservations that SQS refused wait for their decision in ``order_outbox``.
+A failure never changes. A success is used or cancelled once; ``cancelled_order`` lists the
+cancelled orders of each voucher. Reservations that SQS refused wait for their decision in
+``order_outbox``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 from pymysql.cursors import Cursor
 
@@ -13,6 +16,8 @@ from plaza.flash_sales.model import OrderEvent, OrderRow
 from plaza.infra import mysql, sql
 
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
+_EXPIRED = "(SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), 0) FROM voucher WHERE id = voucher_id)"
+_SHOWN = f"{_COLUMNS}, used_at IS NOT NULL, {_EXPIRED}"
 
 
 def read_existing(
@@ -116,19 +121,26 @@ def delete_from_outbox(events: Collection[OrderEvent]) -> None:
 
 def read(order_id: int) -> OrderRow | None:
     """Return a decided order, None if it has no row. Raises MysqlDown."""
-    found = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher_order WHERE order_id = %s", (order_id,)
+    found = mysql.fetch_all(f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s", (order_id,))
+    return _row(found[0]) if found else None
+
+
+def read_and_lock(cursor: Cursor, order_id: int) -> OrderRow | None:
+    """Return a decided order, None if it has no row. The caller holds the lock of the voucher."""
+    cursor.execute(
+        f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s FOR UPDATE", (order_id,)
     )
-    return OrderRow(*found[0]) if found else None
+    found = cursor.fetchone()
+    return _row(found) if found else None
 
 
 def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
     """Return the success of a buyer for a voucher, or None. Raises MysqlDown."""
     found = mysql.fetch_all(
-        f"SELECT {_COLUMNS} FROM voucher_order WHERE voucher_id = %s AND holder_id = %s",
+        f"SELECT {_SHOWN} FROM voucher_order WHERE voucher_id = %s AND holder_id = %s",
         (voucher_id, buyer_id),
     )
-    return OrderRow(*found[0]) if found else None
+    return _row(found[0]) if found else None
 
 
 def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[OrderRow]:
@@ -138,14 +150,14 @@ def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[Orde
         where, args = " AND order_id < %s", [buyer_id, before_id]
     rows = mysql.fetch_all(
         f"""
-        SELECT {_COLUMNS}
+        SELECT {_SHOWN}
         FROM voucher_order FORCE INDEX (by_buyer)
         WHERE buyer_id = %s{where}
         ORDER BY order_id DESC LIMIT {limit:d}
         """,
         args,
     )
-    return [OrderRow(*row) for row in rows]
+    return [_row(row) for row in rows]
 
 
 def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:
@@ -163,3 +175,106 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
             (voucher_id, after_id),
         )
     ]
+
+
+def cancel(cursor: Cursor, row: OrderRow) -> None:
+    """Store that a success was cancelled; its buyer may order again. One statement."""
+    cursor.execute(
+        """
+        UPDATE voucher_order
+        SET holder_id = NULL, reason = 'cancelled', code_sha256 = NULL
+        WHERE order_id = %s
+        """,
+        (row.order_id,),
+    )
+
+
+def add_cancelled(cursor: Cursor, row: OrderRow) -> None:
+    """List a cancelled order. One statement."""
+    cursor.execute(
+        """
+        INSERT INTO cancelled_order (voucher_id, order_id, buyer_id, cancelled_at)
+        VALUES (%s, %s, %s, UTC_TIMESTAMP(6))
+        """,
+        (row.voucher_id, row.order_id, row.buyer_id),
+    )
+
+
+def count_cancelled(cursor: Cursor, voucher_id: int, buyer_id: int) -> int:
+    """Return how many orders of a voucher its buyer has cancelled."""
+    cursor.execute(
+        "SELECT COUNT(*) FROM cancelled_order WHERE voucher_id = %s AND buyer_id = %s",
+        (voucher_id, buyer_id),
+    )
+    [(cancelled,)] = cursor.fetchall()
+    return int(cancelled)
+
+
+def read_cancelled(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, int]]:
+    """Return a page of (order, buyer) of the cancelled orders, by order. Raises MysqlDown."""
+    return [
+        (order_id, buyer_id)
+        for order_id, buyer_id in mysql.fetch_all(
+            f"""
+            SELECT order_id, buyer_id
+            FROM cancelled_order
+            WHERE voucher_id = %s
+              AND order_id > %s
+            ORDER BY order_id LIMIT {limit:d}
+            """,
+            (voucher_id, after_id),
+        )
+    ]
+
+
+def store_code(order_id: int, code_sha256: bytes) -> None:
+    """Store the code of an order instead of an earlier one, if it is an unused success. One
+    statement. Raises MysqlDown."""
+    mysql.write(
+        """
+        UPDATE voucher_order
+        SET code_sha256 = %s
+        WHERE order_id = %s
+          AND holder_id IS NOT NULL
+          AND used_at IS NULL
+        """,
+        (code_sha256, order_id),
+    )
+
+
+def read_by_code(voucher_id: int, code_sha256: bytes) -> OrderRow | None:
+    """Return the order of a voucher with a code, or None. Raises MysqlDown."""
+    found = mysql.fetch_all(
+        f"SELECT {_SHOWN} FROM voucher_order WHERE code_sha256 = %s AND voucher_id = %s",
+        (code_sha256, voucher_id),
+    )
+    return _row(found[0]) if found else None
+
+
+def use(cursor: Cursor, order_id: int, code_sha256: bytes, redeemer_id: int) -> bool:
+    """Use an order once; return False if it was used, cancelled or has another code. It locks no
+    voucher, so it does not wait for a sale. One statement."""
+    used = cursor.execute(
+        """
+        UPDATE voucher_order
+        SET used_at = UTC_TIMESTAMP(6), used_by = %s
+        WHERE order_id = %s
+          AND code_sha256 = %s
+          AND holder_id IS NOT NULL
+          AND used_at IS NULL
+        """,
+        (redeemer_id, order_id, code_sha256),
+    )
+    return used > 0
+
+
+def read_used_at(order_id: int) -> int | None:
+    """Return when an order was used, microseconds since 1970; None if it is unused. Raises
+    MysqlDown."""
+    found = mysql.fetch_all("SELECT used_at FROM voucher_order WHERE order_id = %s", (order_id,))
+    return sql.to_us(found[0][0]) if found and found[0][0] else None
+
+
+def _row(columns: tuple[Any, ...]) -> OrderRow:
+    order_id, voucher_id, buyer_id, reason, used, expired = columns
+    return OrderRow(order_id, voucher_id, buyer_id, reason, used=bool(used), expired=bool(expired))

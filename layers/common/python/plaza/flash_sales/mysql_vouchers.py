@@ -11,8 +11,8 @@ from plaza.flash_sales.model import Terms, Voucher, VoucherMissing, VoucherWithd
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
-    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, generation,"
-    " finalized_at IS NOT NULL,"
+    "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, kind, expires_at,"
+    " generation, cancelled, finalized_at IS NOT NULL,"
     " (SELECT shop.deleted_at IS NOT NULL FROM shop WHERE shop.id = voucher.shop_id)"
 )
 
@@ -21,8 +21,8 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
     cursor.execute(
         """
         INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,
-            closes_at, created_by, created_at)
-        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
+            closes_at, kind, expires_at, created_by, created_at)
+        VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, UTC_TIMESTAMP(6))
         """,
         (
             voucher_id,
@@ -33,6 +33,8 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
             terms.stock,
             sql.from_us(terms.opens_us),
             sql.from_us(terms.closes_us),
+            terms.kind,
+            None if terms.expires_us is None else sql.from_us(terms.expires_us),
             creator_id,
         ),
     )
@@ -150,6 +152,14 @@ def take_stock(cursor: Cursor, taken: Mapping[int, int]) -> None:
         raise ArithmeticError(f"a voucher of {sorted(taken)} has fewer units than orders")
 
 
+def count_cancelled(cursor: Cursor, voucher_id: int, units: int) -> None:
+    """Add ``units`` of a cancelled order to the stock and count the order. One statement."""
+    cursor.execute(
+        "UPDATE voucher SET stock = stock + %s, cancelled = cancelled + 1 WHERE id = %s",
+        (units, voucher_id),
+    )
+
+
 def mark_finalized(voucher_id: int) -> None:
     """Store that a sale is finalized. One statement. Raises MysqlDown."""
     mysql.write(
@@ -160,7 +170,17 @@ def mark_finalized(voucher_id: int) -> None:
 
 def _voucher(row: tuple[Any, ...]) -> Voucher:
     voucher_id, shop_id, title, price_cents, initial_stock, *others = row
-    stock, opens, closes, generation, *flags = others
-    terms = Terms(shop_id, title, price_cents, initial_stock, sql.to_us(opens), sql.to_us(closes))
-    finalized, shop_deleted = map(bool, flags)
-    return Voucher(voucher_id, terms, stock, generation, finalized, shop_deleted)
+    stock, opens, closes, kind, expires, generation, cancelled, finalized, shop_deleted = others
+    terms = Terms(
+        shop_id,
+        title,
+        price_cents,
+        initial_stock,
+        sql.to_us(opens),
+        sql.to_us(closes),
+        kind,
+        None if expires is None else sql.to_us(expires),
+    )
+    return Voucher(
+        voucher_id, terms, stock, generation, bool(finalized), bool(shop_deleted), cancelled
+    )

@@ -7,6 +7,7 @@ without a pointer is published again by the next request.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 
@@ -26,9 +27,11 @@ from plaza.flash_sales.model import (
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra import clock, ids
 from plaza.infra.errors import PlazaError
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import current_request_id, error_fields, record
 from plaza.infra.process import LocalCache, on_reset
 from plaza.infra.queues import QueueDown
+from plaza.infra.token_bucket import TokenBucket
 
 REFUSAL_TTL_S = 1.0
 _SPARE_ID_TTL_S = 1
@@ -38,6 +41,9 @@ _MAX_CACHED = 10_000
 _sales: LocalCache[int, SaleGeneration] = LocalCache(_MAX_CACHED)
 _refusals: LocalCache[int, PlazaError] = LocalCache(_MAX_CACHED, REFUSAL_TTL_S)
 _spare_ids: list[int] = []  # at most one
+# Limits the reads of one process for repeats of successful orders. Without a token the answer comes
+# from Redis, which may not know yet that the order was used or cancelled.
+_success_budget = TokenBucket(rate_per_s=20, burst=40)
 on_reset(_spare_ids.clear)
 
 
@@ -48,18 +54,21 @@ class _NotOpenYet(NotOpen):
 def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
     """Return (the buyer's order, whether this call created it).
 
-    Two round trips and one message for a new order of a sale that this process has used. Raises
-    VoucherMissing, VoucherWithdrawn, NotOpen, SoldOut, OrderRateExceeded; after NotReady, RedisDown
-    and MysqlDown the buyer may have an order: repeat the call.
+    Two round trips and one message for a new order of a sale that this process has used; a
+    statement for a repeat of a success. Raises VoucherMissing, VoucherWithdrawn, NotOpen, SoldOut,
+    OrderRateExceeded; after NotReady, RedisDown and MysqlDown the buyer may have an order: repeat
+    the call.
     """
     if refusal := _refusals.get(voucher_id):
         sale = _sales.get(voucher_id)
         if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
             raise refusal
         # A cached refusal does not apply to a buyer with an order.
-        if found := redis_store.find_order_of_buyer(sale, buyer_id):
-            return _return_existing(sale, buyer_id, found), False
-        raise refusal
+        found = redis_store.find_order_of_buyer(sale, buyer_id)
+        if found is None:
+            raise refusal
+        if existing := _return_existing(sale, buyer_id, found):
+            return existing, False
     for _ in range(_MAX_ATTEMPTS):
         sale = _sales.get(voucher_id) or _find_sale(voucher_id)
         if sale is None:
@@ -77,8 +86,8 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         match code:
             case "EXISTS":
                 found = redis_store.read_entry(sale, detail)
-                if found is not None:
-                    return _return_existing(sale, buyer_id, found), False
+                if found and (existing := _return_existing(sale, buyer_id, found)):
+                    return existing, False
             case "SOLD_OUT":
                 raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
             case "WITHDRAWN":
@@ -127,10 +136,18 @@ def _publish_and_point(event: OrderEvent) -> Order:
     return Order(event.order_id, event.voucher_id, PENDING)
 
 
-def _return_existing(sale: SaleGeneration, buyer_id: int, found: Order) -> Order:
-    """Publish again if the pointer is missing: the first request ended early."""
+def _return_existing(sale: SaleGeneration, buyer_id: int, found: Order) -> Order | None:
+    """Publish again if the pointer is missing: the first request ended early. Return None for a
+    success that was cancelled, by a request that ended before it returned the unit in Redis."""
     if found.status == PENDING and not redis_store.has_pointer(found, buyer_id):
         _publish_and_point(OrderEvent(found.id, found.voucher_id, buyer_id, sale.generation))
+    if found.status != PENDING and _success_budget.take():
+        with suppress(MysqlDown):
+            row = mysql_orders.read(found.id)
+            if row is not None and row.is_cancelled:
+                redis_store.acknowledge([row])
+                return None
+            return row.order if row is not None else found
     return found
 
 

@@ -20,6 +20,7 @@ from plaza.flash_sales.model import (
 )
 from plaza.infra import cache, clock, ids
 from plaza.infra.cache import StillLoading
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import queries
@@ -31,23 +32,32 @@ _UNKNOWN_RETRY_S = 5
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
-    """Return an order of a buyer, from Redis or else from MySQL. At most three round trips.
+    """Return an order of a buyer: from Redis while it is pending, then from MySQL, which knows
+    whether a success was used. At most three round trips and a statement.
 
     An order with a pointer has its second copy: it is pending until it has a row, even if Redis
-    lost it. Raises OrderMissing, also for another buyer's order; NotReady for a young id found in
-    neither: the pointer may be lost; RedisDown, MysqlDown.
+    lost it. While MySQL is unavailable, a success of Redis is returned. Raises OrderMissing, also
+    for another buyer's order; NotReady for a young id found in neither: the pointer may be lost;
+    RedisDown, MysqlDown.
     """
     redis_error: RedisDown | None = None
     voucher_id: int | None = None
+    success: Order | None = None
     try:
         voucher_id = redis_store.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
-            found = redis_store.find_orders(buyer_id, {order_id: voucher_id})
-            if order_id in found:
-                return found[order_id]
+            found = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
+            if found is not None and found.status == PENDING:
+                return found
+            success = found
     except RedisDown as error:
         redis_error = error
-    row = mysql_orders.read(order_id)
+    try:
+        row = mysql_orders.read(order_id)
+    except MysqlDown:
+        if success is None:
+            raise
+        return success
     if row is not None and row.buyer_id == buyer_id:
         return row.order
     if voucher_id is not None:

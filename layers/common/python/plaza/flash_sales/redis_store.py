@@ -2,15 +2,18 @@
 
 All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
 
-    :state     hash    generation; phase: loading, draining, live or withdrawn;
+    :state     hash    generation; phase: loading, draining, live, withdrawn or finalized;
                        initial_stock = stock + pending + sold, at every instant;
+                       cancelled: the size of the set;
                        opens_us, closes_us; drain_until_us, the end of the drain;
-                       cursor: the successes of buyers up to this id are loaded;
+                       cursor: what is loaded, as in open.lua;
                        full_us: when the token bucket of orders is full again
     :lease     string  held by the process that loads the state
     :<generation>:buyers:<bucket>  hash  buyer -> status:order
     :<generation>:recovery         zset  order:buyer -> when it was reserved or last recovered,
                                          microseconds; exactly the pending orders
+    :<generation>:cancelled        set   order:buyer, the orders that were cancelled, so that no
+                                         late message confirms them
 
 Per buyer, in the buyer's shard, ``{<shard>}:user:<id>:orders``: zset, order:voucher -> the second
 in the order's id. A pointer is written after the order has its second copy, on the queue or in
@@ -57,7 +60,7 @@ LOAD = load_script(_LUA / "load.lua")
 OPEN = load_script(_LUA / "open.lua")
 RESERVE = load_script(_LUA / "reserve.lua")
 CONFIRM = load_script(_LUA / "confirm.lua")
-FAIL = load_script(_LUA / "fail.lua")
+RELEASE = load_script(_LUA / "release.lua")
 RECOVER = load_script(_LUA / "recover.lua")
 WITHDRAW = load_script(_LUA / "withdraw.lua")
 _STALE = "STALE_GENERATION"
@@ -78,6 +81,16 @@ class Reservation(NamedTuple):
     id_unused: bool
 
 
+class LoadProgress(NamedTuple):
+    """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
+    with ``stage`` 1 all of them and the successes of buyers up to it."""
+
+    sale: SaleGeneration
+    phase: str
+    stage: int = 0
+    after: int = 0
+
+
 class SaleCounts(NamedTuple):
     """The counts of a sale in Redis, in units."""
 
@@ -87,6 +100,7 @@ class SaleCounts(NamedTuple):
     stock: int
     pending: int
     sold: int
+    cancelled: int
 
 
 def state_key(voucher_id: int) -> str:
@@ -95,6 +109,10 @@ def state_key(voucher_id: int) -> str:
 
 def recovery_key(sale: SaleGeneration) -> str:
     return f"{_base(sale.voucher_id)}:{sale.generation}:recovery"
+
+
+def cancelled_key(sale: SaleGeneration) -> str:
+    return f"{_base(sale.voucher_id)}:{sale.generation}:cancelled"
 
 
 def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
@@ -126,28 +144,33 @@ def release_lease(voucher_id: int) -> None:
     redis.execute("DEL", f"{_base(voucher_id)}:lease")
 
 
-def read_progress(voucher_id: int) -> tuple[SaleGeneration, str, int] | None:
-    """Return (current generation, phase, cursor), see load.lua. Raises RedisDown."""
+def read_progress(voucher_id: int) -> LoadProgress | None:
+    """Return the progress of the current generation, None without one. Raises RedisDown."""
     names = ("generation", "initial_stock", "phase", "cursor")
     generation, initial_stock, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
     if generation is None:
         return None
-    return SaleGeneration(voucher_id, int(generation), int(initial_stock)), phase, int(cursor)
+    sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
+    return LoadProgress(sale, phase, *_parse_cursor(cursor))
 
 
-def begin_loading(
-    sale: SaleGeneration, voucher: Voucher, max_drain_us: int
-) -> tuple[SaleGeneration, str, int]:
-    """Begin a generation unless Redis has one; return as ``read_progress``. Raises RedisDown."""
+def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> LoadProgress:
+    """Begin a generation unless Redis has one; return its progress. Raises RedisDown."""
     terms = voucher.terms
     args = (sale.generation, sale.initial_stock, terms.opens_us, terms.closes_us, max_drain_us)
     generation, phase, cursor = redis.run(LOAD, (state_key(sale.voucher_id),), args)
-    return sale._replace(generation=int(generation)), phase, int(cursor)
+    return LoadProgress(sale._replace(generation=int(generation)), phase, *_parse_cursor(cursor))
 
 
-def open_sale(sale: SaleGeneration, cursor: int | None, drained: bool) -> str:
-    """Record that buyers up to ``cursor`` (None: all) are loaded. Raises RedisDown."""
-    args = (sale.generation, "" if cursor is None else cursor, int(drained))
+def advance(progress: LoadProgress) -> None:
+    """Record what is loaded. Raises RedisDown."""
+    args = (progress.sale.generation, f"{progress.stage}{progress.after:019}", 0)
+    redis.run(OPEN, (state_key(progress.sale.voucher_id),), args)
+
+
+def open_sale(sale: SaleGeneration, drained: bool) -> str:
+    """Record that everything is loaded; return as open.lua. Raises RedisDown."""
+    args = (sale.generation, "", int(drained))
     return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
 
 
@@ -171,9 +194,8 @@ def withdraw(sales: Sequence[SaleGeneration], shop_deleted: bool) -> int:
 
     Returns how many phases changed. One round trip. Raises RedisDown.
     """
-    calls = [
-        Call(WITHDRAW, (state_key(v.voucher_id),), (v.generation, int(shop_deleted))) for v in sales
-    ]
+    phase = "withdrawn" if shop_deleted else "loading"
+    calls = [Call(WITHDRAW, (state_key(v.voucher_id),), (v.generation, phase)) for v in sales]
     return sum(code == "CHANGED" for [code] in redis.run_all(calls))
 
 
@@ -189,31 +211,26 @@ def acknowledge(rows: Sequence[OrderRow]) -> AcknowledgeResult:
         todo = [row for row in todo if row.voucher_id in sales]
         if not todo:
             return AcknowledgeResult(adopted, returned)
-        failed = [row for row in todo if not row.is_success]
-        confirms = _confirm_calls(todo, sales)
-        fails = [
-            Call(
-                FAIL,
-                _keys(sales[row.voucher_id], row.buyer_id),
-                (sales[row.voucher_id].generation, row.order_id, row.buyer_id),
-            )
-            for row in failed
-        ]
-        replies = redis.run_all(confirms + fails)
-        adopted += sum(max(0, int(count[0])) for _, *count in replies[: len(confirms)] if count)
-        returned += sum(int(count[0]) for _, *count in replies[len(confirms) :] if count)
+        releases = _release_calls(todo, sales)
+        replies = redis.run_all(releases + _confirm_calls(todo, sales))
+        returned += sum(int(count[0]) for _, *count in replies[: len(releases)] if count)
+        adopted += sum(max(0, int(count[0])) for _, *count in replies[len(releases) :] if count)
         if not any(code == _STALE for code, *_ in replies):
             return AcknowledgeResult(adopted, returned)
     raise NotReady("The sale was reloaded on every attempt.")
 
 
-def load_successes(sale: SaleGeneration, successes: Sequence[tuple[int, int]]) -> bool:
-    """Load (order, buyer) pairs; return False if another generation has begun. Raises RedisDown."""
-    rows = [OrderRow(order, sale.voucher_id, buyer, None) for order, buyer in successes]
-    calls = _confirm_calls(rows, {sale.voucher_id: sale})
+def load_orders(
+    sale: SaleGeneration, orders: Sequence[tuple[int, int]], reason: str | None
+) -> bool:
+    """Load (order, buyer) pairs, successes or cancelled; return False if another generation has
+    begun. Raises RedisDown."""
+    rows = [OrderRow(order, sale.voucher_id, buyer, reason) for order, buyer in orders]
+    sales = {sale.voucher_id: sale}
+    calls = _release_calls(rows, sales) + _confirm_calls(rows, sales)
     for start in range(0, len(calls), _PER_TRIP):
         replies = redis.run_all(calls[start : start + _PER_TRIP])
-        if any(code != "CONFIRMED" for code, *_ in replies):
+        if any(code in ("COLD", _STALE) for code, *_ in replies):
             return False
     return True
 
@@ -297,19 +314,22 @@ def read_pointers(buyer_id: int) -> dict[int, int]:
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
-    names = ("generation", "phase", "initial_stock", "stock", "pending", "sold")
+    names = ("generation", "phase", "initial_stock", "stock", "pending", "sold", "cancelled")
     found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     return {
-        voucher_id: SaleCounts(int(generation), phase == "live", *map(int, counts))
+        voucher_id: SaleCounts(
+            int(generation), phase == "live", *(int(count or 0) for count in counts)
+        )
         for voucher_id, (generation, phase, *counts) in zip(voucher_ids, found, strict=True)
         if generation is not None
     }
 
 
 def expire(sale: SaleGeneration) -> None:
-    """Let all keys of a sale expire within a day. Raises RedisDown."""
+    """Freeze a sale that is over and let all its keys expire within a day. Raises RedisDown."""
+    redis.run(WITHDRAW, (state_key(sale.voucher_id),), (sale.generation, "finalized"))
     keys = [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
-    keys += [recovery_key(sale), state_key(sale.voucher_id)]
+    keys += [recovery_key(sale), cancelled_key(sale), state_key(sale.voucher_id)]
     for start in range(0, len(keys), _PER_TRIP):
         part = keys[start : start + _PER_TRIP]
         redis.pipeline([("EXPIRE", key, FINALIZED_TTL_S) for key in part])
@@ -317,7 +337,8 @@ def expire(sale: SaleGeneration) -> None:
 
 def drop(sale: SaleGeneration) -> None:
     """Delete the buyers and pending orders of an ended generation. Raises RedisDown."""
-    keys = [recovery_key(sale), *(_bucket_key(sale, bucket) for bucket in range(sale.buckets))]
+    keys = [recovery_key(sale), cancelled_key(sale)]
+    keys += [_bucket_key(sale, bucket) for bucket in range(sale.buckets)]
     for start in range(0, len(keys), _PER_TRIP):
         redis.pipeline([("UNLINK", key) for key in keys[start : start + _PER_TRIP]])
 
@@ -336,13 +357,36 @@ def _keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str]:
     return state_key(sale.voucher_id), buyers_key(sale, buyer_id), recovery_key(sale)
 
 
+def _order_keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, ...]:
+    return *_keys(sale, buyer_id), cancelled_key(sale)
+
+
+def _parse_cursor(cursor: str) -> tuple[int, int]:
+    # A cursor without a stage is from a version without cancelled orders: load from the start.
+    return (int(cursor[0]), int(cursor[1:])) if len(cursor) == 20 else (0, 0)
+
+
+def _release_calls(rows: Sequence[OrderRow], sales: Mapping[int, SaleGeneration]) -> list[Call]:
+    """Return the calls of release.lua for the rows that are no successes."""
+    return [
+        Call(
+            RELEASE,
+            _order_keys(sale, row.buyer_id),
+            (sale.generation, row.order_id, row.buyer_id, int(row.is_cancelled)),
+        )
+        for row in rows
+        if not row.is_success
+        for sale in [sales[row.voucher_id]]
+    ]
+
+
 def _confirm_calls(rows: Sequence[OrderRow], sales: Mapping[int, SaleGeneration]) -> list[Call]:
     """Return the calls of confirm.lua for the successes, one bucket each."""
-    by_bucket: dict[str, tuple[tuple[str, str, str], int, list[Argument]]] = {}
+    by_bucket: dict[str, tuple[tuple[str, ...], int, list[Argument]]] = {}
     for row in rows:
         if row.is_success:
             sale = sales[row.voucher_id]
-            keys = _keys(sale, row.buyer_id)
+            keys = _order_keys(sale, row.buyer_id)
             _, _, orders = by_bucket.setdefault(keys[1], (keys, sale.generation, []))
             orders += (row.order_id, row.buyer_id)
     size = 2 * MAX_ORDERS_PER_CALL

@@ -37,13 +37,21 @@ Time = Annotated[
     BeforeValidator(_check_text),
 ]
 
+_KIND = "`flash`: a sale with a start and an end. `ordinary`: one that may have neither."
+_OPENS = "Start of the sale; null for an ordinary voucher that is open at once."
+_CLOSES = "End of the sale; null for an ordinary voucher without one."
+_EXPIRES = "Until when an order can be used; null: without an end."
+_TIME = "Time of RFC 3339 with its offset, from 2000 to 2999."
+
 _VOUCHER_EXAMPLE: dict[str, Any] = {
     "shop_id": "9000001",
+    "kind": "flash",
     "title": "50% off all cakes",
     "price_cents": 1_500,
     "stock": 500,
     "opens_at": "2030-11-29T12:00:00Z",
     "closes_at": "2030-11-29T14:00:00Z",
+    "expires_at": "2031-03-31T00:00:00Z",
 }
 
 
@@ -53,6 +61,7 @@ class VoucherRequest(RequestModel):
     model_config = ConfigDict(json_schema_extra={"examples": [_VOUCHER_EXAMPLE]})
 
     shop_id: IdText
+    kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)] = "flash"
     title: Annotated[
         str,
         Field(
@@ -71,27 +80,44 @@ class VoucherRequest(RequestModel):
     stock: Annotated[
         int, Field(ge=1, le=MAX_STOCK, description="Number of units."), ACCEPT_INTEGRAL_FLOAT
     ]
-    opens_at: Time
+    opens_at: Annotated[
+        Time | None, Field(description=f"{_OPENS} A flash voucher needs it. {_TIME}")
+    ] = None
     closes_at: Annotated[
-        Time,
+        Time | None,
         Field(
             description=(
-                "End of the sale, after `opens_at` and in the future. Time of RFC 3339 with its "
-                "offset, from 2000 to 2999."
+                f"{_CLOSES} After `opens_at` and in the future; `expires_at` by default. A flash "
+                f"voucher needs it. {_TIME}"
             )
         ),
-    ]
+    ] = None
+    expires_at: Annotated[
+        Time | None, Field(description=f"{_EXPIRES} Not before `closes_at`. {_TIME}")
+    ] = None
 
     def terms(self, shop_id: int) -> Terms:
         """Returns the terms of the voucher, in ``shop_id``."""
+        expires_us = _us(self.expires_at)
         return Terms(
             shop_id=shop_id,
             title=self.title,
             price_cents=self.price_cents,
             stock=self.stock,
-            opens_us=to_us(self.opens_at.astimezone(UTC)),
-            closes_us=to_us(self.closes_at.astimezone(UTC)),
+            opens_us=_us(self.opens_at) or model.ALWAYS_OPEN_US,
+            closes_us=_us(self.closes_at) or expires_us or model.NEVER_CLOSES_US,
+            kind=self.kind,
+            expires_us=expires_us,
         )
+
+
+def _us(at: datetime | None) -> int | None:
+    return None if at is None else to_us(at.astimezone(UTC))
+
+
+def _at(at_us: int | None) -> datetime | None:
+    is_time = at_us not in (None, model.ALWAYS_OPEN_US, model.NEVER_CLOSES_US)
+    return from_us(at_us) if is_time and at_us is not None else None
 
 
 _ORDER_EXAMPLE: dict[str, Any] = {"order_id": "256453214000087041", "voucher_id": "9400001"}
@@ -111,12 +137,14 @@ class VoucherResponse(ResponseModel):
 
     id: str
     shop_id: str
+    kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)]
     title: str
     price_cents: Annotated[int, Field(description="Price of one unit in cents.")]
     stock: Annotated[int, Field(description="Number of units.")]
     left: Annotated[int, Field(description="Units that can still be ordered.")]
-    opens_at: Annotated[datetime, Field(description="Start of the sale.")]
-    closes_at: Annotated[datetime, Field(description="End of the sale.")]
+    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
+    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
+    expires_at: Annotated[datetime | None, Field(description=_EXPIRES)]
     exact: Annotated[
         bool,
         Field(
@@ -131,16 +159,20 @@ class VoucherResponse(ResponseModel):
         """Returns ``offer`` as the API sends it."""
         voucher, left, exact = offer
         terms = voucher.terms
-        return cls(
-            id=str(voucher.id),
-            shop_id=str(terms.shop_id),
-            title=terms.title,
-            price_cents=terms.price_cents,
-            stock=terms.stock,
-            left=left,
-            opens_at=from_us(terms.opens_us),
-            closes_at=from_us(terms.closes_us),
-            exact=exact,
+        return cls.model_validate(
+            {
+                "id": str(voucher.id),
+                "shop_id": str(terms.shop_id),
+                "kind": terms.kind,
+                "title": terms.title,
+                "price_cents": terms.price_cents,
+                "stock": terms.stock,
+                "left": left,
+                "opens_at": _at(terms.opens_us),
+                "closes_at": _at(terms.closes_us),
+                "expires_at": _at(terms.expires_us),
+                "exact": exact,
+            }
         )
 
 
@@ -152,6 +184,7 @@ class OrderResponse(ResponseModel):
             "examples": [
                 _ORDER_EXAMPLE | {"status": "success", "reason": None},
                 _ORDER_EXAMPLE | {"status": "pending", "reason": None},
+                _ORDER_EXAMPLE | {"status": "cancelled", "reason": None},
             ]
         }
     )
@@ -159,8 +192,14 @@ class OrderResponse(ResponseModel):
     order_id: str
     voucher_id: str
     status: Annotated[
-        Literal["pending", "success", "failed"],
-        Field(description="`pending` is not decided: read the order again after `Retry-After`."),
+        Literal["pending", "success", "failed", "used", "cancelled", "expired"],
+        Field(
+            description=(
+                "`pending` is not decided: read the order again after `Retry-After`. A `success` "
+                "becomes `used` by its code, `cancelled` by its buyer, or `expired` with the "
+                "voucher; `failed`, `used`, `cancelled` and `expired` are final."
+            )
+        ),
     ]
     reason: Annotated[
         Literal["sold-out", "already-bought", "timed-out", "withdrawn"] | None,
@@ -184,3 +223,47 @@ class OrderResponse(ResponseModel):
                 "reason": order.reason,
             }
         )
+
+
+class RedemptionCodeResponse(ResponseModel):
+    """The code of an order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"order_id": "256453214000087041", "code": "7K3M-Q0ZD-X4TN-96VB"}]
+        }
+    )
+
+    order_id: str
+    code: Annotated[
+        str,
+        Field(description="Shown only in this response; the server stores a digest of it."),
+    ]
+
+
+class RedemptionRequest(RequestModel):
+    """The code of the order to use."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"code": "7K3M-Q0ZD-X4TN-96VB"}]})
+
+    code: Annotated[
+        str,
+        Field(
+            min_length=16,
+            max_length=32,
+            description="In upper or lower case, with or without hyphens.",
+            json_schema_extra={"pattern": r"^[0-9A-Za-z -]+$"},
+        ),
+    ]
+
+
+class RedemptionResponse(ResponseModel):
+    """The use of an order."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [_ORDER_EXAMPLE | {"used_at": "2030-12-03T18:04:09Z"}]}
+    )
+
+    order_id: str
+    voucher_id: str
+    used_at: Annotated[datetime, Field(description="When the order was used.")]

@@ -2,7 +2,8 @@
 
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, drain_until_us, cursor, ...
   ARGV[1]  generation
-  ARGV[2]  cursor: the successes of buyers up to this id are loaded; '': all are
+  ARGV[2]  cursor: a digit and 19 more. 0 and an order: the cancelled orders up to it are loaded; 1 and a buyer: all
+           of them, and the successes of buyers up to it; '': everything is loaded
   ARGV[3]  1: the queue has no older orders; 0: it may have some, so the drain must end first
 
   Returns LIVE; LOADING; DRAINING; WITHDRAWN, its shop was deleted;
@@ -15,8 +16,7 @@ if fields[2] == 'live' then return 'LIVE' end
 if fields[2] == 'withdrawn' then return 'WITHDRAWN' end
 if fields[2] == 'loading' and ARGV[2] ~= '' then
   -- Compared as text of one length: an id can exceed the 53 bits of a Lua number.
-  local cursor = string.rep('0', 19 - #ARGV[2]) .. ARGV[2]
-  if cursor > fields[4] then redis.call('HSET', KEYS[1], 'cursor', cursor) end
+  if ARGV[2] > fields[4] then redis.call('HSET', KEYS[1], 'cursor', ARGV[2]) end
   return 'LOADING'
 end
 local now = redis.call('TIME')

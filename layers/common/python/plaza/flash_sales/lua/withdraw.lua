@@ -1,8 +1,8 @@
---[[ withdraw: end reservations because the shop was deleted, or load again because it was restored.
+--[[ withdraw: end a sale because its shop was deleted or it is over, or load it again because the shop was restored.
 
   KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, cursor, ...
   ARGV[1]  generation
-  ARGV[2]  1: the shop was deleted; 0: it exists
+  ARGV[2]  phase: withdrawn; finalized; loading, of a withdrawn sale
 
   Returns {code}: CHANGED; UNCHANGED, the phase was right already; COLD, the state is not in Redis;
     STALE_GENERATION, another generation has begun
@@ -11,10 +11,12 @@
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
-if (fields[2] == 'withdrawn') == (ARGV[2] == '1') then return {'UNCHANGED'} end
-if ARGV[2] == '1' then
-  redis.call('HSET', KEYS[1], 'phase', 'withdrawn')
-else
+if fields[2] == ARGV[2] or fields[2] == 'finalized' then return {'UNCHANGED'} end
+if ARGV[2] ~= 'loading' then
+  redis.call('HSET', KEYS[1], 'phase', ARGV[2])
+elseif fields[2] == 'withdrawn' then
   redis.call('HSET', KEYS[1], 'phase', 'loading', 'cursor', 0)
+else
+  return {'UNCHANGED'}
 end
 return {'CHANGED'}

@@ -1,0 +1,69 @@
+"""Cancel an unused order in MySQL, then return its unit in Redis.
+
+MySQL decides, under the lock of the voucher: a pending order becomes a cancelled row that its
+message finds later; a success becomes cancelled unless it was used. Each cancelled order is also a
+row of ``cancelled_order``, so a process that ends after the commit loses nothing: the recovery and
+the next load of the sale return the unit.
+"""
+
+from __future__ import annotations
+
+from pymysql.cursors import Cursor
+
+from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_store
+from plaza.flash_sales.model import (
+    CANCELLED,
+    EXPIRED,
+    FAILED,
+    MAX_CANCELS,
+    USED,
+    NotCancellable,
+    Order,
+    OrderMissing,
+    OrderRow,
+)
+from plaza.infra import mysql
+from plaza.infra.observability import current_request_id, record
+
+_REFUSALS = {
+    USED: "This order was used.",
+    EXPIRED: "This order has expired.",
+    FAILED: "This order has failed.",
+}
+
+
+def cancel_order(order_id: int, buyer_id: int) -> Order:
+    """Cancel a pending or unused order of a buyer; return it. One transaction of at most six
+    statements. Safe to repeat.
+
+    Raises NotCancellable; OrderMissing and NotReady as ``queries.read_order``; after MysqlDown and
+    RedisDown it may be cancelled: repeat the call.
+    """
+    voucher_id = queries.read_order(order_id, buyer_id).voucher_id
+    row = OrderRow(order_id, voucher_id, buyer_id, CANCELLED, current_request_id())
+    cancelled = mysql.run_in_transaction(lambda cursor: _cancel(cursor, row))
+    returned = redis_store.acknowledge([row]).returned
+    record("order_cancelled", {"orders_cancelled": int(cancelled), "units_returned": returned})
+    return row.order
+
+
+def _cancel(cursor: Cursor, row: OrderRow) -> bool:
+    """Cancel an order; return False if it was cancelled before."""
+    mysql_vouchers.lock(cursor, [row.voucher_id])
+    stored = mysql_orders.read_and_lock(cursor, row.order_id)
+    if stored is not None:
+        if stored.identity != row.identity:
+            raise OrderMissing(f"Order {row.order_id} does not exist.")
+        if stored.is_cancelled:
+            return False
+        if refusal := _REFUSALS.get(stored.order.status):
+            raise NotCancellable(refusal)
+    if mysql_orders.count_cancelled(cursor, row.voucher_id, row.buyer_id) >= MAX_CANCELS:
+        raise NotCancellable(f"You have cancelled {MAX_CANCELS} orders of this voucher.")
+    if stored is None:
+        mysql_orders.insert(cursor, [row])
+    else:
+        mysql_orders.cancel(cursor, row)
+    mysql_orders.add_cancelled(cursor, row)
+    mysql_vouchers.count_cancelled(cursor, row.voucher_id, units=int(stored is not None))
+    return True
