@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from plaza.infra import secrets
+from plaza.infra import clock, secrets
 from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import Forbidden
 from plaza.infra.process import reset_process
@@ -25,7 +25,7 @@ def request(**headers: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """``guard("trust")``: the settings of an API function with or without an edge."""
 
     def set_up(value: str) -> None:
@@ -38,7 +38,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     monkeypatch.setattr(
         secrets, "_fetch", lambda _: json.dumps({"current": CURRENT, "previous": PREVIOUS})
     )
-    yield set_up  # type: ignore[misc]
+    yield set_up
     reset_process()
 
 
@@ -110,7 +110,7 @@ def test_a_rotated_secret_is_read_again_and_guesses_do_not_make_it_be_read_each_
         )
 
     monkeypatch.setattr(secrets, "_fetch", fetch)
-    monkeypatch.setattr(secrets.clock, "monotonic_s", lambda: now_s[0])
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s[0])
     assert read_client_ip(request(x_viewer_ip=VIEWER, x_origin_secret=CURRENT)) == VIEWER
     for _ in range(100):
         read_client_ip(request(x_viewer_ip=VIEWER, x_origin_secret="guess"))
