@@ -10,6 +10,9 @@ WORKERS ?= 3
 PORT ?= 0
 ARGS ?=
 
+ENV ?=
+ARCHITECTURE ?= x86_64
+
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
 export SAM_CLI_TELEMETRY := 0
@@ -130,16 +133,40 @@ lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes 
 	@.venv-lock/bin/python -m local.stack.lock $(ARGS)
 
 .PHONY: validate
-validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint on the template, without and with its alarms
+validate: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run cfn-lint (all regions) and checkov on all templates
 	@mkdir -p .aws-sam
 	@.venv/bin/python -m local.stack.alarms expand > .aws-sam/expanded.yaml
 	@.venv-tools/bin/sam validate --lint --region us-east-1
-	@.venv-tools/bin/sam validate --lint --region us-east-1 --template-file .aws-sam/expanded.yaml
+	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml infra/network.yaml infra/data.yaml
+	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/edge.yaml infra/budget.yaml
+	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
+	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json infra/*.yaml
+
+##@ Deploy
+
+.PHONY: deploy
+deploy: build ## deploy all stacks of an environment to AWS (ENV=staging, ARGS="Name=Value ...")
+	@.venv/bin/python -m infra.deploy $(ENV) $(ARGS)
+
+.PHONY: smoke
+smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=staging)
+	@.venv/bin/python -m infra.smoke $(ENV) $(ARGS)
+
+.PHONY: sbom
+sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
+	@mkdir -p .aws-sam
+	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --outfile .aws-sam/sbom.json \
+	  layers/common/python/requirements.txt
+	@echo "wrote .aws-sam/sbom.json"
+
+.PHONY: reproducible
+reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and compare all bytes
+	@.venv/bin/python -m local.stack.reproducible
 
 .PHONY: build
-build: .venv-tools/.ready .venv-lambda/.ready ## run sam build as for AWS, and add bytecode to the layer
-	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build
-	@.venv-lambda/bin/python -m local.stack.bytecode
+build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS, and add bytecode to the layer (ARCHITECTURE=arm64)
+	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+	@.venv/bin/python -m local.stack.bytecode
 
 .PHONY: layer-size
 layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
@@ -149,7 +176,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list
@@ -158,7 +185,8 @@ help: ## print this list
 	  /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 
-# Environments: development; build and deployment; the Lambda runtime; locking.
+# Environments: development; build and deployment; the Lambda runtime; the scan of templates; the bill of
+# materials; locking.
 
 .venv/.ready: requirements/dev.txt
 	@$(call make_environment,.venv,requirements/dev.txt,.)
@@ -168,6 +196,12 @@ help: ## print this list
 
 .venv-lambda/.ready: requirements/lambda.txt
 	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
+
+.venv-scan/.ready: requirements/scan.txt
+	@$(call make_environment,.venv-scan,requirements/scan.txt)
+
+.venv-sbom/.ready: requirements/sbom.txt
+	@$(call make_environment,.venv-sbom,requirements/sbom.txt)
 
 .venv-lock/.ready: requirements/lock.txt
 	@$(call make_environment,.venv-lock,requirements/lock.txt)

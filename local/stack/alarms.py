@@ -20,7 +20,10 @@ _SECTIONS = {  # section -> namespace, dimension, key of the resource
     "errors": ("AWS/Lambda", "FunctionName", "function"),
     "metrics": ("Plaza", "function", "function"),
     "api": ("AWS/ApiGateway", "ApiId", "api"),
+    "account": ("AWS/Lambda", "", ""),
 }
+_ACTIONS = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]}
+_MIN_REQUESTS = 100  # in a window; of fewer, one error is a large share
 _INCLUDE = f"""\
   Fn::Transform:
     Name: AWS::Include
@@ -41,9 +44,14 @@ def expand_template(template: str) -> str:
 
 
 def _render_entries() -> Iterator[str]:
-    for name, properties in _make_all(yaml.safe_load(DECLARED.read_text())):
+    declared = yaml.safe_load(DECLARED.read_text())
+    for name, properties in _make_all(declared):
         resource = {"Type": "AWS::CloudWatch::Alarm", "Properties": properties}
+        if "Metrics" in properties:  # the emulator, which has no topic, has no expressions either
+            resource["Condition"] = "HasAlarmTopic"
         yield f"  {json.dumps(name)}: {json.dumps(resource)}"
+    for name, options in declared["both"].items():
+        yield f"  {json.dumps(name)}: {json.dumps(_make_composite(**options))}"
 
 
 def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -52,7 +60,7 @@ def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     for section, (namespace, dimension, key) in _SECTIONS.items():
         for name, options in declared[section].items():
             watch = {"metric": "Errors", "statistic": "Sum"} | options["watch"]
-            resource = {"Ref": watch.pop(key)}
+            resource = {"Ref": watch.pop(key)} if key else {}
             yield (
                 name,
                 _make_alarm(
@@ -62,6 +70,10 @@ def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                     **watch,
                 ),
             )
+    for name, options in declared["error_rates"].items():
+        yield name, _make_error_rate(**options)
+    for function in declared["failures"]["functions"]:
+        yield f"{function}FailuresAlarm", _make_failures(function, **declared["failures"]["each"])
 
 
 def _describe(text: str, runbook: str) -> str:
@@ -117,18 +129,89 @@ def _make_alarm(
     period_s: int = 300,
 ) -> dict[str, Any]:
     """Return the properties in long form: an included file cannot have tags such as ``!Ref``."""
+    is_percentile = statistic.startswith("p")
     return {
         "AlarmDescription": text,
         "Namespace": metric[0],
         "MetricName": metric[1],
-        "Dimensions": [{"Name": dimension[0], "Value": dimension[1]}],
-        "Statistic": statistic,
+        "Dimensions": [{"Name": dimension[0], "Value": dimension[1]}] if dimension[0] else [],
+        "ExtendedStatistic" if is_percentile else "Statistic": statistic,
         "Period": period_s,
         "EvaluationPeriods": periods,
         "Threshold": above,
         "ComparisonOperator": "GreaterThanThreshold",
         "TreatMissingData": "notBreaching",
-        "AlarmActions": {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]},
+        "AlarmActions": _ACTIONS,
+    }
+
+
+def _make_error_rate(
+    *, text: str, runbook: str, api: str, above_percent: float, window_s: int
+) -> dict[str, Any]:
+    """Return an alarm on the share of 5xx in a window. It notifies nobody: one of ``both`` does."""
+
+    def metric(name: str, id_: str) -> dict[str, Any]:
+        of_api = {"Name": "ApiId", "Value": {"Ref": api}}
+        source = {"Namespace": "AWS/ApiGateway", "MetricName": name, "Dimensions": [of_api]}
+        stat = {"Metric": source, "Period": window_s, "Stat": "Sum"}
+        return {"Id": id_, "MetricStat": stat, "ReturnData": False}
+
+    rate = f"IF(requests > {_MIN_REQUESTS}, 100 * errors / requests, 0)"
+    return {
+        "AlarmDescription": _describe(text, runbook),
+        "Metrics": [
+            {"Id": "rate", "Expression": rate},
+            metric("5xx", "errors"),
+            metric("Count", "requests"),
+        ],
+        "EvaluationPeriods": 1,
+        "Threshold": above_percent,
+        "ComparisonOperator": "GreaterThanThreshold",
+        "TreatMissingData": "notBreaching",
+    }
+
+
+def _make_failures(function: str, *, text: str, runbook: str, above: int) -> dict[str, Any]:
+    """Return an alarm on the failures of a function: those that Lambda sees, and its own 5xx.
+
+    A deployment moves its traffic back when it is raised, so it may not refer to the API, which
+    refers to the deployed version.
+    """
+
+    def metric(id_: str, namespace: str, name: str, dimension: str) -> dict[str, Any]:
+        of_function = {"Name": dimension, "Value": {"Ref": function}}
+        source = {"Namespace": namespace, "MetricName": name, "Dimensions": [of_function]}
+        return {
+            "Id": id_,
+            "MetricStat": {"Metric": source, "Period": 60, "Stat": "Sum"},
+            "ReturnData": False,
+        }
+
+    return {
+        "AlarmDescription": _describe(f"{function} fails. {text}", runbook),
+        "Metrics": [
+            {"Id": "failures", "Expression": "FILL(errors, 0) + FILL(own, 0)"},
+            metric("errors", "AWS/Lambda", "Errors", "FunctionName"),
+            metric("own", "Plaza", "server_errors", "function"),
+        ],
+        "EvaluationPeriods": 1,
+        "Threshold": above,
+        "ComparisonOperator": "GreaterThanThreshold",
+        "TreatMissingData": "notBreaching",
+        "AlarmActions": [{"Ref": "AlarmTopicArn"}],
+    }
+
+
+def _make_composite(*, text: str, runbook: str, alarms: list[str]) -> dict[str, Any]:
+    """Return an alarm that is raised while all of ``alarms`` are."""
+    return {
+        "Type": "AWS::CloudWatch::CompositeAlarm",
+        "Condition": "HasAlarmTopic",
+        "Properties": {
+            "AlarmDescription": _describe(text, runbook),
+            "AlarmRule": {"Fn::Sub": " AND ".join(f'ALARM("${{{name}}}")' for name in alarms)},
+            "AlarmActions": [{"Ref": "AlarmTopicArn"}],
+        },
     }
 
 

@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ from local.stack.servers import strip_credentials
 
 STACK_NAME = "plaza"
 BUCKET = "plaza-artifacts"
-SECRET_NAME = "plaza/mysql"
 ACCOUNT = "000000000000"
 MAX_INVOCATION_S = 900  # as of Lambda
 # A replay sends as fast as it can, and a contract test is one user: neither may meet a limit.
@@ -35,6 +35,16 @@ _NO_LIMITS = {
     for group in ("Reads", "Writes", "Anonymous")
     for name in (f"{group}PerSecond", f"{group}Burst")
 } | {"MaxCodesPerHour": "10000"}
+_SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
+# What the emulator lacks, and schedules that show their results sooner.
+_ON_ONE_MACHINE = {
+    "RequireVpc": "0",
+    "RequireAlarmTopic": "0",
+    "MigrateOnDeploy": "0",
+    "RollUpSchedule": "rate(5 minutes)",
+    "ReconcileSchedule": "rate(12 hours)",
+    "MaintainLogSchedule": "rate(1 day)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +78,7 @@ def build_template(template: Path, directory: Path) -> Path:
             _build(template, shared, directory)
             stamp.write_text(sources)
         shutil.copytree(shared / "build", build, dirs_exist_ok=True)
-        _copy_alarms(template, shared / "build", build / "template.yaml")
+        _adapt_copy(template, shared / "build", build / "template.yaml")
     built = yaml.load((build / "template.yaml").read_text(), yaml.CSafeLoader)
     (build / "template.json").write_text(json.dumps(built))
     return build / "template.json"
@@ -86,12 +96,15 @@ def hash_sources(template: Path) -> str:
     return digest.hexdigest()
 
 
-def _copy_alarms(template: Path, directory: Path, copy: Path) -> None:
-    """Copy the included alarms beside the copied template, and correct its reference to them."""
+def _adapt_copy(template: Path, directory: Path, copy: Path) -> None:
+    """Copy the included alarms beside the copied template, and correct its reference to them.
+
+    MiniStack has no CodeDeploy, and transforms a template without the values of its parameters.
+    """
     alarms = template.with_name(ALARMS.name)
     shutil.copy(alarms, copy.parent)
-    text = copy.read_text()
-    copy.write_text(text.replace(os.path.relpath(alarms, directory), alarms.name))
+    text = copy.read_text().replace(os.path.relpath(alarms, directory), alarms.name)
+    copy.write_text(_SHIFTS.sub("Enabled: false", text))
 
 
 def _build(template: Path, shared: Path, directory: Path) -> None:
@@ -130,33 +143,31 @@ def deploy_template(
     mysql_url: str,
     parameters: Mapping[str, str],
 ) -> None:
-    """Run ``sam deploy`` of a built template. The database's password goes into a secret.
+    """Run ``sam deploy`` of a built template. Logins in URLs go into secrets.
 
     ``parameters`` override the usual ones.
     """
-    parts = urlsplit(mysql_url)
-    secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
-    arn = connect("secretsmanager", endpoint_url).create_secret(
-        Name=SECRET_NAME, SecretString=json.dumps(secret)
-    )["ARN"]
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
     values = {
         "Environment": "local",
-        "RedisUrl": redis_url,
+        "RedisUrl": re.sub("//.*@", "//", redis_url),
         "RedisCluster": str(int(redis_cluster)),
         "MysqlUrl": strip_credentials(mysql_url),
-        "MysqlSecretArn": arn,
+        "MysqlSecretArn": _create_secret("plaza/mysql", mysql_url, endpoint_url),
         "SmsSender": "echo",
         "SmsCountries": "*",
+        **_ON_ONE_MACHINE,
         "AnnounceDelay": "3",  # local requests take milliseconds
         **_NO_LIMITS,
         **parameters,
     }
+    if urlsplit(redis_url).password:
+        values["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
     command: list[str | Path] = [
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
         "--s3-bucket", BUCKET, "--no-progressbar",
-        "--parameter-overrides", *(f"{name}={value}" for name, value in values.items()),
+        "--parameter-overrides", *(f'{name}="{value}"' for name, value in values.items()),
     ]  # fmt: skip
     run_command(
         "sam deploy",
@@ -165,6 +176,14 @@ def deploy_template(
         env=_sam_environment(directory, endpoint_url=endpoint_url),
         cwd=ROOT,
     )
+
+
+def _create_secret(name: str, url: str, endpoint_url: str) -> str:
+    """Put the login of ``url`` into a secret. Returns its ARN."""
+    parts = urlsplit(url)
+    secret = {"username": unquote(parts.username or ""), "password": unquote(parts.password or "")}
+    secrets = connect("secretsmanager", endpoint_url)
+    return str(secrets.create_secret(Name=name, SecretString=json.dumps(secret))["ARN"])
 
 
 def read_deployed(endpoint_url: str) -> Deployed:
@@ -268,6 +287,7 @@ def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
     for logical_id, name in deployed.functions.items():
         values[logical_id] = name
         values[f"{logical_id}.Arn"] = f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{name}"
+        values[f"{logical_id}Aliaslive"] = values[f"{logical_id}.Arn"]  # the newest code
     return read_body(template["TemplateBody"], values)
 
 

@@ -60,6 +60,16 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
             "What builds, deploys, and stands in for AWS on one machine.",
             _members(groups, "tools"),
         ),
+        Lock(
+            folder / "scan.txt",
+            "What searches the templates for insecure settings.",
+            _members(groups, "scan"),
+        ),
+        Lock(
+            folder / "sbom.txt",
+            "What writes the software bill of materials.",
+            _members(groups, "sbom"),
+        ),
         Lock(folder / "lock.txt", "What makes these files.", _members(groups, "lock")),
     ]
 

@@ -49,7 +49,6 @@ def write_files(stack: Stack) -> Path:
             "Stacks"
         ][0]["Parameters"]
     }
-    parameters["RedisUrl"] = stack.redis_url  # NoEcho: CloudFormation answers "****"
     config = folder / "samconfig.toml"
     _write(config, make_config(template, environment, parameters))
     return config
@@ -76,7 +75,7 @@ def make_environment(service: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 def make_config(template: Path, environment: Path, parameters: Mapping[str, str]) -> str:
     """Return the sections of ``sam local``; the container shares the network of this machine."""
-    overrides = " ".join(f"{name}={value}" for name, value in sorted(parameters.items()) if value)
+    overrides = " ".join(f'{name}="{value}"' for name, value in sorted(parameters.items()) if value)
     common = {
         "template_file": str(template),
         "env_vars": str(environment),

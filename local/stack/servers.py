@@ -195,7 +195,7 @@ def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) ->
         "SET SESSION sql_log_bin = 0;\n"  # keeps accounts out of the binlog
         "CREATE DATABASE IF NOT EXISTS plaza CHARACTER SET utf8mb4;\n"
         f"CREATE USER IF NOT EXISTS plaza@'127.0.0.1' IDENTIFIED BY '{password}';\n"
-        "GRANT ALL ON *.* TO plaza@'127.0.0.1';\n"
+        "GRANT ALL ON *.* TO plaza@'127.0.0.1' WITH GRANT OPTION;\n"
         f"ALTER USER root@localhost IDENTIFIED BY '{secrets.token_hex(16)}';\n"
         "DELETE FROM mysql.global_priv WHERE User = 'root' AND Host <> 'localhost';\n"
         "FLUSH PRIVILEGES;\n"

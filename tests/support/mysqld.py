@@ -44,7 +44,7 @@ def prepare_mysqld(mysqld: str, directory: Path) -> Server:
         "SET SESSION sql_log_bin = 0;\n"
         "CREATE DATABASE IF NOT EXISTS plaza CHARACTER SET utf8mb4;\n"
         f"CREATE USER IF NOT EXISTS plaza@'127.0.0.1' IDENTIFIED BY '{password}';\n"
-        "GRANT ALL ON *.* TO plaza@'127.0.0.1';\n"
+        "GRANT ALL ON *.* TO plaza@'127.0.0.1' WITH GRANT OPTION;\n"
     )
     settings = f"--defaults-file={directory / 'my.cnf'}"
     log = directory.parent / "logs" / "mysqld-initialize.log"

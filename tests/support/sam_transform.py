@@ -6,6 +6,7 @@ Code is somewhere in S3, as after ``sam package``.
 
 # mypy: ignore-errors
 import json
+import logging
 import os
 import sys
 
@@ -31,6 +32,7 @@ class ManagedPolicies:
 def main() -> None:
     """Transform one template."""
     os.environ.setdefault("AWS_DEFAULT_REGION", "us-east-1")
+    logging.getLogger("samtranslator.feature_toggle").setLevel(logging.CRITICAL)
     template = yaml_parse(sys.stdin.read())
     for resource in template["Resources"].values():
         properties = resource.get("Properties", {})

@@ -327,6 +327,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the largest and the hottest keys of Redis
+         * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/posts/{post_id}/hidden": {
         parameters: {
             query?: never;
@@ -1439,6 +1459,54 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/vouchers/{voucher_id}/status": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the status of a sale
+         * @description For a countdown and the units left. Without a token, the response can be cached for a second. A session is optional. Counts as one read of the caller.
+         */
+        get: operations["get_sale_status"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/vouchers/{voucher_id}/waitlist/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the caller's place in a waitlist
+         * @description 404 if the caller does not wait, has ordered, or let the offer end. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_waitlist_place"];
+        /**
+         * Wait for a unit of a voucher
+         * @description For vouchers that are sold out. Units that return are offered in the order of joining; an offer lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same place. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["join_waitlist"];
+        post?: never;
+        /**
+         * Leave the waitlist of a voucher
+         * @description A unit that was offered to the caller goes to the next one. Needs a session. Counts as one write of the caller.
+         */
+        delete: operations["leave_waitlist"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -1672,6 +1740,41 @@ export interface components {
         /** @description Whether content is hidden after the request. */
         HiddenResponse: {
             hidden: boolean;
+        };
+        /** @description A key of Redis and how often it is used. */
+        HotKeyResponse: {
+            /** @description Estimated commands a second. */
+            commands_per_s: number;
+            /** @description The key; hashes of sessions and challenges are left out. */
+            key: string;
+        };
+        /** @description The largest and the hottest keys of Redis. */
+        KeysResponse: {
+            /** @description Keys of most commands in the last five minutes, at most 20. */
+            hot: components["schemas"]["HotKeyResponse"][];
+            /** @description The oversized keys (at most 100) and the ten largest of each type. */
+            large: components["schemas"]["LargeKeyResponse"][];
+            /** @description Keys that exceed 1 MB or 10,000 members. */
+            oversized: number;
+            /** @description Keys that the scan measured. */
+            scanned: number;
+            /** @description End of the last complete scan; null before the first. */
+            scanned_at: string | null;
+        };
+        /** @description A key of Redis and its size. */
+        LargeKeyResponse: {
+            /** @description Its memory, estimated by Redis. */
+            bytes: number;
+            /** @description Whether it is large by design. */
+            expected: boolean;
+            /** @description The key; hashes of sessions and challenges are left out. */
+            key: string;
+            /** @description Its members; null for a string. */
+            members: number | null;
+            /** @description Whether it exceeds 1 MB or 10,000 members. */
+            oversized: boolean;
+            /** @description `string`, `hash`, `zset`, `set` or `list`. */
+            type: string;
         };
         /** @description The caller's like of a target after the request. */
         LikeResponse: {
@@ -2196,6 +2299,30 @@ export interface components {
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
         };
+        /** @description The status of a sale. */
+        SaleStatusResponse: {
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
+            /** @description False while the sale is not loaded into Redis. */
+            exact: boolean;
+            /** @description Units that can still be ordered. */
+            left: number;
+            /**
+             * Format: date-time
+             * @description The time of the server: count down from `opens_at` minus `now`.
+             */
+            now: string;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
+            /**
+             * @description `sold-out`: units that return go to the waitlist.
+             * @enum {string}
+             */
+            phase: "upcoming" | "open" | "sold-out" | "closed" | "withdrawn";
+            voucher_id: string;
+            /** @description Buyers in the waitlist. */
+            waiting: number;
+        };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
             /** @description Secret that the code works with. Opaque; only this client has it. */
@@ -2405,6 +2532,19 @@ export interface components {
             stock: number;
             title: string;
         };
+        /** @description The caller's place in the waitlist of a voucher. */
+        WaitlistResponse: {
+            /** @description Order the voucher until then; null while waiting. */
+            accept_by: string | null;
+            /** @description 1 for the next one; null with an offer. */
+            position: number | null;
+            /**
+             * @description `offered`: a unit is set aside for the caller until `accept_by`.
+             * @enum {string}
+             */
+            status: "waiting" | "offered";
+            voucher_id: string;
+        };
     };
     responses: never;
     parameters: never;
@@ -2575,13 +2715,6 @@ export interface operations {
                     "application/json": components["schemas"]["Comment"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     delete_comment: {
@@ -2634,13 +2767,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -2753,13 +2879,6 @@ export interface operations {
                     "application/json": components["schemas"]["Health"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     get_contract: {
@@ -2783,13 +2902,6 @@ export interface operations {
                         [key: string]: unknown;
                     };
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -2903,6 +3015,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthResponse"];
+                };
+            };
+        };
+    };
+    get_keys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The keys. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KeysResponse"];
                 };
             };
         };
@@ -3240,13 +3372,6 @@ export interface operations {
                     "application/json": components["schemas"]["PostPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     create_post: {
@@ -3305,13 +3430,6 @@ export interface operations {
                     "application/json": components["schemas"]["RankedPostPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     get_post: {
@@ -3336,13 +3454,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["PostDetails"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -3488,13 +3599,6 @@ export interface operations {
                     "application/json": components["schemas"]["CommentPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     create_comment: {
@@ -3558,13 +3662,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -3731,13 +3828,6 @@ export interface operations {
                     "application/json": components["schemas"]["Review"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     delete_review: {
@@ -3790,13 +3880,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["LikerPage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -3884,13 +3967,6 @@ export interface operations {
                     "application/json": components["schemas"]["ShopTypePage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     create_shop_type: {
@@ -3941,13 +4017,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ShopTypeResponse"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -4027,13 +4096,6 @@ export interface operations {
                     "application/json": components["schemas"]["ShopPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     list_nearby_shops: {
@@ -4068,13 +4130,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["NearbyShopPage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -4131,13 +4186,6 @@ export interface operations {
                     "application/json": components["schemas"]["ShopPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     get_shop: {
@@ -4162,13 +4210,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["ShopResponse"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -4248,13 +4289,6 @@ export interface operations {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     create_review: {
@@ -4317,13 +4351,6 @@ export interface operations {
                     "application/json": components["schemas"]["ReviewPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     list_vouchers: {
@@ -4354,13 +4381,6 @@ export interface operations {
                     "application/json": components["schemas"]["VoucherPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     list_users_by_id: {
@@ -4385,13 +4405,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["UserProfilePage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -4611,13 +4624,6 @@ export interface operations {
                     "application/json": components["schemas"]["UserProfile"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     block_user: {
@@ -4724,13 +4730,6 @@ export interface operations {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     follow_user: {
@@ -4825,13 +4824,6 @@ export interface operations {
                     "application/json": components["schemas"]["FollowListItemPage"];
                 };
             };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
         };
     };
     list_user_posts: {
@@ -4861,13 +4853,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["PostPage"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -4945,13 +4930,6 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["VoucherResponse"];
                 };
-            };
-            /** @description Not modified: `If-None-Match` has the present `ETag`. */
-            304: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
             };
         };
     };
@@ -5039,6 +5017,98 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["RedemptionResponse"];
                 };
+            };
+        };
+    };
+    get_sale_status: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The status, up to 1 s old. */
+            200: {
+                headers: {
+                    /** @description Tag of this representation, for callers without a session. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SaleStatusResponse"];
+                };
+            };
+        };
+    };
+    get_waitlist_place: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller's place. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitlistResponse"];
+                };
+            };
+        };
+    };
+    join_waitlist: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller's place. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WaitlistResponse"];
+                };
+            };
+        };
+    };
+    leave_waitlist: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                voucher_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller does not wait. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
         };
     };

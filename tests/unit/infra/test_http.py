@@ -44,6 +44,8 @@ from plaza.infra.http import (
 
 ids = st.integers(-MAX_ID, MAX_ID)
 
+pytestmark = pytest.mark.usefixtures("configured")
+
 
 # ---------------------------------------------------------------- cursors
 

@@ -21,6 +21,8 @@ from plaza.infra.observability import begin_request, current_request_id, end_req
 GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
 
+pytestmark = pytest.mark.usefixtures("configured")
+
 
 @pytest.fixture(autouse=True)
 def no_request() -> Iterator[None]:

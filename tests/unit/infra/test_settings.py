@@ -7,7 +7,7 @@ import pytest
 from plaza.infra.settings import BadSettings, MysqlAddress, read_settings
 
 GOOD = {
-    "PLAZA_ENVIRONMENT": "prod",
+    "PLAZA_ENVIRONMENT": "staging",
     "PLAZA_REDIS_URL": "rediss://cache:6380",
     "PLAZA_MYSQL_URL": "mysql://db.internal:3307/plaza",
     "PLAZA_MYSQL_SECRET_ID": "arn:secret",
@@ -45,7 +45,6 @@ def test_a_missing_required_setting_is_named(name: str, value: str | None) -> No
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("PLAZA_ENVIRONMENT", "staging"),
         ("PLAZA_MYSQL_URL", "postgres://db/plaza"),
         ("PLAZA_MYSQL_URL", "mysql://db"),
         ("PLAZA_MYSQL_URL", "mysql:///plaza"),
@@ -136,7 +135,7 @@ def test_text_messages_are_limited_to_the_named_countries_and_types() -> None:
 
 def test_the_repr_of_settings_has_no_password() -> None:
     env = {
-        "PLAZA_ENVIRONMENT": "prod",
+        "PLAZA_ENVIRONMENT": "staging",
         "PLAZA_REDIS_URL": "rediss://:a-secret@cache:6380",
         "PLAZA_MYSQL_URL": "mysql://plaza:a-secret@db.internal/plaza",
     }

@@ -77,6 +77,13 @@ def resources(kind: str) -> dict[str, dict[str, Any]]:
     }
 
 
+def metrics_of(alarm: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the metrics that an alarm watches, one or those of its expression."""
+    if "Metrics" not in alarm:
+        return [alarm]
+    return [m["MetricStat"]["Metric"] for m in alarm["Metrics"] if "MetricStat" in m]
+
+
 def name_in(value: Any) -> str:
     """Return ``Queue`` of ``!Ref Queue``, ``!GetAtt Queue.Arn``, ``!GetAtt Queue.QueueName``."""
     match value:

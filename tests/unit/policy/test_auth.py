@@ -7,11 +7,11 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from types import ModuleType
 
 import pytest
 
+from infra import deploy
 from local.stack import deployment
 from plaza.auth import caller_identity, session_lookup
 from plaza.infra import limits
@@ -22,11 +22,11 @@ from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import FUNCTION, TEMPLATE, resources
 
 
-def test_the_template_refuses_to_echo_codes_in_prod() -> None:
-    rule = TEMPLATE["Rules"]["ProdSendsTexts"]
-    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
+def test_the_template_refuses_to_echo_codes_outside_of_the_emulator() -> None:
+    rule = TEMPLATE["Rules"]["OnlyLocalEchoesCodes"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "SmsSender"}, "echo"]}
     [assertion] = rule["Assertions"]
-    assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "SmsSender"}, "sns"]}
+    assert assertion["Assert"] == {"Fn::Equals": [{"Ref": "Environment"}, "local"]}
 
 
 def test_the_sms_sender_has_no_default() -> None:
@@ -35,11 +35,8 @@ def test_the_sms_sender_has_no_default() -> None:
     assert "Default" not in parameter
 
 
-def test_the_deploy_to_prod_sends_texts_by_sns() -> None:
-    config = tomllib.loads((ROOT / "samconfig.toml").read_text())
-    overrides = config["prod"]["deploy"]["parameters"]["parameter_overrides"].split()
-    assert "Environment=prod" in overrides
-    assert [word for word in overrides if word.startswith("SmsSender=")] == ["SmsSender=sns"]
+def test_a_deploy_sends_texts_by_sns() -> None:
+    assert deploy.DEFAULTS["SmsSender"] == "sns"
     assert "echo" not in (ROOT / "samconfig.toml").read_text()
     assert "SmsSender=echo" not in (ROOT / "docs" / "operations.md").read_text()
 
@@ -51,7 +48,7 @@ def test_only_the_local_deployment_echoes_codes() -> None:
     assert deployment.STACK_NAME
 
 
-def test_a_prod_function_configured_to_echo_does_not_start() -> None:
+def test_a_deployed_function_configured_to_echo_does_not_start() -> None:
     with pytest.raises(BadSettings, match="PLAZA_SMS_SENDER"):
         read_settings(GOOD | {"PLAZA_SMS_SENDER": "echo"})
     assert read_settings(GOOD | {"PLAZA_SMS_SENDER": "sns"}).sms_sender == "sns"
@@ -75,8 +72,7 @@ def test_only_two_functions_may_read_the_secret_and_one_may_send_texts() -> None
 
 
 def test_the_secret_is_generated_by_the_deploy_and_has_64_characters() -> None:
-    [(name, secret)] = resources("AWS::SecretsManager::Secret").items()
-    assert name == "AuthSecret"
+    secret = resources("AWS::SecretsManager::Secret")["AuthSecret"]
     assert "SecretString" not in secret
     assert secret["GenerateSecretString"]["PasswordLength"] >= 64
 

@@ -12,6 +12,7 @@ import pytest
 from local.paths import ROOT, TEMPLATE, TOOLS
 from local.stack.alarms import expand_template
 from tests.unit.policy import template
+from tests.unit.policy.template import TEMPLATE as TEMPLATE_SOURCE
 
 TRANSFORM = ROOT / "tests" / "support" / "sam_transform.py"
 
@@ -70,6 +71,10 @@ def test_no_resource_has_a_fixed_name(kind: str, name: str) -> None:
     assert [resource for resource, found in of_type(kind).items() if name in found] == []
 
 
+def is_number(parameter: str) -> bool:
+    return bool(TEMPLATE_SOURCE["Parameters"].get(parameter, {}).get("Type") == "Number")
+
+
 def count_environment_bytes(function: dict[str, Any]) -> int:
     """The size of a function's environment, with long names of stack and region."""
     stack, region, account = "s" * 40, "ap-southeast-1", "1" * 12
@@ -81,8 +86,10 @@ def count_environment_bytes(function: dict[str, Any]) -> int:
                 text = separator.join(map(str, parts))
             case {"Ref": str(other)} if other in of_type("AWS::SQS::Queue"):
                 text = url
+            case {"Ref": str(parameter)} if is_number(parameter):
+                text = "x" * 10
             case dict():
-                text = "x" * 120  # a parameter, an ARN
+                text = "x" * 120  # another parameter, an ARN
             case _:
                 text = str(value)
         total += len(name) + len(text)
@@ -116,3 +123,196 @@ def test_no_role_has_a_managed_policy_for_all_queues() -> None:
     """AWSLambdaSQSQueueExecutionRole receives from and deletes in every queue of the account."""
     for name, role in of_type("AWS::IAM::Role").items():
         assert "SQSQueueExecution" not in json.dumps(role.get("ManagedPolicyArns", [])), name
+
+
+# ---------------------------------------------------------------- what a function may do
+
+UNLIMITED = {
+    "Traces": "X-Ray has no ARN for traces",
+    "Network": "an interface of the VPC has no name before Lambda creates it",
+    "ButNotByTheCode": "it denies",
+    "Texts": "a phone number has no ARN; topics are excluded",
+    "Metrics": "metrics have no ARN",
+}
+"""Statement of the boundary -> why it names no resource."""
+
+
+def boundary() -> list[dict[str, Any]]:
+    found = of_type("AWS::IAM::ManagedPolicy")["FunctionBoundary"]["PolicyDocument"]["Statement"]
+    return list(found)
+
+
+def is_unlimited(statement: dict[str, Any]) -> bool:
+    return "NotResource" in statement or "*" in (
+        [statement["Resource"]] if isinstance(statement["Resource"], str) else statement["Resource"]
+    )
+
+
+def test_every_role_of_a_function_has_the_boundary() -> None:
+    """SAM attaches managed policies of AWS, which allow all log groups and all interfaces."""
+    roles = {f["Role"]["Fn::GetAtt"][0] for f in of_type("AWS::Lambda::Function").values()}
+    assert len(roles) > 30
+    for name in roles:
+        role = of_type("AWS::IAM::Role")[name]
+        assert role["PermissionsBoundary"] == {"Ref": "FunctionBoundary"}, name
+
+
+def test_a_statement_without_a_resource_has_a_reason() -> None:
+    assert {s["Sid"] for s in boundary() if is_unlimited(s)} == set(UNLIMITED)
+
+
+def test_the_code_of_a_function_changes_no_network() -> None:
+    """Lambda uses the role to connect the function; code that was broken into uses it, too."""
+    [denied] = [s for s in boundary() if s["Effect"] == "Deny"]
+    assert denied["Action"] == "ec2:*"
+    assert denied["Condition"] == {"Null": {"lambda:SourceFunctionArn": "false"}}
+
+
+def test_the_boundary_allows_no_action_by_a_wildcard() -> None:
+    for statement in boundary():
+        actions = statement["Action"]
+        for action in [actions] if isinstance(actions, str) else actions:
+            assert statement["Effect"] == "Deny" or "*" not in action
+
+
+def test_no_other_policy_of_a_function_is_unlimited() -> None:
+    own = {"AuthApi": "sns:Publish", "OperationsApi": "cloudwatch:GetMetricData"}
+    functions = {
+        f["Role"]["Fn::GetAtt"][0]: name for name, f in of_type("AWS::Lambda::Function").items()
+    }
+    for role, name in functions.items():
+        for policy in of_type("AWS::IAM::Role")[role].get("Policies", []):
+            for statement in policy["PolicyDocument"]["Statement"]:
+                if is_unlimited(statement):
+                    assert statement["Action"] == own[name]
+
+
+# ---------------------------------------------------------------- secrets
+
+
+def test_no_variable_and_no_parameter_of_a_function_is_a_secret() -> None:
+    for name, function in of_type("AWS::Lambda::Function").items():
+        for variable in function["Environment"]["Variables"]:
+            assert "PASSWORD" not in variable, name
+            assert "SECRET" not in variable or variable.endswith("_SECRET_ID"), name
+
+
+def test_only_the_function_that_creates_users_may_read_the_administrators_secret() -> None:
+    readers = {
+        name for name, role in of_type("AWS::IAM::Role").items() if "MysqlAdmin" in json.dumps(role)
+    }
+    assert readers == {"CreateUsersRole"}
+
+
+def test_only_functions_that_change_tables_log_in_as_the_migrator() -> None:
+    users = {
+        name: json.dumps(function["Environment"]["Variables"]["PLAZA_MYSQL_SECRET_ID"])
+        for name, function in of_type("AWS::Lambda::Function").items()
+    }
+    assert {n for n, user in users.items() if "Migrator" in user} == {"Migrate", "MaintainLog"}
+    assert {n for n, user in users.items() if "Replication" in user} == {"FollowBinlog"}
+
+
+# ---------------------------------------------------------------- deploys
+
+
+def test_every_function_changes_after_the_migration() -> None:
+    """Its environment refers to the migration, so CloudFormation waits for it."""
+    steps = {"Migrate", "CreateUsers"}
+    for name, function in of_type("AWS::Lambda::Function").items():
+        schema = function["Environment"]["Variables"]["PLAZA_SCHEMA"]
+        if name in steps:
+            assert schema == "", "it would wait for itself"
+        else:
+            assert schema == {"Fn::If": ["Migrates", {"Ref": "Migration"}, ""]}
+
+
+def test_the_migration_runs_again_when_the_layer_changes() -> None:
+    """The layer has the migrations, and SAM names each of its versions by its content."""
+    for kind in ("Custom::Migration", "Custom::DatabaseUsers"):
+        [step] = of_type(kind).values()
+        assert step["Layer"]["Ref"].startswith("CommonLayer")
+        assert step["Layer"]["Ref"] != "CommonLayer"
+
+
+def test_the_users_exist_before_the_migration_logs_in() -> None:
+    [migration] = of_type("Custom::Migration").values()
+    assert migration["Users"]["Fn::If"][1] == {"Ref": "DatabaseUsers"}
+
+
+API = sorted(
+    name.removesuffix("DeploymentGroup") for name in of_type("AWS::CodeDeploy::DeploymentGroup")
+)
+
+
+def test_all_functions_of_the_api_are_deployed_in_steps() -> None:
+    routed = {
+        permission["FunctionName"]["Ref"].removesuffix("Aliaslive")
+        for permission in of_type("AWS::Lambda::Permission").values()
+        if permission["Principal"] == "apigateway.amazonaws.com"
+    }
+    assert set(API) == routed
+
+
+@pytest.mark.parametrize("function", API)
+def test_a_deployment_goes_back_when_the_function_fails(function: str) -> None:
+    group = of_type("AWS::CodeDeploy::DeploymentGroup")[f"{function}DeploymentGroup"]
+    assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
+    assert f"{function}FailuresAlarm" in json.dumps(group["AlarmConfiguration"])
+
+
+@pytest.mark.parametrize("function", API)
+def test_a_new_layer_alone_publishes_a_new_version(function: str) -> None:
+    """The code is in the layer. By default SAM publishes a version for new function code only."""
+    from tests.unit.policy.template import FUNCTION, resources
+
+    assert resources(FUNCTION)[function]["AutoPublishAliasAllProperties"] is True
+
+
+def test_nothing_outside_of_deploys_invokes_a_version_that_traffic_was_moved_from() -> None:
+    for integration in json.dumps(of_type("AWS::ApiGatewayV2::Api")).split("functions/")[1:]:
+        assert "Aliaslive" in integration[:60]
+
+
+# ---------------------------------------------------------------- logs, limits, archive
+
+
+def test_all_logs_end() -> None:
+    groups = of_type("AWS::Logs::LogGroup")
+    assert groups
+    for name, group in groups.items():
+        assert group["RetentionInDays"] == {"Ref": "LogDays"}, name
+
+
+def test_functions_write_json_into_one_group_and_lambda_is_quiet() -> None:
+    for name, function in of_type("AWS::Lambda::Function").items():
+        logging = function["LoggingConfig"]
+        assert logging["LogGroup"] == {"Ref": "FunctionLogs"}, name
+        assert (logging["LogFormat"], logging["SystemLogLevel"]) == ("JSON", "WARN")
+
+
+def test_the_api_has_a_rate_limit_and_an_access_log_without_addresses() -> None:
+    [stage] = of_type("AWS::ApiGatewayV2::Stage").values()
+    assert set(stage["DefaultRouteSettings"]) == {"ThrottlingRateLimit", "ThrottlingBurstLimit"}
+    line = stage["AccessLogSettings"]["Format"]
+    assert isinstance(json.loads(line), dict)
+    assert not [
+        word for word in ("sourceIp", "authorizer", "header", "querystring") if word in line
+    ]
+
+
+def test_the_archive_keeps_what_is_overwritten() -> None:
+    [bucket] = of_type("AWS::S3::Bucket").values()
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
+
+
+def test_the_processor_and_the_python_are_parameters_of_functions_and_layer() -> None:
+    [layer] = of_type("AWS::Lambda::LayerVersion").values()
+    assert layer["CompatibleArchitectures"] == [{"Ref": "Architecture"}]
+    for name, function in of_type("AWS::Lambda::Function").items():
+        assert function["Architectures"] == [{"Ref": "Architecture"}], name
+        assert function["Runtime"] == {"Ref": "Runtime"}
+
+
+def test_the_stack_stays_within_500_resources() -> None:
+    assert len(processed()) <= 450

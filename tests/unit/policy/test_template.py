@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -41,8 +43,7 @@ def alarms_on(metric: str, queue: str) -> list[dict[str, Any]]:
     return [
         alarm
         for alarm in resources(ALARM).values()
-        if alarm["Namespace"] == "AWS/SQS"
-        and alarm["MetricName"] == metric
+        if (alarm.get("Namespace"), alarm.get("MetricName")) == ("AWS/SQS", metric)
         and [template.name_in(d["Value"]) for d in alarm["Dimensions"]] == [queue]
         and [d["Name"] for d in alarm["Dimensions"]] == ["QueueName"]
     ]
@@ -72,7 +73,7 @@ def test_no_two_queues_share_a_dlq() -> None:
 def test_only_the_dlq_of_orders_has_a_consumer_and_that_has_an_alarm() -> None:
     assert template.dead_letter_queues() & set(WORKING) == {"OrdersDlq"}
     # Its messages may be deleted before CloudWatch counts them, so the consumer counts them.
-    [alarm] = [a for a in resources(ALARM).values() if a["MetricName"] == "dead_orders_decided"]
+    [alarm] = [a for a in resources(ALARM).values() if a.get("MetricName") == "dead_orders_decided"]
     assert alarm["Dimensions"] == [{"Name": "function", "Value": {"Ref": "DecideDeadOrders"}}]
     assert (alarm["Statistic"], alarm["Threshold"]) == ("Sum", 0)
 
@@ -111,7 +112,7 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
     [alarm] = [
         alarm
         for alarm in resources(ALARM).values()
-        if (alarm["Namespace"], alarm["MetricName"]) == ("AWS/Lambda", "Errors")
+        if (alarm.get("Namespace"), alarm.get("MetricName")) == ("AWS/Lambda", "Errors")
         and {"Name": "FunctionName", "Value": {"Ref": name}} in alarm["Dimensions"]
     ]
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
@@ -133,14 +134,47 @@ def test_all_alarms_are_generated() -> None:
 
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))
 def test_an_alarm_watches_a_resource_of_the_template(name: str) -> None:
-    [dimension] = resources(ALARM)[name]["Dimensions"]
-    assert template.name_in(dimension["Value"]) in template.TEMPLATE["Resources"]
+    watched = [
+        template.name_in(dimension["Value"])
+        for metric in template.metrics_of(resources(ALARM)[name])
+        for dimension in metric["Dimensions"]
+    ]
+    assert watched or name == "ThrottlesAlarm", "all functions of an account share one quota"
+    assert set(watched) <= set(template.TEMPLATE["Resources"])
+
+
+COMPOSITES = resources("AWS::CloudWatch::CompositeAlarm")
 
 
 @pytest.mark.parametrize("name", sorted(resources(ALARM)))
 def test_an_alarm_notifies_the_topic_of_the_deployment(name: str) -> None:
-    condition, then, otherwise = resources(ALARM)[name]["AlarmActions"]["Fn::If"]
-    assert (condition, then, otherwise) == ("HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], [])
+    alarm = resources(ALARM)[name]
+    if "AlarmActions" not in alarm:  # it is part of an alarm that does
+        assert any(f"${{{name}}}" in str(both["AlarmRule"]) for both in COMPOSITES.values())
+        return
+    topic = [{"Ref": "AlarmTopicArn"}]
+    if template.TEMPLATE["Resources"][name].get("Condition") == "HasAlarmTopic":
+        assert alarm["AlarmActions"] == topic
+    else:
+        assert alarm["AlarmActions"] == {"Fn::If": ["HasAlarmTopic", topic, []]}
+
+
+@pytest.mark.parametrize("name", sorted(COMPOSITES))
+def test_the_error_budget_is_watched_in_a_long_and_a_short_window(name: str) -> None:
+    """The long window has weight, and the short one ends the alarm soon after the errors end."""
+    assert COMPOSITES[name]["AlarmActions"] == [{"Ref": "AlarmTopicArn"}]
+    rule = str(COMPOSITES[name]["AlarmRule"]["Fn::Sub"])
+    parts = re.findall(r'ALARM\("\$\{(\w+)\}"\)', rule)
+    long, short = (resources(ALARM)[part] for part in parts)
+    periods = [a["Metrics"][1]["MetricStat"]["Period"] for a in (long, short)]
+    assert periods[0] == 12 * periods[1]
+    assert long["Threshold"] == short["Threshold"]
+    budget_percent = 0.1  # what 99.9 % leaves
+    days_left = 30 * budget_percent / long["Threshold"]
+    assert (
+        f"in {'two' if round(days_left) == 2 else 'five'} days"
+        in COMPOSITES[name]["AlarmDescription"]
+    )
 
 
 @every_source
@@ -183,15 +217,24 @@ def test_a_parameter_with_credentials_is_never_shown() -> None:
 
 
 @pytest.mark.parametrize("parameter", ["SubnetIds", "SecurityGroupIds"])
-def test_prod_does_not_deploy_without_a_network(parameter: str) -> None:
-    rule = template.TEMPLATE["Rules"]["ProdIsInVpc"]
-    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "Environment"}, "prod"]}
+def test_a_deploy_without_a_network_is_refused_by_default(parameter: str) -> None:
+    rule = template.TEMPLATE["Rules"]["VpcIsGiven"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "RequireVpc"}, "1"]}
+    assert template.TEMPLATE["Parameters"]["RequireVpc"]["Default"] == "1"
     is_set = {"Fn::Not": [{"Fn::Contains": [{"Ref": parameter}, ""]}]}
     assert is_set in [assertion["Assert"] for assertion in rule["Assertions"]]
 
 
+def test_a_deploy_without_an_alarm_topic_is_refused_by_default() -> None:
+    rule = template.TEMPLATE["Rules"]["AlarmTopicIsGiven"]
+    assert rule["RuleCondition"] == {"Fn::Equals": [{"Ref": "RequireAlarmTopic"}, "1"]}
+    assert template.TEMPLATE["Parameters"]["RequireAlarmTopic"]["Default"] == "1"
+
+
 def test_all_functions_run_the_same_python_in_the_vpc() -> None:
-    assert template.GLOBALS["Runtime"] == "python3.11"
+    assert template.GLOBALS["Runtime"] == {"Ref": "Runtime"}
+    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    assert template.TEMPLATE["Parameters"]["Runtime"]["Default"] == python
     condition, within, without = template.GLOBALS["VpcConfig"]["Fn::If"]
     assert condition == "InVpc"
     assert set(within) == {"SubnetIds", "SecurityGroupIds"}
@@ -254,10 +297,12 @@ def test_the_archive_is_private_and_is_never_deleted() -> None:
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
     assert len(bucket["PublicAccessBlockConfiguration"]) == 4
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert bucket["VersioningConfiguration"] == {"Status": "Enabled"}
     for rule in bucket["LifecycleConfiguration"]["Rules"]:
-        assert not [key for key in rule if "Expiration" in key]
+        assert not [key for key in rule if key.startswith("Expiration")]
         # A recount reads all of it, so no storage class may need a restore.
-        assert {t["StorageClass"] for t in rule["Transitions"]} == {"STANDARD_IA", "GLACIER_IR"}
+        classes = {transition["StorageClass"] for transition in rule.get("Transitions", [])}
+        assert classes <= {"STANDARD_IA", "GLACIER_IR"}
     [policy] = resources("AWS::S3::BucketPolicy").values()
     assert template.name_in(policy["Bucket"]) == name
     [denied] = policy["PolicyDocument"]["Statement"]
@@ -268,10 +313,18 @@ def test_the_archive_is_private_and_is_never_deleted() -> None:
     assert users == configured == {"MaintainLog"}
 
 
-def test_no_function_has_a_managed_policy() -> None:
+OWN_MANAGED_POLICIES = {("HasRedisLogin", "RedisLogin"), ("HasEdge", "EdgeLogin")}
+
+
+def test_no_function_has_a_managed_policy_of_aws() -> None:
     for name in FUNCTIONS:
         for policy in resources(FUNCTION)[name].get("Policies", []):
             assert isinstance(policy, dict), f"{name}: {policy}"
+            if "Fn::If" in policy:
+                condition, own, otherwise = policy["Fn::If"]
+                assert (condition, own["Ref"]) in OWN_MANAGED_POLICIES
+                assert otherwise == {"Ref": "AWS::NoValue"}
+                continue
             assert set(policy) <= {
                 "AWSSecretsManagerGetSecretValuePolicy",
                 "SQSPollerPolicy",

@@ -21,6 +21,7 @@ from typing import Any, Generic, NewType, TypeVar
 
 from plaza.infra import clock
 from plaza.infra.callers import Caller, Identify
+from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -159,7 +160,7 @@ class Api:
         """Identify the caller of a request, and check its rate limit and its session.
         Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
         header = event["headers"].get("authorization") if security else None
-        address, route = event["requestContext"]["http"]["sourceIp"], event["routeKey"]
+        address, route = read_client_ip(event), event["routeKey"]
         self.caller = caller = self.identify(header, address, route)
         if caller.wait_ms:
             wait_s = -(-caller.wait_ms // 1000)
@@ -273,9 +274,12 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
         if response["statusCode"] == HTTPStatus.CREATED:
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
+        metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
+        if response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            metrics |= {"server_errors": 1}
         record(
             "request_served",
-            {"requests_limited": 1} if app.caller.wait_ms else None,
+            metrics,
             route=event.get("routeKey"),
             status=response["statusCode"],
             duration_ms=round((clock.monotonic_s() - began_s) * 1000, 2),
@@ -375,8 +379,8 @@ def find_caller(app: Api) -> int | None:
 
 
 def read_source_ip(app: Api) -> str:
-    """Return the IP address of the connection to the gateway; no header can change it."""
-    return str(app.event["requestContext"]["http"]["sourceIp"])
+    """Return the IP address of the client of the current request (``read_client_ip``)."""
+    return read_client_ip(app.event)
 
 
 def read_id(text: str, resource: str) -> int:

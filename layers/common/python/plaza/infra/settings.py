@@ -56,6 +56,7 @@ class Settings:
 
     Only the sign-in function has the settings of text messages; it and the function with signed
     cursors have ``auth_secret_id``; only the vote log's function has ``archive_bucket``.
+    ``origin_secret_id`` is the secret ``{"current", "previous"}`` that the edge sends.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
     """
@@ -98,12 +99,14 @@ class Settings:
     max_codes_per_hour: int
     max_codes_per_network_per_hour: int
     archive_bucket: str | None
+    origin_secret_id: str | None
+    requires_edge: bool
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Return the settings in ``env`` (``PLAZA_*``). Raises BadSettings."""
     return Settings(
-        environment=_required(env, "PLAZA_ENVIRONMENT", choices=("local", "prod")),
+        environment=_required(env, "PLAZA_ENVIRONMENT"),
         redis_url=_required(env, "PLAZA_REDIS_URL"),
         redis_secret_id=env.get("PLAZA_REDIS_SECRET_ID") or None,
         redis_ca=env.get("PLAZA_REDIS_CA") or None,
@@ -141,6 +144,8 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         max_codes_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_HOUR", 1_000),
         max_codes_per_network_per_hour=_whole(env, "PLAZA_MAX_CODES_PER_NETWORK_PER_HOUR", 200),
         archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
+        origin_secret_id=env.get("PLAZA_ORIGIN_SECRET_ID") or None,
+        requires_edge=env.get("PLAZA_GUARD_ORIGIN") == "require",
     )
 
 

@@ -1,0 +1,190 @@
+"""Deploys one environment: network, stores, application, and the edge if it has one.
+
+  python -m infra.deploy staging [Name=Value ...]
+
+``Name=Value`` sets a parameter of any of the templates; a deploy keeps what an earlier one set.
+What one stack returns and a later one needs has the same name in both, and is passed on. The first
+deploy asks for what nothing knows. The application must be built (``make build``).
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+import yaml
+from botocore.exceptions import ClientError
+
+from local.paths import ROOT, TOOLS
+
+ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{0,19}")
+BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
+EDGE_REGION = "us-east-1"  # of web ACLs and certificates of CloudFront, and of budgets
+DEFAULTS = {"SmsSender": "sns"}
+QUESTIONS = {
+    "AlarmEmail": "Address that alarms are sent to",
+    "SmsCountries": "Countries that sign-in codes are sent to (US,DE)",
+}
+
+
+class DeployError(Exception):
+    """A deploy cannot start or go on; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stack of an environment. ``region``: None for that of the environment."""
+
+    name: str
+    template: Path
+    region: str | None = None
+
+    def stack_name(self, environment: str) -> str:
+        return f"plaza-{environment}{self.name and f'-{self.name}'}"
+
+
+NETWORK = Part("network", ROOT / "infra" / "network.yaml")
+DATA = Part("data", ROOT / "infra" / "data.yaml")
+APPLICATION = Part("", BUILT)
+EDGE = Part("edge", ROOT / "infra" / "edge.yaml", EDGE_REGION)
+BUDGET = Part("budget", ROOT / "infra" / "budget.yaml", EDGE_REGION)
+PARTS = (NETWORK, DATA, APPLICATION, EDGE, BUDGET)
+
+
+class Account:
+    """CloudFormation and SAM, in the account and region of the shell's AWS settings."""
+
+    def __init__(self) -> None:
+        region = boto3.session.Session().region_name
+        if region is None:
+            raise DeployError("no region; set AWS_REGION")
+        self.region: str = region
+
+    def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
+        """Return a stack as CloudFormation does, None if it does not exist."""
+        formation: Any = boto3.client("cloudformation", region_name=part.region or self.region)
+        try:
+            [stack] = formation.describe_stacks(StackName=part.stack_name(environment))["Stacks"]
+        except ClientError as error:
+            if "does not exist" in str(error):
+                return None
+            raise
+        return dict(stack)
+
+    def deploy(self, part: Part, environment: str, values: Mapping[str, str]) -> None:
+        """Run ``sam deploy``. Parameters without a value keep the one that the stack has."""
+        region = part.region or self.region
+        command: list[str | Path] = [
+            TOOLS / "sam", "deploy", "--template-file", part.template, "--region", region,
+            "--stack-name", part.stack_name(environment), "--resolve-s3",
+            "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND",
+            "--no-confirm-changeset", "--no-fail-on-empty-changeset",
+            "--tags", "project=plaza", f"environment={environment}",
+        ]  # fmt: skip
+        if values:
+            command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+            raise DeployError(f"{part.stack_name(environment)} was not deployed")
+
+    def read_secret_version(self, arn: str) -> str:
+        """Return the id of a secret's current version, without reading the secret."""
+        found = boto3.client("secretsmanager", region_name=self.region).describe_secret(
+            SecretId=arn
+        )
+        [version] = [id_ for id_, s in found["VersionIdsToStages"].items() if "AWSCURRENT" in s]
+        return version
+
+
+def deploy(
+    environment: str,
+    given: Mapping[str, str],
+    account: Account,
+    ask: Callable[[str], str] = input,
+) -> dict[str, str]:
+    """Deploy all parts in order. Returns the outputs of all. Raises DeployError."""
+    if not ENVIRONMENT.fullmatch(environment) or environment == "local":
+        raise DeployError(
+            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local"
+        )
+    parameters = {part.name: read_parameters(part.template) for part in PARTS}
+    if unknown := set(given) - {name for names in parameters.values() for name in names}:
+        raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
+    known = {**DEFAULTS, "Environment": environment, "EdgeRegion": EDGE_REGION, **given}
+    outputs: dict[str, str] = {}
+    for part in PARTS:
+        stack = account.describe(part, environment)
+        if part is EDGE and stack is None and "OriginSecretArn" not in outputs:
+            continue
+        for name in parameters[part.name]:
+            is_asked = name in QUESTIONS and name not in known
+            if is_asked and name not in read_pairs(stack, "Parameter"):
+                known[name] = _ask(name, ask)
+        values = {name: known[name] for name in parameters[part.name] if name in known}
+        account.deploy(part, environment, values)
+        outputs |= read_pairs(account.describe(part, environment), "Output")
+        known |= outputs
+        if part is APPLICATION and "OriginSecretArn" in outputs:
+            known |= _describe_origin_secret(outputs["OriginSecretArn"], account)
+    return outputs
+
+
+def read_parameters(template: Path) -> list[str]:
+    """Return the names of a template's parameters. Raises DeployError if it was not built."""
+    if not template.exists():
+        raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
+    return list(yaml.load(template.read_text(), _Loader)["Parameters"])  # noqa: S506 - a SafeLoader
+
+
+def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
+    """Return the parameters (``kind``: Parameter) or the outputs (Output) of a stack."""
+    found = (stack or {}).get(f"{kind}s", [])
+    return {entry[f"{kind}Key"]: entry.get(f"{kind}Value", "") for entry in found}
+
+
+def _ask(name: str, ask: Callable[[str], str]) -> str:
+    try:
+        value = ask(f"{QUESTIONS[name]}: ").strip()
+    except EOFError:
+        value = ""
+    if not value:
+        raise DeployError(f"{name} is missing; add {name}=...")
+    return value
+
+
+def _describe_origin_secret(arn: str, account: Account) -> dict[str, str]:
+    """Return the copy of the secret in the edge's region. A new version updates the edge."""
+    copy = arn.replace(f":{account.region}:", f":{EDGE_REGION}:")
+    return {"OriginSecretArn": copy, "OriginSecretVersion": account.read_secret_version(arn)}
+
+
+class _Loader(yaml.SafeLoader):
+    """Loads a template; the values of short tags such as ``!Ref`` do not matter."""
+
+
+_Loader.add_multi_constructor("!", lambda *_: None)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m infra.deploy", description=__doc__)
+    parser.add_argument("environment", help="name of the environment, such as staging")
+    parser.add_argument("values", nargs="*", metavar="Name=Value", help="parameters of templates")
+    args = parser.parse_args(arguments)
+    if wrong := [value for value in args.values if not re.match(r"\w+=", value)]:
+        parser.error(f"{wrong[0]!r} is not Name=Value")
+    try:
+        outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), Account())
+    except DeployError as error:
+        print(f"deploy: {error}", file=sys.stderr)
+        return 1
+    for name, value in sorted(outputs.items()):
+        print(f"{name} = {value}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,53 @@
+"""The address of a client: of the connection, or as the edge reports it.
+
+Behind CloudFront the connection is that of CloudFront. The edge (infra/edge.yaml) sends the
+client's address, and a secret that proves that it is the edge: anybody can send the header.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from plaza.infra import secrets
+from plaza.infra.errors import Forbidden
+from plaza.infra.settings import settings
+
+ADDRESS_HEADER = "x-viewer-ip"
+SECRET_HEADER = "x-origin-secret"  # noqa: S105 - the name of a header
+
+
+def read_client_ip(event: Mapping[str, Any]) -> str:
+    """Return the IP address of the client of a request, which no header of a client can change.
+
+    Without an edge it is that of the connection. Raises Forbidden if all clients must come through
+    the edge, and this request did not; SecretsDown.
+    """
+    address = str(event["requestContext"]["http"]["sourceIp"])
+    secret_id = settings().origin_secret_id
+    if secret_id is None:
+        return address
+    headers = event.get("headers", {})
+    if _is_of_edge(headers.get(SECRET_HEADER, ""), secret_id):
+        return str(headers.get(ADDRESS_HEADER) or address)
+    if settings().requires_edge:
+        raise Forbidden("Send requests to the public address of this API.")
+    return address
+
+
+def _is_of_edge(sent: str, secret_id: str) -> bool:
+    """Return whether ``sent`` is the secret or the one before, which the edge sends until it is
+    updated. A rotated secret is read again."""
+    if not sent:
+        return False
+    return _is_current(sent, secret_id) or (
+        secrets.refresh(secret_id) and _is_current(sent, secret_id)
+    )
+
+
+def _is_current(sent: str, secret_id: str) -> bool:
+    known: dict[str, str] = json.loads(secrets.read(secret_id))
+    candidates = [known[name] for name in ("current", "previous") if known.get(name)]
+    return any(hmac.compare_digest(sent.encode(), one.encode()) for one in candidates)

@@ -1,0 +1,21 @@
+"""Settings for tests that serve requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from plaza.infra.process import reset_process
+from tests.unit.infra.test_settings import GOOD
+
+
+@pytest.fixture(scope="module")
+def configured() -> Iterator[None]:
+    """The settings of a function of the API."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in GOOD.items():
+            patch.setenv(name, value)
+        reset_process()
+        yield
+    reset_process()

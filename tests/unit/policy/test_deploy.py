@@ -1,0 +1,165 @@
+"""`make deploy`: the stacks fit together, and a deploy asks only for what nothing knows."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from infra import deploy
+from infra.deploy import APPLICATION, DATA, EDGE, NETWORK, PARTS, DeployError, Part
+from local.paths import LAYER, TEMPLATE
+from tests.unit.policy.template import load_template
+
+MADE_BY_DEPLOY = {"Environment", "SmsSender", "EdgeRegion", "OriginSecretVersion"}
+
+
+def template_of(part: Part) -> dict[str, Any]:
+    source = TEMPLATE if part is APPLICATION else part.template
+    return load_template(source.read_text())
+
+
+class FakeAccount:
+    """An account in which a stack returns its outputs, each named after itself."""
+
+    region = "eu-central-1"
+
+    def __init__(self, *, has_edge: bool = False) -> None:
+        self.deployed: list[tuple[str, dict[str, str]]] = []
+        self.stacks: dict[str, dict[str, Any]] = {}
+        self.has_edge = has_edge
+
+    def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
+        return self.stacks.get(part.stack_name(environment))
+
+    def deploy(self, part: Part, environment: str, values: Mapping[str, str]) -> None:
+        name = part.stack_name(environment)
+        self.deployed.append((name, dict(values)))
+        kept = deploy.read_pairs(self.stacks.get(name), "Parameter")
+        outputs = (
+            [
+                {"OutputKey": output, "OutputValue": f"<{output}>"}
+                for output, found in template_of(part)["Outputs"].items()
+                if found.get("Condition") != "HasEdge" or self.has_edge
+            ]
+            if "Outputs" in template_of(part)
+            else []
+        )
+        self.stacks[name] = {
+            "Parameters": [
+                {"ParameterKey": k, "ParameterValue": v} for k, v in {**kept, **values}.items()
+            ],
+            "Outputs": outputs,
+        }
+
+    def read_secret_version(self, arn: str) -> str:
+        return "version-1"
+
+
+@pytest.fixture(autouse=True)
+def _built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application is read from its source; no build is needed."""
+    read = deploy.read_parameters
+    monkeypatch.setattr(
+        deploy,
+        "read_parameters",
+        lambda path: read(TEMPLATE if path == APPLICATION.template else path),
+    )
+
+
+def answer(question: str) -> str:
+    return "ops@example.com" if "Address" in question else "US,DE"
+
+
+def refuse(question: str) -> str:
+    raise AssertionError(f"it asked: {question}")
+
+
+def test_a_first_deploy_asks_two_questions_and_deploys_in_order() -> None:
+    account, asked = FakeAccount(), []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return answer(question)
+
+    deploy.deploy("staging", {}, account, ask)  # type: ignore[arg-type]
+    assert len(asked) == 2
+    assert [name for name, _ in account.deployed] == [
+        "plaza-staging-network",
+        "plaza-staging-data",
+        "plaza-staging",
+        "plaza-staging-budget",
+    ]
+
+
+def test_a_second_deploy_asks_nothing() -> None:
+    account = FakeAccount()
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    deploy.deploy("staging", {"LogDays": "7"}, account, refuse)  # type: ignore[arg-type]
+    values = account.deployed[-2][1]
+    assert values["LogDays"] == "7"
+    assert "SmsCountries" not in values, "the stack keeps it"
+
+
+def test_each_parameter_without_a_default_is_an_output_or_asked_or_made() -> None:
+    outputs: set[str] = set()
+    for part in PARTS:
+        template = template_of(part)
+        needed = {n for n, p in template["Parameters"].items() if "Default" not in p}
+        assert needed <= outputs | MADE_BY_DEPLOY | set(deploy.QUESTIONS), part.name
+        outputs |= set(template.get("Outputs", {}))
+
+
+def test_the_application_gets_what_network_and_data_return() -> None:
+    account = FakeAccount()
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    values = dict(account.deployed)["plaza-staging"]
+    returned = {*template_of(NETWORK)["Outputs"], *template_of(DATA)["Outputs"]}
+    passed = returned & set(template_of(APPLICATION)["Parameters"])
+    assert {"SubnetIds", "RedisUrl", "RedisSecretArn", "MysqlAdminSecretArn", "MysqlCa"} <= passed
+    assert {name: values[name] for name in passed} == {name: f"<{name}>" for name in passed}
+
+
+def test_the_edge_gets_the_copy_of_the_secret_in_its_region() -> None:
+    account = FakeAccount(has_edge=True)
+    deploy.deploy("staging", {"GuardOrigin": "trust"}, account, answer)  # type: ignore[arg-type]
+    values = dict(account.deployed)[EDGE.stack_name("staging")]
+    assert values["OriginSecretVersion"] == "version-1"
+    assert values["ApiDomain"] == "<ApiDomain>"
+
+
+@pytest.mark.parametrize("environment", ["local", "Prod", "a b", "", "x" * 30])
+def test_a_name_that_no_stack_can_have_is_refused(environment: str) -> None:
+    with pytest.raises(DeployError, match="no name of an environment"):
+        deploy.deploy(environment, {}, FakeAccount(), refuse)  # type: ignore[arg-type]
+
+
+def test_a_misspelled_parameter_is_refused_before_anything_is_deployed() -> None:
+    account = FakeAccount()
+    with pytest.raises(DeployError, match="LogDay"):
+        deploy.deploy("staging", {"LogDay": "7"}, account, refuse)  # type: ignore[arg-type]
+    assert account.deployed == []
+
+
+def test_without_a_terminal_the_missing_parameter_is_named() -> None:
+    def closed(question: str) -> str:
+        raise EOFError
+
+    with pytest.raises(DeployError, match="add AlarmEmail="):
+        deploy.deploy("staging", {}, FakeAccount(), closed)  # type: ignore[arg-type]
+
+
+def test_no_parameter_is_a_secret_so_that_none_can_be_written_into_a_file() -> None:
+    for part in PARTS:
+        for name, parameter in template_of(part)["Parameters"].items():
+            assert not parameter.get("NoEcho"), name
+            assert not any(word in name for word in ("Password", "Token")), name
+            assert "Secret" not in name or name.endswith(("Arn", "Version")), name
+
+
+def test_the_layer_has_the_certificates_that_the_data_stack_names() -> None:
+    value = template_of(DATA)["Outputs"]["MysqlCa"]["Value"]["Fn::If"][1]
+    file = LAYER / str(value).removeprefix("/opt/python/")
+    assert len(ssl.create_default_context(cafile=file).get_ca_certs()) > 20
