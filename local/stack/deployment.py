@@ -37,7 +37,7 @@ _NO_LIMITS = {
 } | {"MaxCodesPerHour": "10000"}
 _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
-_ON_ONE_MACHINE = {
+ON_ONE_MACHINE = {
     "RequireVpc": "0",
     "RequireAlarmTopic": "0",
     "MigrateOnDeploy": "0",
@@ -156,7 +156,7 @@ def deploy_template(
         "MysqlSecretArn": _create_secret("plaza/mysql", mysql_url, endpoint_url),
         "SmsSender": "echo",
         "SmsCountries": "*",
-        **_ON_ONE_MACHINE,
+        **ON_ONE_MACHINE,
         "AnnounceDelay": "3",  # local requests take milliseconds
         **_NO_LIMITS,
         **parameters,

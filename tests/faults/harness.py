@@ -27,6 +27,7 @@ import redis as redis_client
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.paths import ROOT
+from local.stack.deployment import ON_ONE_MACHINE
 from local.stack.functions import load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import new_session
@@ -395,13 +396,12 @@ def consumers() -> tuple[Consumer, ...]:
 def schedules() -> tuple[Schedule, ...]:
     """Return every schedule of the template, by its frequency on one machine."""
     found = []
-    rates = template.TEMPLATE["Mappings"]["Schedules"]["local"]
     for name, function in template.resources(template.FUNCTION).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "ScheduleV2":
                 rate = event["Properties"]["ScheduleExpression"]
                 if not isinstance(rate, str):
-                    rate = rates[rate["Fn::FindInMap"][2]]
+                    rate = ON_ONE_MACHINE[rate["Ref"]]
                 minutes = _RATE.fullmatch(rate)
                 found.append(Schedule(_folder(name), int(minutes[1]) if minutes else math.inf))
     return tuple(found)

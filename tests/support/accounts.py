@@ -9,7 +9,7 @@ from plaza.checkins import daily_checkin
 from plaza.content import commands
 from plaza.content.model import Draft
 from plaza.feed import queries as feed_queries
-from plaza.flash_sales import place_order
+from plaza.flash_sales import mysql_waitlist, place_order
 from plaza.follows import follow_user
 from plaza.idempotency import IdempotentRequest
 from plaza.infra import mysql
@@ -65,6 +65,7 @@ class Account:
         )
         daily_checkin.check_in(self.id)
         self.order = place_order.place_order(offer().id, self.id)[0]
+        mysql_waitlist.add(self.order.voucher_id, self.id)
 
     def read(self) -> None:
         """Fill what reading fills."""

@@ -81,6 +81,7 @@ def require_erased(plaza: World, account: Account, audit: Audit) -> None:
     for table, column in {
         "user": "id", "user_phone": "user_id", "session": "user_id", "checkin": "user_id",
         "idempotency_key": "user_id", "user_block": "blocker_id", "report": "reporter_id",
+        "waitlist_entry": "buyer_id",
     }.items():  # fmt: skip
         assert mysql.fetch_all(f"SELECT 1 FROM {table} WHERE {column} = %s", (user_id,)) == []
     assert mysql.fetch_all(

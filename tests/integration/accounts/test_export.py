@@ -43,6 +43,7 @@ COLUMNS = {
     ("voucher_order", "buyer_id"): "orders",
     ("voucher_order", "holder_id"): "repeats buyer_id",
     ("voucher_order", "used_by"): "an operator's work",
+    ("waitlist_entry", "buyer_id"): "waitlists",
 }
 SECTIONS = {section.name for section in mysql_export.SECTIONS}
 
@@ -73,7 +74,7 @@ def test_every_row_is_exported_once_in_pages_of_any_size(account: Account, limit
     assert Counter(section for section, _ in rows) == {
         "profile": 1, "phone": 1, "totals": 1, "sessions": 1, "idempotency_keys": 1, "posts": 1,
         "comments": 1, "reviews": 1, "likes": 1, "collects": 1, "follows": 1, "followers": 2,
-        "blocks": 1, "reports": 1, "star": 1, "orders": 1, "checkins": 1,
+        "blocks": 1, "reports": 1, "star": 1, "orders": 1, "waitlists": 1, "checkins": 1,
     }  # fmt: skip
     text = str(rows)
     assert PHONE in text

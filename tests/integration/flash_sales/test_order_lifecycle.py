@@ -9,7 +9,9 @@ from contextlib import closing
 
 import pytest
 from pymysql.connections import Connection
+from pymysql.constants import ER
 from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
 
 from plaza.flash_sales import (
     CANCELLED,
@@ -162,19 +164,24 @@ def connect() -> Connection[Cursor]:
 
 
 def run_at_once(*work: Callable[[Cursor], bool]) -> list[bool]:
-    """Run each function in a transaction of its own connection, all at once."""
+    """Run each function in a transaction of its own connection, all at once, again after a
+    deadlock, as ``mysql.run_in_transaction`` does."""
     ready = threading.Barrier(len(work))
 
     def run(one: Callable[[Cursor], bool]) -> bool:
         with closing(connect()) as connection, connection.cursor() as cursor:
             ready.wait(20)
-            connection.begin()
-            try:
-                return one(cursor)
-            except NotCancellable:
-                return False
-            finally:
-                connection.commit()
+            while True:
+                connection.begin()
+                try:
+                    return one(cursor)
+                except NotCancellable:
+                    return False
+                except OperationalError as error:
+                    if error.args[0] != ER.LOCK_DEADLOCK:
+                        raise
+                finally:
+                    connection.commit()
 
     with ThreadPoolExecutor(len(work)) as pool:
         return list(pool.map(run, work))

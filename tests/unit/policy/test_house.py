@@ -154,4 +154,4 @@ def test_no_output_of_a_run_is_tracked() -> None:
 
 
 def test_no_large_file_is_tracked() -> None:
-    assert [f for f in tracked() if f.stat().st_size > 500_000] == []
+    assert [f for f in tracked() if f.stat().st_size > 1_000_000] == []

@@ -50,7 +50,7 @@ MODULES = {
     "queue/save_orders": 31,
     "queue/save_reactions": 49,
     "schedule/delete_expired": 19,
-    "schedule/erase_accounts": 107,
+    "schedule/erase_accounts": 127,
     "schedule/finalize_vouchers": 31,
     "schedule/follow_binlog": 37,
     "schedule/maintain_log": 22,

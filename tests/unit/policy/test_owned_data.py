@@ -69,6 +69,7 @@ READERS = {
             "voucher_order",
             "report",
             "user_block",
+            "waitlist_entry",
         },
         "an export has all rows about a user",
     ),
@@ -96,7 +97,6 @@ READERS = {
 
 # context -> tables of others that it writes or locks, and why
 WRITERS = {
-    "accounts": ({"report", "user_block"}, "erasure deletes what a user reported and blocked"),
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
     "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),

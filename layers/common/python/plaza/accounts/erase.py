@@ -11,12 +11,14 @@ from plaza import idempotency
 from plaza.accounts import mysql_store
 from plaza.accounts.model import Erasure
 from plaza.auth import session_end
-from plaza.blocks import redis_store as blocks_store
+from plaza.blocks import erasure as blocks_erasure
 from plaza.checkins import erasure as checkins_erasure
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
+from plaza.flash_sales import erasure as sales_erasure
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import error_fields, record
+from plaza.moderation import erasure as moderation_erasure
 from plaza.reactions import erasure as reactions_erasure
 from plaza.users import erasure as users_erasure
 
@@ -53,10 +55,11 @@ def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     found = session_end.erase(user_id)  # first: a session could write again
     found += users_erasure.erase(user_id)
     found += idempotency.delete_of_user(user_id)
-    found += mysql_store.delete_blocks_and_reports(user_id)
-    blocks_store.delete(user_id)
+    found += blocks_erasure.erase(user_id)
+    found += moderation_erasure.erase(user_id)
     found += content_erasure.erase(user_id, deadline)
     found += reactions_erasure.erase(user_id, deadline)
+    found += sales_erasure.erase(user_id, deadline)
     found += checkins_erasure.erase(user_id)
     feed_erasure.erase(user_id)
     if deadline.has_passed:

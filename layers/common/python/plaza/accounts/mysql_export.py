@@ -191,6 +191,18 @@ SECTIONS = (
         """,
     ),
     Section(
+        "waitlists",
+        ("voucher_id", "joined_at"),
+        """
+        SELECT voucher_id, 0, voucher_id, joined_at
+        FROM waitlist_entry
+        WHERE buyer_id = %(user_id)s
+          AND voucher_id > %(key)s
+        ORDER BY voucher_id
+        LIMIT %(limit)s
+        """,
+    ),
+    Section(
         "checkins",
         ("day", "version", "request_id", "created_at"),
         """

@@ -92,12 +92,5 @@ def read_latest(limit: int) -> list[Erasure]:
     )
 
 
-def delete_blocks_and_reports(user_id: int) -> int:
-    """Delete whom a user blocked and what a user reported; return the number of rows. What others
-    blocked and reported stays. Two statements. Raises MysqlDown."""
-    blocks = mysql.write("DELETE FROM user_block WHERE blocker_id = %s", (user_id,))
-    return blocks + mysql.write("DELETE FROM report WHERE reporter_id = %s", (user_id,))
-
-
 def _parse(rows: Iterable[tuple[Any, ...]]) -> list[Erasure]:
     return [Erasure(*row) for row in rows]

@@ -40,6 +40,11 @@ def delete(blocker_id: int, blocked_id: int) -> bool:
     return mysql.write(statement, (blocker_id, blocked_id)) == 1
 
 
+def delete_of_user(blocker_id: int) -> int:
+    """Delete all blocks of a user; return how many there were."""
+    return mysql.write("DELETE FROM user_block WHERE blocker_id = %s", (blocker_id,))
+
+
 def read_now_us() -> int:
     """Return the time of MySQL, microseconds since 1970: above the versions of earlier reads."""
     [(now_us,)] = mysql.fetch_all(f"SELECT {_NOW_US}")

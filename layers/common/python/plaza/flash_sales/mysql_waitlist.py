@@ -94,3 +94,11 @@ def read(voucher_id: int, after_seq: int, limit: int) -> list[tuple[int, int]]:
             (voucher_id, after_seq),
         )
     ]
+
+
+def find_of_buyer(buyer_id: int, limit: int) -> list[int]:
+    """Return at most ``limit`` of the vouchers that a buyer waits for."""
+    rows = mysql.fetch_all(
+        "SELECT voucher_id FROM waitlist_entry WHERE buyer_id = %s LIMIT %s", (buyer_id, limit)
+    )
+    return [voucher_id for (voucher_id,) in rows]

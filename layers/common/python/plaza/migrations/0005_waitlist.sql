@@ -7,5 +7,6 @@ CREATE TABLE IF NOT EXISTS waitlist_entry (
   joined_at  DATETIME(6) NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
   PRIMARY KEY (voucher_id, buyer_id),
   KEY in_order (voucher_id, seq),
-  KEY by_seq (seq)
+  KEY by_seq (seq),
+  KEY by_buyer (buyer_id)
 );

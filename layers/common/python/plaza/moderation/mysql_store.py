@@ -31,6 +31,11 @@ def insert(cursor: Cursor, report_id: int, draft: ReportDraft) -> bool:
     )
 
 
+def delete_of_user(reporter_id: int) -> int:
+    """Delete all reports of a user; return how many there were."""
+    return mysql.write("DELETE FROM report WHERE reporter_id = %s", (reporter_id,))
+
+
 def read(report_id: int) -> Report | None:
     """Return a report, None if it does not exist."""
     found = mysql.fetch_all(f"SELECT {_COLUMNS} FROM report WHERE id = %s", (report_id,))
