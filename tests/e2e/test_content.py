@@ -37,7 +37,11 @@ def test_a_post_is_written_read_listed_commented_liked_and_deleted(
     written = author("POST", "/posts", POST | {"images": ["https://pics.example/n.jpg"]})
     assert written.status == 201
     path = f"/posts/{written.json['id']}"
-    assert anonymous("GET", path).json == written.json | {"viewers": 1, "mine": None}
+    assert anonymous("GET", path).json == written.json | {
+        "viewers": 1,
+        "mine": None,
+        "likers": [],
+    }
     assert [i["id"] for i in anonymous("GET", f"/users/{AUTHOR}/posts").json["items"]][:1] == [
         written.json["id"]
     ]

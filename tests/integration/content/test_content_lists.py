@@ -205,7 +205,7 @@ def fill_page(count: int, parent: int) -> dict[str, int]:
     for index in range(count):
         fill("comment", [2001 + index], author=100 + index, parent=parent)
         fill("review", [3001 + index], author=100 + index, parent=SHOP)
-    return {"/users/9/posts": 5, f"/posts/{parent}/comments": 3, f"/shops/{SHOP}/reviews": 3}
+    return {"/users/9/posts": 5, f"/posts/{parent}/comments": 4, f"/shops/{SHOP}/reviews": 4}
 
 
 @pytest.mark.parametrize("count", [1, 10, 100])
@@ -238,7 +238,7 @@ def test_an_uncached_page_of_100_costs_as_much_as_one_of_10() -> None:
         assert costs[0] == costs[1], path
         assert costs[0][0] <= 9, path
         # On a cluster a second node also needs a script to be loaded.
-        assert costs[0][1] <= (28 if IS_CLUSTER else 26), path
+        assert costs[0][1] <= (30 if IS_CLUSTER else 28), path
 
 
 def test_a_cached_post_takes_no_statement(slow_clock: None) -> None:

@@ -70,6 +70,8 @@ def test_an_item_has_all_fields_of_a_post(world: World) -> None:
         "body": "b",
         "images": [],
         "created_at": item["created_at"],
+        "edited_at": None,
+        "hidden": False,
         "author": {"id": "11", "nickname": item["author"]["nickname"], "avatar": None},
         "likes": 2,
         "collects": 1,
