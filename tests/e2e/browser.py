@@ -101,7 +101,7 @@ class AppPage:
                 for one in found
                 for node in one["nodes"]
             ]
-            assert shown == []
+            assert not shown, "\n".join(shown)
         self.page.emulate_media(color_scheme=None, reduced_motion=None)
 
     def _hear(self, message: ConsoleMessage) -> None:

@@ -417,7 +417,7 @@ class Run:
 
     def execute_late(self) -> None:
         _, command = self.late.pop(0)
-        answer = redis.client().execute_command(*command)
+        [answer] = redis._send([command])
         self.stats[f"late {answer[0]}"] += 1
         self.watch(command, answer)
 
@@ -664,7 +664,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     def execute_command(command: Any) -> Any:
         args = bind(command, "")
-        return call(args, lambda: execute_at(args)) if args[0] == "EVALSHA" else execute(args)
+        if args[0] == "EVALSHA":
+            return call(args, lambda: execute_at(args))
+        return execute_at(args) if args[0] == "EVAL" else execute(args)
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
         is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main

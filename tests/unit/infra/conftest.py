@@ -7,15 +7,14 @@ from collections.abc import Iterator
 import pytest
 
 from plaza.infra.process import reset_process
-from tests.unit.infra.test_settings import GOOD
+from tests.unit.infra.test_settings import GOOD, set_only
 
 
 @pytest.fixture(scope="module")
 def configured() -> Iterator[None]:
     """The settings of a function of the API."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in GOOD.items():
-            patch.setenv(name, value)
+        set_only(patch, GOOD)
         reset_process()
         yield
     reset_process()

@@ -13,7 +13,7 @@ from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import Forbidden
 from plaza.infra.process import reset_process
 from plaza.infra.secrets import SecretsDown
-from tests.unit.infra.test_settings import GOOD
+from tests.unit.infra.test_settings import GOOD, set_only
 
 CLOUDFRONT, VIEWER = "130.176.0.1", "198.51.100.7"
 CURRENT, PREVIOUS = "c" * 64, "p" * 64
@@ -29,8 +29,7 @@ def guard(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """``guard("trust")``: the settings of an API function with or without an edge."""
 
     def set_up(value: str) -> None:
-        for name, setting in GOOD.items():
-            monkeypatch.setenv(name, setting)
+        set_only(monkeypatch, GOOD)
         monkeypatch.setenv("PLAZA_GUARD_ORIGIN", value)
         monkeypatch.setenv("PLAZA_ORIGIN_SECRET_ID", "" if value == "off" else "plaza/origin")
         reset_process()

@@ -224,6 +224,8 @@ def sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeSqs]:
     settings.settings.cache_clear()
     fake = FakeSqs()
     monkeypatch.setattr(sqs_client, "client", lambda: fake)
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID", raising=False)  # so that botocore's client sends
+    sqs_client._sender.reset()
     sqs_client.SQS.breaker.close()
     yield fake
     settings.settings.cache_clear()

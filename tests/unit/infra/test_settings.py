@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
 import pytest
 
 from plaza.infra.settings import BadSettings, MysqlAddress, read_settings
@@ -30,6 +33,14 @@ WHOLE_NUMBERS = (
     "PLAZA_RESEND_ORDERS_AFTER_S",
     "PLAZA_DECIDE_ORDERS_AFTER_S",
 )
+
+
+def set_only(patch: pytest.MonkeyPatch, values: Mapping[str, str]) -> None:
+    """Set these settings, and remove those of integration tests of the same process."""
+    for name in [name for name in os.environ if name.startswith("PLAZA_")]:
+        patch.delenv(name)
+    for name, value in values.items():
+        patch.setenv(name, value)
 
 
 @pytest.mark.parametrize("name", GOOD)
