@@ -231,6 +231,7 @@ def test_the_ranking_has_three_windows(
     client("PUT", f"/posts/{post_id}/likes/me")
 
     def is_ranked() -> bool:
+        stack.invoke("RollUpVotes", {})
         stack.invoke("RefreshRankings", {})
         return bool(client("GET", "/posts/ranking?window=day").json.get("items"))
 
