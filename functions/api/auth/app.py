@@ -13,8 +13,8 @@ from plaza.infra.errors import Unauthenticated
 from plaza.infra.http import (
     BEARER,
     PUBLIC,
+    Api,
     Response,
-    create_api,
     describe_problems,
     describe_response,
     read_source_ip,
@@ -23,7 +23,7 @@ from plaza.infra.http import (
 )
 
 # A session that has ended may be ended again: this repeats what failed half way.
-app = create_api(identify, admits_unknown_tokens=True)
+app = Api(identify, admits_unknown_tokens=True)
 
 _OPEN: dict[str, Any] = {"tags": ["auth"], "security": PUBLIC}
 _OWN: dict[str, Any] = {

@@ -10,14 +10,14 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
 from plaza.infra.http import (
     BEARER,
-    create_api,
+    Api,
     describe_problems,
     describe_response,
     require_caller,
     serve,
 )
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."

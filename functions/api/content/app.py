@@ -29,6 +29,7 @@ from plaza.infra.errors import BadInput, PlazaError
 from plaza.infra.http import (
     BEARER,
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     IdempotencyKey,
@@ -36,7 +37,6 @@ from plaza.infra.http import (
     Limit,
     Page,
     Response,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -58,7 +58,7 @@ Expand = Annotated[
     Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
-app = create_api(identify)
+app = Api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}

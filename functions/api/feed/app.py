@@ -11,10 +11,10 @@ from plaza.feed import queries
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
+    Api,
     Cursor,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     pack_cursor,
@@ -23,7 +23,7 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 
-app = create_api(identify)
+app = Api(identify)
 
 _FEED: dict[str, Any] = {
     "tags": ["feed"],

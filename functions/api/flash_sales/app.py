@@ -47,13 +47,13 @@ from plaza.infra.http import (
     BEARER,
     JSON,
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     IdempotencyKey,
     Limit,
     Page,
     Response,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -65,7 +65,7 @@ from plaza.infra.http import (
 )
 from plaza.infra.sql import from_us
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
 _ADMIN = _OWN | {"security": ADMIN}

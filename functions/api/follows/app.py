@@ -17,11 +17,11 @@ from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     BEARER,
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -37,7 +37,7 @@ SortOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
 ]
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."

@@ -11,12 +11,12 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http import (
     ADMIN,
     BEARER,
+    Api,
     Cursor,
     Id,
     IdempotencyKey,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     pack_cursor,
@@ -36,7 +36,7 @@ from plaza.moderation.schemas import (
 )
 from plaza.reactions import Target
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
 _ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}

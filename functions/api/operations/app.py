@@ -11,9 +11,9 @@ from plaza.auth.caller_identity import identify
 from plaza.infra import health
 from plaza.infra.http import (
     ADMIN,
+    Api,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     require_caller,
@@ -34,7 +34,7 @@ QueueName = Annotated[
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
 ]
 
-app = create_api(identify)
+app = Api(identify)
 
 _ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _HEALTH = _ADMIN | {

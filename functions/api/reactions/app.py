@@ -9,8 +9,8 @@ from plaza.auth.caller_identity import identify
 from plaza.infra.api import (
     BEARER,
     OPTIONAL,
+    Api,
     Id,
-    create_api,
     find_caller,
     read_id,
     require_caller,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."

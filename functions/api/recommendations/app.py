@@ -12,11 +12,11 @@ from plaza.content.schemas import Review
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -34,7 +34,7 @@ InWindow = Annotated[
     Query(description="Which likes count: of the last 24 hours, of the last 7 days, or all."),
 ]
 
-app = create_api(identify)
+app = Api(identify)
 
 _ANY: dict[str, Any] = {"tags": ["recommendations"], "security": OPTIONAL}
 _RECOMMENDED = _ANY | {

@@ -8,10 +8,10 @@ from plaza.auth.caller_identity import identify
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     ADMIN,
+    Api,
     Cursor,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     pack_cursor,
@@ -21,7 +21,7 @@ from plaza.infra.http import (
 from plaza.reconciliation import orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
 
-app = create_api(identify)
+app = Api(identify)
 
 _ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _LIST = _ADMIN | {

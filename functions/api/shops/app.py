@@ -12,13 +12,13 @@ from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http import (
     ADMIN,
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     IdText,
     Limit,
     Page,
     Response,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -70,7 +70,7 @@ NamePrefix = Annotated[
     AfterValidator(check_line),
 ]
 
-app = create_api(identify)
+app = Api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": OPTIONAL}

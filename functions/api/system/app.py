@@ -14,9 +14,9 @@ from plaza.infra.errors import MethodNotAllowed, NotFound
 from plaza.infra.http import (
     JSON,
     PUBLIC,
+    Api,
     Response,
     ResponseModel,
-    create_api,
     describe_problems,
     describe_response,
     refuse,
@@ -35,7 +35,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = create_api(identify)
+app = Api(identify)
 
 
 class Health(ResponseModel):

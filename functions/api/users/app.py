@@ -13,12 +13,12 @@ from plaza.infra.http import (
     ADMIN,
     BEARER,
     OPTIONAL,
+    Api,
     Cursor,
     Id,
     Ids,
     Limit,
     Page,
-    create_api,
     describe_problems,
     describe_response,
     find_caller,
@@ -36,7 +36,7 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = create_api(identify)
+app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {

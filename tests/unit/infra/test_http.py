@@ -29,10 +29,10 @@ from plaza.infra.http import (
     OPTIONAL,
     PROBLEM_TYPES,
     PUBLIC,
+    Api,
     Id,
     RequestModel,
     check_body,
-    create_api,
     find_caller,
     pack_cursor,
     problem,
@@ -217,7 +217,7 @@ def test_an_unavailable_problem_has_a_retry_after_header() -> None:
 
 # ---------------------------------------------------------------- a small API
 
-app = create_api(lambda *_: Caller())
+app = Api(lambda *_: Caller())
 ADA = Caller(9, "user")
 
 

@@ -14,7 +14,7 @@ from plaza.infra import sqs as sqs_client
 from plaza.infra.callers import Caller
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.http import OPTIONAL, PROBLEM, Id, create_api, refuse, serve
+from plaza.infra.http import OPTIONAL, PROBLEM, Api, Id, refuse, serve
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
 
@@ -101,7 +101,7 @@ def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
 
 # ---------------------------------------------------------------- logs and responses
 
-app = create_api(lambda *_: Caller(9))
+app = Api(lambda *_: Caller(9))
 
 
 @app.get("/things/<thing_id>", security=OPTIONAL)

@@ -1,7 +1,7 @@
 """Sessions with opaque tokens, in MySQL and cached in Redis; sign-in with a code sent by SMS.
 
 Owns the table session and the Redis keys listed in ``redis_sessions``, ``redis_challenges`` and
-``sms``. Each API function passes ``caller_identity.identify`` to ``http.create_api``.
+``sms``. Each API function passes ``caller_identity.identify`` to ``http.Api``.
 """
 
 from plaza.auth.sessions import Session, parse_bearer

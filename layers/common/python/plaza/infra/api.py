@@ -113,7 +113,8 @@ class Api:
     """The routes of a function. Each request is identified and limited before it is routed.
 
     Then its session is checked, then the size and type of the body, then the parameters. Each route
-    declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``.
+    declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With
+    ``admits_unknown_tokens`` the routes themselves refuse tokens without a session.
     """
 
     def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
@@ -121,6 +122,7 @@ class Api:
         self.routes: dict[str, Route] = {}
         self.event: Event = {}
         self.caller = Caller()
+        self.client_ip = ""
         self._admits_unknown_tokens = admits_unknown_tokens
 
     def route(
@@ -160,8 +162,8 @@ class Api:
         """Identify the caller of a request, and check its rate limit and its session.
         Raises TooManyRequests, Unauthenticated, Forbidden, Unavailable."""
         header = event["headers"].get("authorization") if security else None
-        address, route = read_client_ip(event), event["routeKey"]
-        self.caller = caller = self.identify(header, address, route)
+        self.client_ip = read_client_ip(event)
+        self.caller = caller = self.identify(header, self.client_ip, event["routeKey"])
         if caller.wait_ms:
             wait_s = -(-caller.wait_ms // 1000)
             detail = f"The rate limit is exceeded; retry after {wait_s} s."
@@ -185,14 +187,6 @@ class Api:
         if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
             check_body(event)
         return _render(route.function(**route.read_arguments(event)))
-
-
-def create_api(identify: Identify, *, admits_unknown_tokens: bool = False) -> Api:
-    """Create an API whose errors are problem+json.
-
-    With ``admits_unknown_tokens`` the routes themselves refuse tokens without a session.
-    """
-    return Api(identify, admits_unknown_tokens=admits_unknown_tokens)
 
 
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
@@ -380,7 +374,7 @@ def find_caller(app: Api) -> int | None:
 
 def read_source_ip(app: Api) -> str:
     """Return the IP address of the client of the current request (``read_client_ip``)."""
-    return read_client_ip(app.event)
+    return app.client_ip
 
 
 def read_id(text: str, resource: str) -> int:

@@ -21,10 +21,10 @@ from plaza.infra.api import OPTIONAL as OPTIONAL
 from plaza.infra.api import PROBLEM as PROBLEM
 from plaza.infra.api import PROBLEM_TYPES as PROBLEM_TYPES
 from plaza.infra.api import PUBLIC as PUBLIC
+from plaza.infra.api import Api as Api
 from plaza.infra.api import Id as Id
 from plaza.infra.api import Response as Response
 from plaza.infra.api import check_body as check_body
-from plaza.infra.api import create_api as create_api
 from plaza.infra.api import find_caller as find_caller
 from plaza.infra.api import pack_cursor as pack_cursor
 from plaza.infra.api import problem as problem

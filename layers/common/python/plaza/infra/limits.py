@@ -109,11 +109,6 @@ def acquire_if_up(bucket: Bucket) -> int:
         return 0
 
 
-def acquire_for_address(address: str) -> int:
-    """Take a token for the network of ``address``, as ``acquire_if_up`` does. One round trip."""
-    return acquire_if_up(anonymous_bucket(address))
-
-
 def record_limit_skipped(error: RedisDown) -> None:
     """Record that Redis was unavailable to a rate limit."""
     record("rate_limit_skipped", {"rate_limits_skipped": 1}, **error_fields(error))
