@@ -153,7 +153,7 @@ def _make_alarm(
 def _make_error_rate(
     *, text: str, runbook: str, api: str, above_percent: float, window_s: int
 ) -> dict[str, Any]:
-    """Return an alarm on the share of 5xx in a window. It notifies nobody: one of ``both`` does."""
+    """Return an alarm on the share of 5xx in a window. It notifies by one of ``both`` only."""
 
     def metric(name: str, id_: str) -> dict[str, Any]:
         of_api = {"Name": "ApiId", "Value": {"Ref": api}}

@@ -25,7 +25,7 @@ class BlockLimit(Conflict):
 
 
 class Blocked(Forbidden):
-    """A block between two users refuses the request, whoever of them made it."""
+    """A block between two users refuses the request, in either direction."""
 
     slug = "blocked"
     title = "Blocked"

@@ -75,7 +75,7 @@ def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
 
 def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     """End offers that were not accepted in time, at most 500 a sale, offer units in stock to
-    the next buyers, and add buyers whom Redis lacks.
+    the next buyers, and add buyers that Redis lacks.
 
     A round trip and a statement for all; a few for each sale with a waitlist, or one for each 1,000
     buyers if Redis lacks some. Raises RedisDown, MysqlDown.

@@ -17,7 +17,7 @@ def serve(event: Mapping[str, Any], step: Callable[[], dict[str, Any]]) -> dict[
     """Run ``step`` and return its result, which CloudFormation gets if it sent ``event``.
 
     A deletion runs nothing. An error becomes the reason for which CloudFormation rolls back; it is
-    raised if somebody else invoked the function. Raises OSError if CloudFormation is unreachable.
+    raised if the function was invoked otherwise. Raises OSError if CloudFormation is unreachable.
     """
     if "ResponseURL" not in event:
         return step()

@@ -1,7 +1,7 @@
 """Take back the reactions of an erased user, and end the follows of the user by others.
 
 Each passes the gate, so that counters stay exact. Reactions to deleted content stay counted, as
-they do for everybody: the gate refuses to change them.
+they do for all actors: the gate refuses to change them.
 """
 
 from __future__ import annotations
