@@ -112,8 +112,8 @@ def add(rows: Callable[..., Any]) -> Callable[..., int]:
     def make(content_type: str = "post", deleted: bool = False) -> int:
         content_id = next(_ids)
         rows(
-            "INSERT INTO content (content_type, content_id, author_id, deleted_at)"
-            " VALUES (%s, %s, %s, IF(%s, NOW(6), NULL))",
+            "INSERT INTO content (content_type, content_id, author_id, title, body, deleted_at)"
+            " VALUES (%s, %s, %s, 'The harbour', 'At dawn.', IF(%s, NOW(6), NULL))",
             content_type,
             content_id,
             AUTHOR,

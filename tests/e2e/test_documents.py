@@ -27,7 +27,8 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 @pytest.fixture(autouse=True)
 def _demo_post(rows: Callable[..., tuple[Any, ...]]) -> None:
     rows(
-        "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
+        "INSERT IGNORE INTO content (content_type, content_id, author_id, title, body)"
+        " VALUES ('post', %s, %s, 'The harbour', 'At dawn.')",
         POST,
         POST,
     )

@@ -35,7 +35,7 @@ export function PostCard({ post, rank }: { post: Post; rank?: ComponentChildren 
       {rank}
       <UserLink user={post.author} note={<Ago at={post.created_at} />} />
       <h2>
-        <a href={`#/posts/${post.id}`}>{post.title}</a>
+        <a href={`#/posts/${post.id}`}>{post.title || "Untitled"}</a>
       </h2>
       <p class="body clamp">{post.body}</p>
       <Images of={post.images} />

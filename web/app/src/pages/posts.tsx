@@ -27,7 +27,7 @@ export function PostPage({ id }: { id: string }) {
     <>
       <article class="post whole">
         <UserLink user={post.author} note={<Ago at={post.created_at} />} />
-        <Title text={post.title} />
+        <Title text={post.title || "Untitled"} />
         <p class="body">{post.body}</p>
         <Images of={post.images} />
         <div class="actions">
