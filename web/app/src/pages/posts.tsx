@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks";
-import { useForm, usePages, useRead, useSession } from "../hooks.ts";
-import { type Comment, plaza } from "../plaza.ts";
+import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Ago, Empty, Field, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { CollectButton, LikeButton } from "../reactions.tsx";
-import { go } from "../router.ts";
-import { say } from "../toast.tsx";
-import { Ago, Avatar, Empty, Field, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
+import type { Comment } from "../types.ts";
 
 const COMMENT_ORDERS = ["latest", "earliest"] as const;
 

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
-import { useForm } from "../hooks.ts";
-import { IS_LOCAL, plaza } from "../plaza.ts";
-import { go } from "../router.ts";
-import { Field, Problem, Title } from "../ui.tsx";
+import { useForm } from "./hooks.ts";
+import { IS_LOCAL, plaza } from "./plaza.ts";
+import { go } from "./router.ts";
+import { Field, Problem, Title } from "./ui.tsx";
 
 interface Challenge {
   challenge: string;

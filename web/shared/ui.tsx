@@ -3,7 +3,6 @@ import { type PlazaError, ProblemError } from "plaza-client";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 import type { Form, Pages } from "./hooks.ts";
-import type { UserCard } from "./plaza.ts";
 
 const ICONS = {
   heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
@@ -26,27 +25,6 @@ export function Icon({ name }: { name: IconName }) {
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
       <path d={ICONS[name]} />
     </svg>
-  );
-}
-
-export function Avatar({ user, large = false }: { user: UserCard; large?: boolean }) {
-  const hue = Number(BigInt(user.id) % 360n);
-  return (
-    <span class={large ? "avatar large" : "avatar"} style={{ "--hue": hue }} aria-hidden="true">
-      {user.avatar ? <img src={user.avatar} alt="" loading="lazy" /> : [...user.nickname][0]?.toUpperCase()}
-    </span>
-  );
-}
-
-export function UserLink({ user, note }: { user: UserCard; note?: ComponentChildren }) {
-  return (
-    <a class="user" href={`#/users/${user.id}`}>
-      <Avatar user={user} />
-      <span>
-        <b>{user.nickname}</b>
-        {note !== undefined && <small>{note}</small>}
-      </span>
-    </a>
   );
 }
 
