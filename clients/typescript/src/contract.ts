@@ -2161,6 +2161,8 @@ export interface components {
             differences: number;
             /** @description Null while it is running. */
             ended_at: string | null;
+            /** @description The first 20 differences. */
+            examples: components["schemas"]["FindingResponse"][];
             id: string;
             /** @description Number of differences by reason. */
             reasons: {
