@@ -88,14 +88,12 @@ class Handler(SimpleHTTPRequestHandler):
             super().do_GET()
 
     def do_POST(self) -> None:
-        sent_bytes = int(self.headers.get("content-length") or 0)
-        if not 0 <= sent_bytes <= MAX_BODY_BYTES:
+        length = self.headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
             self.close_connection = True
-            self._send_json(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, {"detail": "The body is too long."}
-            )
+            self._send_json(HTTPStatus.BAD_REQUEST, {"detail": "The body is too long."})
             return
-        body = self.rfile.read(sent_bytes)
+        body = self.rfile.read(int(length))
         routes: dict[str, Callable[[], Any]] = {
             "/local/control": lambda: self.server.control.run(_read_action(body)),
             "/local/operator": lambda: self.server.control.open_operator_session(),
