@@ -16,25 +16,26 @@ const STATES: Record<AuditedTarget["state"], [text: string, tone: Tone]> = {
 
 export const readAudit = (signal: AbortSignal) => plaza.get("/ops/audit", { query: { limit: 50 }, signal, ...ONCE });
 
-/** The drift in large letters, and the sums that it is about. */
-export function Verdict({ audit: { totals } }: { audit: Audit }) {
+/** The drift in large letters, and the sums over the targets that all three stores have. */
+export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
   const isZero = totals.drift === 0 && totals.differing === 0;
+  const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
+  const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, one) => all + (one[field] ?? 0), 0);
+  const figures: [string, number][] = [
+    ["Redis total", sum("total")],
+    ["counter", sum("counter")],
+    ["rows", sum("rows")],
+    ["unconfirmed", totals.outbox],
+    ["targets", totals.targets],
+  ];
   return (
     <section class={isZero ? "verdict good" : "verdict bad"} aria-label="Live audit">
       <p class="drift">
         <b>{formatNumber(totals.drift)}</b>
-        <span>{isZero ? "No drift" : `Drift: ${formatNumber(totals.differing)} targets differ`}</span>
+        <span>{isZero ? "No drift" : totals.differing === 1 ? "1 target differs" : `${formatNumber(totals.differing)} targets differ`}</span>
       </p>
       <dl>
-        {(
-          [
-            ["Redis total", totals.total],
-            ["counter", totals.counter],
-            ["rows", totals.rows],
-            ["unconfirmed", totals.outbox],
-            ["targets", totals.targets],
-          ] as const
-        ).map(([name, value]) => (
+        {figures.map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
             <dd>{formatNumber(value)}</dd>

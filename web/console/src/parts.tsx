@@ -61,7 +61,7 @@ export function Shown<T>({ live, children }: { live: Live<T>; children: (data: T
   return (
     <>
       <Problem error={live.error} retry={live.reload} />
-      {live.data === undefined ? live.error === undefined && <Skeleton rows={2} /> : children(live.data)}
+      {live.data === undefined ? live.error === undefined && <Skeleton rows={1} /> : children(live.data)}
     </>
   );
 }

@@ -17,6 +17,11 @@ interface PlotProps {
 }
 
 const HEIGHT = 140;
+const MAX_SHORT_S = 600;
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+const STEPS = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros)).sort((a, b) => a - b);
+const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** Returns the value of a CSS color, which the scheme decides. */
@@ -40,7 +45,11 @@ export function Plot({ title, times, lines }: PlotProps) {
       stroke: () => colorOf(outer, "faint"),
       grid: { stroke: () => colorOf(outer, "line"), width: 1 },
       ticks: { show: false },
-      size: 44,
+    };
+    const formatTimes = ({ scales }: uPlot, times: number[]) => {
+      const { min = 0, max = 0 } = scales["x"] ?? {};
+      const format = (max ?? 0) - (min ?? 0) > MAX_SHORT_S ? MINUTE : SECOND;
+      return times.map((time) => format.format(time * 1000));
     };
     const made = new uPlot(
       {
@@ -50,8 +59,19 @@ export function Plot({ title, times, lines }: PlotProps) {
         cursor: { show: false },
         padding: [8, 8, 0, 0],
         scales: { y: { range: (_, least, most) => [Math.min(0, least ?? 0), Math.max(1, (most ?? 0) * 1.1)] } },
-        axes: [{ ...axis, size: 28 }, axis],
-        series: [{}, ...labels.split(",").map((label, place) => ({ label, stroke: () => colorOf(outer, place), width: 2 }))],
+        axes: [
+          { ...axis, size: 28, space: 90, incrs: STEPS_S, values: formatTimes },
+          { ...axis, size: 44, incrs: STEPS },
+        ],
+        series: [
+          {},
+          ...labels.split(",").map((label, place) => ({
+            label,
+            stroke: () => colorOf(outer, place),
+            width: 2,
+            points: { show: false },
+          })),
+        ],
       },
       shown.current,
       inner,

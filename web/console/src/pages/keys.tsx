@@ -32,14 +32,14 @@ export function Keys() {
             </p>
             <Table
               label="Large keys"
-              head={["Key", "Type", "Memory", "Members", ""]}
+              head={["Key", "Type", "Memory", "Members", "Limit"]}
               empty="No key was measured."
               rows={large.map((one) => [
                 <code>{one.key}</code>,
                 one.type,
                 formatBytes(one.bytes),
                 formatNumber(one.members),
-                one.oversized ? <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "by design" : "oversized"}</Badge> : "",
+                one.oversized ? <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "large by design" : "exceeded"}</Badge> : "kept",
               ])}
             />
           </>
