@@ -263,6 +263,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/breakers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the circuit breakers of all processes
+         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_breakers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -339,6 +359,26 @@ export interface paths {
          * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/lag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the lag of queues, outboxes and schedules
+         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_lag"];
         put?: never;
         post?: never;
         delete?: never;
@@ -514,6 +554,26 @@ export interface paths {
          * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_review"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List gauges by minute, for plots
+         * @description Gauges are sampled once a minute and kept for a day. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1609,6 +1669,32 @@ export interface components {
             /** @description Whether this request changed `blocked`. */
             changed: boolean;
         };
+        /** @description The circuit breakers for one dependency: each process has its own. */
+        BreakerResponse: {
+            /** @description `Redis`, `MySQL`, `SQS` or `S3`. */
+            dependency: string;
+            /** @description Within the last hour. */
+            last_closed_at: string | null;
+            /** @description Within the last hour. */
+            last_opened_at: string | null;
+            /** @description Functions with open breakers, and in how many of their processes. */
+            open_in: {
+                [key: string]: number;
+            };
+            /** @description The state in the process that answers; null if it does not use the dependency. */
+            own: ("closed" | "open" | "half-open") | null;
+            /**
+             * @description `open`: the breaker of at least one process is open.
+             * @enum {string}
+             */
+            state: "open" | "closed";
+        };
+        /** @description The circuit breakers of all processes. */
+        BreakersResponse: {
+            /** @description False while Redis, which has the reports of the other processes, is unavailable. */
+            complete: boolean;
+            items: components["schemas"]["BreakerResponse"][];
+        };
         /** @description The caller's check-ins of a month. */
         CheckInsResponse: {
             /** @description Days of the month with a check-in; null while it is provisional. */
@@ -1794,6 +1880,15 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description One gauge, with a value for each of the minutes. */
+        GaugeSeriesResponse: {
+            /** @description Name of the gauge. */
+            name: string;
+            /** @description Its queue; null for a gauge of no queue. */
+            queue: string | null;
+            /** @description One for each of `minutes`; null without a sample. */
+            values: (number | null)[];
+        };
         /** @description Plaza answers. Says nothing about the stores. */
         Health: {
             /** @constant */
@@ -1836,6 +1931,17 @@ export interface components {
             scanned: number;
             /** @description End of the last complete scan; null before the first. */
             scanned_at: string | null;
+        };
+        /** @description How far the stores, the queues and the schedules are behind. */
+        LagResponse: {
+            /** @description Gauges by name, without those whose store is unavailable. */
+            gauges: {
+                [key: string]: number;
+            };
+            /** @description Null while SQS is unavailable. */
+            queues: components["schemas"]["QueueResponse"][] | null;
+            /** @description Schedules that ran, by name; null while Redis is unavailable. */
+            schedules: components["schemas"]["ScheduleResponse"][] | null;
         };
         /** @description A key of Redis and its size. */
         LargeKeyResponse: {
@@ -2446,6 +2552,31 @@ export interface components {
             /** @description Buyers in the waitlist. */
             waiting: number;
         };
+        /** @description The last run of a schedule that has ended. */
+        ScheduleResponse: {
+            duration_ms: number;
+            /** Format: date-time */
+            ended_at: string;
+            /** @description Type of the error; null for a success. */
+            error: string | null;
+            /** @description Name of the schedule, such as `sweep_outbox`. */
+            name: string;
+            /** @enum {string} */
+            outcome: "succeeded" | "failed";
+            /** @description Numbers that the last successful run returned. */
+            result: {
+                [key: string]: number;
+            };
+            /** @description End of the last successful run; null without one. */
+            succeeded_at: string | null;
+        };
+        /** @description Samples of gauges, one a minute. */
+        SeriesResponse: {
+            /** @description Begin of each minute; the last is the present one. */
+            minutes: string[];
+            /** @description By name and queue. */
+            series: components["schemas"]["GaugeSeriesResponse"][];
+        };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
             /** @description Secret that the code works with. Opaque; only this client has it. */
@@ -3053,6 +3184,26 @@ export interface operations {
             };
         };
     };
+    get_breakers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A report of each dependency. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakersResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -3158,6 +3309,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KeysResponse"];
+                };
+            };
+        };
+    };
+    get_lag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LagResponse"];
                 };
             };
         };
@@ -3420,6 +3591,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
+    list_series: {
+        parameters: {
+            query?: {
+                /** @description How many minutes, the present one included. */
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesResponse"];
                 };
             };
         };

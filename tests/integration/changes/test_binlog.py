@@ -145,7 +145,7 @@ def test_rollbacks_and_other_tables_are_not_projected(followed: World) -> None:
     operator("INSERT INTO user (id, nickname) VALUES (7, 'Ada')")
     operator("CREATE TABLE IF NOT EXISTS unwatched (id BIGINT PRIMARY KEY)")
     operator("DROP TABLE unwatched")
-    assert changes.follow_changes() == (0, False)
+    assert changes.follow_changes()[:2] == (0, False)
 
 
 def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> None:
@@ -156,7 +156,7 @@ def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> 
     assert changes.follow_changes().rows == 1_500 + 1_500 + 3
     assert [name_of(i) for i in (1, 700, 1_500)] == ["new 1", "new 700", "new 1500"]
     assert changes.follow_changes().rows > 0, "the raised versions"
-    assert changes.follow_changes() == (0, False)
+    assert changes.follow_changes()[:2] == (0, False)
 
 
 def test_a_truncated_table_requests_a_full_refresh(followed: World) -> None:
@@ -261,7 +261,7 @@ def test_a_rotated_log_is_followed(followed: World) -> None:
     for number in range(3):
         operator("UPDATE shop SET name = %s", f"name {number}")
         operator("FLUSH BINARY LOGS")
-    assert changes.follow_changes() == (4, False)
+    assert changes.follow_changes()[:2] == (4, False)
     assert name_of(5) == "name 2"
     after = binlog_positions.read("shops")
     assert before
@@ -279,7 +279,7 @@ def test_the_log_is_followed_after_a_restart_of_mysql(followed: World, mysql_awa
     with mysql_away(), pytest.raises(MysqlDown):
         changes.follow_changes()
     operator("UPDATE shop SET name = 'after'")
-    assert changes.follow_changes() == (3, False)
+    assert changes.follow_changes()[:2] == (3, False)
     assert name_of(5) == "after"
 
 
@@ -295,7 +295,7 @@ def test_a_purged_log_causes_a_full_refresh(
     ask("GET", "/shop-types")
     operator("FLUSH BINARY LOGS")
     purge()
-    assert changes.follow_changes() == (0, True)
+    assert changes.follow_changes()[:2] == (0, True)
     assert "binlogs_lost" in capsys.readouterr().out
     assert name_of(30) == "shop 30"
     followed.queues.drain()
@@ -335,9 +335,9 @@ def test_a_position_after_the_end_is_lost(followed: World) -> None:
 
 
 def test_the_first_run_requests_a_full_refresh(plaza: World) -> None:
-    assert changes.follow_changes() == (0, True)
+    assert changes.follow_changes()[:2] == (0, True)
     assert len(plaza.queues.messages["shops"]) == 2
-    assert changes.follow_changes() == (0, False)
+    assert changes.follow_changes()[:2] == (0, False)
 
 
 # ---------------------------------------------------------------- bounds

@@ -1,4 +1,8 @@
-"""Operations: depths of queues, their dead letters and redrives, for admins. Owns no data."""
+"""Operations: queues, dead letters, breakers, schedules, and samples of gauges, for admins.
+
+A gauge is a named number that a context measures; a handler passes the functions that measure
+them. Owns the table gauge_sample.
+"""
 
 from plaza.operations.model import (
     DeadLetter,
