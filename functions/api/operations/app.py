@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
-from plaza import operations
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_lag as read_binlog_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
@@ -23,7 +22,7 @@ from plaza.infra.http import (
 )
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
-from plaza.operations import breakers, gauges, lag
+from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
 from plaza.operations.schemas import (
     BreakersResponse,
     DeadLetterResponse,
@@ -58,11 +57,11 @@ _QUEUES = _ADMIN | {
 }
 _DEAD_LETTERS = _ADMIN | {
     "responses": describe_response(200, Page[DeadLetterResponse], "Dead letters, oldest first.")
-    | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
+    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
 }
 _REDRIVE = _ADMIN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
-    | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
+    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
 }
 
 _BREAKERS = _ADMIN | {
@@ -105,7 +104,7 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    return Page(items=[QueueResponse.of(one) for one in operations.read_queues()], next=None)
+    return Page(items=[QueueResponse.of(one) for one in queue_admin.read_queues()], next=None)
 
 
 @app.get("/ops/queues/<queue>/dead-letters", **_DEAD_LETTERS)
@@ -116,7 +115,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     The messages stay where they are. For admins.
     """
     admin_id = require_caller(app)
-    letters = operations.list_dead_letters(queue, limit, operator_id=str(admin_id))
+    letters = queue_admin.list_dead_letters(queue, limit, operator_id=str(admin_id))
     return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
 
 
@@ -128,7 +127,7 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     is above 0. A message may be processed twice, which does no harm. For admins.
     """
     admin_id = require_caller(app)
-    redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
+    redriven = queue_admin.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
 
 

@@ -1,6 +1,6 @@
 """Project changes that bypassed the API, read from the binlog of MySQL, to Redis."""
 
-from plaza.changes import follow_changes
+from plaza.changes.follow_binlog import follow_changes
 from plaza.infra.scheduled_jobs import scheduled
 
 

@@ -63,8 +63,7 @@ def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
 
 def read_runs() -> dict[str, ScheduledRun]:
     """Return schedule -> its last run. One round trip. Raises RedisDown."""
-    pairs = iter(redis.execute("HGETALL", RUNS_KEY))
-    ends = {name: json.loads(text) for name, text in zip(pairs, pairs, strict=True)}
+    ends = {n: json.loads(text) for n, text in redis.execute("HGETALL", RUNS_KEY).items()}
     runs = {}
     for name, end in ends.items():
         if not name.endswith(_SUCCEEDED):
