@@ -96,7 +96,7 @@ export function Plot({ title, times, lines }: PlotProps) {
           {lines.map(({ label, values }, place) => (
             <li key={label}>
               <i class={`color-${place}`} aria-hidden="true" />
-              {label} {formatNumber(values.at(-1))} <small>highest {formatNumber(highest(values))}</small>
+              {label} {formatNumber(newest(values))} <small>highest {formatNumber(highest(values))}</small>
             </li>
           ))}
         </ul>
@@ -108,6 +108,11 @@ export function Plot({ title, times, lines }: PlotProps) {
   );
 }
 
+/** The last sample: the present minute may have none yet. */
+function newest(values: (number | null)[]): number | null {
+  return values.findLast((value) => value !== null) ?? null;
+}
+
 function highest(values: (number | null)[]): number | null {
-  return values.reduce<number | null>((most, value) => (value === null || (most ?? -Infinity) > value ? most : value), null);
+  return values.reduce<number | null>((most, value) => (value === null || (most !== null && most > value) ? most : value), null);
 }

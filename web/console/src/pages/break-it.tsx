@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Problem } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import { type AuditReport, type ControlAction, type Crowd, readControl, runAction, runAudit, type ServerState } from "../control.ts";
 import { useLive } from "../live.ts";
@@ -30,11 +31,11 @@ export function BreakIt() {
     <>
       <LiveTitle text="Break it" live={audit} />
       <p class="fine">Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.</p>
-      <Shown live={audit}>{(read) => <Verdict audit={read} />}</Shown>
+      {audit.data !== undefined && <Verdict audit={audit.data} />}
       <Shown live={control}>
         {({ redis, mysql, copies, killed, crowd }) => (
           <div class="switches">
-            <Switch label="Crowd" state={crowd === null ? "not started" : describeCrowd(crowd)}>
+            <Switch label="Crowd" state={crowd === null ? "not started" : <Progress crowd={crowd} />}>
               <button type="button" class="small primary" disabled={action.isBusy || crowd?.running} onClick={() => act("start-crowd")}>
                 Start a crowd
               </button>
@@ -65,6 +66,7 @@ export function BreakIt() {
         )}
       </Shown>
       <Outcome of={action} />
+      <Problem error={audit.error} retry={audit.reload} />
       {report !== undefined && <Report report={report} />}
       <Plot
         title="Unconfirmed reactions and drift"
@@ -92,10 +94,14 @@ function useSamples(audit: Audit | undefined): Sample[] {
   return samples;
 }
 
-function describeCrowd({ running, requests, done, provisional, failed, ended }: Crowd): string {
-  const progress = `${formatNumber(done)} of ${formatNumber(requests)} requests`;
-  const outcomes = `${formatNumber(provisional)} provisional, ${formatNumber(failed)} failed`;
-  return `${running ? "playing" : "ended"}: ${progress}, ${outcomes}${ended && `. ${ended}`}`;
+function Progress({ crowd: { running, requests, done, provisional, retried, failed, ended } }: { crowd: Crowd }) {
+  return (
+    <>
+      <progress max={requests} value={done} aria-label="Requests" />
+      {running ? "playing" : "ended"}: {formatNumber(done)} of {formatNumber(requests)} requests, {formatNumber(provisional)}{" "}
+      provisional, {formatNumber(retried)} retried, {formatNumber(failed)} failed{ended && `. ${ended}`}
+    </>
+  );
 }
 
 interface SwitchProps {
