@@ -71,16 +71,23 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     open_console: Callable[..., AppPage],
     user: Callable[[int], Client],
     add: Callable[..., int],
+    stack: Stack,
 ) -> None:
     post = add()
     assert user(next(_ids))("PUT", f"/posts/{post}/likes/me").status == 200
+    stack.invoke("SampleGauges", {})
     app = open_console("/")
     page = app.page
     audit = page.get_by_role("region", name="Live audit")
     expect(audit).to_contain_text("No drift")
     for store in ("Redis", "MySQL", "SQS"):
-        expect(page.locator(".stat", has_text=store).first).to_contain_text("up")
+        expect(page.locator(".stat", has_text=store).first).to_contain_text("upbreakers closed")
     expect(page.get_by_role("link", name=re.compile("^Dead letters"))).to_be_visible()
+    expect(page.locator(".stat", has_text="Outboxes")).to_contain_text("oldest entry")
+    expect(page.get_by_role("figure")).to_have_count(6)
+    expect(page.get_by_role("figure", name="Drift")).to_contain_text("live audit 0 highest 0")
+    page.get_by_text("schedules ran").click()
+    expect(page.get_by_role("row", name="sample_gauges")).to_contain_text("succeeded")
     page.get_by_text("most active targets").click()
     expect(page.get_by_role("row", name=f"like of post {post}")).to_be_visible()
     app.check_accessibility()
