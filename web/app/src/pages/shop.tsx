@@ -6,6 +6,7 @@ import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
 import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title } from "shared/ui.tsx";
 import { UserLink } from "../people.tsx";
+import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
 import type { Review, Voucher } from "../types.ts";
 import { ORDER_STATUS } from "./users.tsx";
@@ -121,7 +122,9 @@ function Reviews({ shopId }: { shopId: string }) {
   const path = { shop_id: shopId };
   const reviews = usePages(isNewest ? "/shops/{shop_id}/reviews" : "/shops/{shop_id}/reviews/recommended", { path });
   const form = useForm(async (data) => {
-    const body = { score: Number(data.get("score")), body: String(data.get("body")) };
+    const image = String(data.get("images")).trim();
+    const images = image === "" ? [] : [image];
+    const body = { score: Number(data.get("score")), body: String(data.get("body")), images };
     const written = await plaza.post("/shops/{shop_id}/reviews", { path, body });
     reviews.change((items) => [written, ...items]);
     document.querySelector<HTMLFormElement>("form.review")?.reset();
@@ -153,6 +156,7 @@ function Reviews({ shopId }: { shopId: string }) {
             ))}
           </fieldset>
           <Field form={form} name="body" label="Your review" rows={3} />
+          <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
           <Problem error={form.problem} />
           <button class="primary" disabled={form.isSending}>
             Publish
@@ -175,6 +179,7 @@ function OneReview({ review }: { review: Review }) {
         ))}
       </p>
       <p class="body">{review.body}</p>
+      <Images of={review.images} />
       <div class="actions">
         <LikeButton type="review" target={review} />
       </div>
