@@ -127,6 +127,7 @@ KEYS = {
     "post:*:viewers": "content",
     "posts:unsent": "content",
     "ranking:*": "reactions",
+    "schedules:runs": "infra/scheduled_jobs",
     "session:*": "auth",
     "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
