@@ -1,4 +1,4 @@
-"""The state of the stores, keys, queues and dead letters. For admins."""
+"""The state of the stores, keys, queues and dead letters, and the switches. For admins."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from plaza.auth.caller_identity import identify
 from plaza.infra import health
 from plaza.infra.http import (
     ADMIN,
+    MAX_ID,
     Api,
+    Cursor,
     Limit,
     Page,
     describe_problems,
     describe_response,
+    pack_cursor,
     require_caller,
     serve,
+    unpack_cursor,
 )
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
@@ -27,6 +31,13 @@ from plaza.operations.schemas import (
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
+)
+from plaza.switches import SwitchesChanged, change_switches
+from plaza.switches.schemas import (
+    LevelRequest,
+    SwitchChangeResponse,
+    SwitchesRequest,
+    SwitchesResponse,
 )
 
 QueueName = Annotated[
@@ -55,6 +66,19 @@ _DEAD_LETTERS = _ADMIN | {
 _REDRIVE = _ADMIN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
     | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
+}
+
+_SWITCHES = _ADMIN | {
+    "responses": describe_response(200, SwitchesResponse, "The present switches.")
+    | describe_problems(401, 403)
+}
+_CHANGE = _ADMIN | {
+    "responses": describe_response(200, SwitchesResponse, "The new switches.")
+    | describe_problems(400, 401, 403, SwitchesChanged)
+}
+_CHANGES = _ADMIN | {
+    "responses": describe_response(200, Page[SwitchChangeResponse], "A page of changes.")
+    | describe_problems(400, 401, 403)
 }
 
 
@@ -109,6 +133,55 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     admin_id = require_caller(app)
     redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
+
+
+@app.get("/ops/switches", **_SWITCHES)
+def get_switches() -> SwitchesResponse:
+    """Get the switches.
+
+    Returns what operators stopped, limited or slowed down, and the newest change. For admins.
+    """
+    return SwitchesResponse.of(change_switches.read_newest())
+
+
+@app.put("/ops/switches", **_CHANGE)
+def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
+    """Replace the switches.
+
+    Replaces all switches, for all requests 2 s later. If another operator changed them since
+    `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins.
+    """
+    changed = change_switches.replace_switches(
+        request.version, request.switches.to_switches(), request.reason, require_caller(app)
+    )
+    return SwitchesResponse.of(changed)
+
+
+@app.put("/ops/switches/level", **_CHANGE)
+def replace_level(request: LevelRequest) -> SwitchesResponse:
+    """Set a level of degradation.
+
+    Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as
+    `PUT /ops/switches`. For admins.
+    """
+    changed = change_switches.set_level(
+        request.version, request.level, request.reason, require_caller(app)
+    )
+    return SwitchesResponse.of(changed)
+
+
+@app.get("/ops/switches/changes", **_CHANGES)
+def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[SwitchChangeResponse]:
+    """List the changes of the switches.
+
+    Newest first, each with the switches before and after it. For admins.
+    """
+    below = unpack_cursor(cursor, (int,))[0] if cursor else MAX_ID
+    page, last = change_switches.list_changes(below, limit)
+    return Page(
+        items=[SwitchChangeResponse.of(one) for one in page],
+        next=pack_cursor(last) if last else None,
+    )
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
