@@ -55,7 +55,10 @@ class Switches:
     def from_json(cls, text: str) -> Switches:
         """Decode switches. Fields of another version of Plaza are ignored or normal. Raises
         ValueError, TypeError."""
-        values = {name: value for name, value in json.loads(text).items() if name in _FIELDS}
+        document = json.loads(text)
+        if not isinstance(document, dict):
+            raise ValueError("The switches are not an object.")
+        values = {name: value for name, value in document.items() if name in _FIELDS}
         return cls(**values | {"stopped_sales": frozenset(values.get("stopped_sales", ()))})
 
 

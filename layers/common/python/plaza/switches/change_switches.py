@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from typing import NamedTuple
 
 from pymysql.cursors import Cursor
@@ -13,7 +14,13 @@ from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.switch_state import Switches
 from plaza.switches import mysql_store, redis_store
-from plaza.switches.model import SwitchChange, SwitchesChanged, at_level, level_of
+from plaza.switches.model import (
+    NO_CHANGE,
+    SwitchChange,
+    SwitchesChanged,
+    at_level,
+    level_of,
+)
 
 
 class ListedChange(NamedTuple):
@@ -45,8 +52,8 @@ def list_changes(below: int, limit: int) -> tuple[list[ListedChange], int | None
     """Return (a page of the changes with versions below ``below``, newest first; its last version,
     None on the last page). One statement. Raises MysqlDown."""
     found = mysql_store.read_changes(below, limit + 1)
-    befores = [older.switches for older in found[1:]] + [Switches()]
-    listed = [ListedChange(*pair) for pair in zip(found, befores, strict=True)][:limit]
+    pairs = pairwise([*found, NO_CHANGE])
+    listed = [ListedChange(newer, older.switches) for newer, older in pairs][:limit]
     return listed, listed[-1].change.version if len(found) > limit else None
 
 

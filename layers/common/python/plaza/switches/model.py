@@ -35,13 +35,17 @@ class SwitchesChanged(Conflict):
 
 
 class SwitchChange(NamedTuple):
-    """The switches after one change. Version 0, with operator 0, is before the first one."""
+    """The switches after one change."""
 
     version: int
     switches: Switches
     reason: str
     changed_by: int
     changed_us: int
+
+
+NO_CHANGE = SwitchChange(0, Switches(), "", 0, 0)
+"""Before the first change."""
 
 
 def level_of(switches: Switches) -> str | None:

@@ -9,24 +9,23 @@ from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
 from plaza.infra.switch_state import Switches
-from plaza.switches.model import SwitchChange
+from plaza.switches.model import NO_CHANGE, SwitchChange
 
 _COLUMNS = "version, document, reason, changed_by, changed_at"
 _READ_NEWEST = f"SELECT {_COLUMNS} FROM switch_change ORDER BY version DESC LIMIT 1"
-_BEFORE_ALL = SwitchChange(0, Switches(), "", 0, 0)
 
 
 def read_newest() -> SwitchChange:
     """Return the newest change. Raises ValueError or TypeError if it cannot be decoded."""
     found = mysql.fetch_all(_READ_NEWEST)
-    return _change(found[0]) if found else _BEFORE_ALL
+    return _change(found[0]) if found else NO_CHANGE
 
 
 def lock_newest(cursor: Cursor) -> SwitchChange:
     """Return the newest change, locked until the commit."""
     cursor.execute(f"{_READ_NEWEST} FOR UPDATE")
     row = cursor.fetchone()
-    return _change(row) if row else _BEFORE_ALL
+    return _change(row) if row else NO_CHANGE
 
 
 def insert(cursor: Cursor, version: int, switches: Switches, reason: str, operator_id: int) -> bool:
