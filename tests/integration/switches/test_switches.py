@@ -18,7 +18,7 @@ from plaza.infra.limits import anonymous_bucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import reset_process
 from plaza.infra.switch_state import MAX_AGE_S, Switches
-from plaza.recommendations import post_rankings, recommend
+from plaza.recommendations import RebuildLists, post_rankings, recommend
 from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.switches import (
     LEVELS,
@@ -524,7 +524,7 @@ def test_recommendations_are_not_rebuilt_and_unknown_texts_are_left_out(
         reply = send("GET", path, folder="api/recommendations")
         return [item["id"] for item in reply.body["items"]]
 
-    recommend.rebuild_recommendations([recommend.RebuildLists([5])])
+    recommend.rebuild_recommendations([RebuildLists([5])])
     change(Switches(cached_lists_only=True))
     assert get() == [], "the text is not cached"
     assert recommend.refresh_recommendations() == 0

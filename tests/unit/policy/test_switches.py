@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import pytest
 
@@ -11,8 +10,6 @@ from local.stack.functions import load_function
 from local.stack.openapi import API, CONTRACT
 from plaza.infra.api import Route
 from plaza.infra.switch_state import Switch
-from plaza.switches import LEVELS
-from tests.unit.policy.modules import ROOT
 
 ROUTES = [
     route
@@ -59,9 +56,3 @@ def test_the_contract_has_the_problem_of_each_switch() -> None:
         answers = paths[path][method.lower()]["responses"].get("503", {"content": {}})["content"]
         listed = any("switched-off" in content["examples"] for content in answers.values())
         assert listed == (route.switch is not None or route.key in USES_A_SWITCH), route.key
-
-
-@pytest.mark.parametrize("level", LEVELS)
-def test_each_level_has_a_runbook(level: str) -> None:
-    page = (ROOT / "docs" / "runbooks" / f"level-{level.replace('_', '-')}.md").read_text()
-    assert re.search(rf"`{level}`", page)

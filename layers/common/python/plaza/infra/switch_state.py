@@ -70,18 +70,18 @@ _REASONS = {
 }
 
 
-class _Process:
+class _Copy:
     """The copy of this process, and when it has to be refreshed, by the monotonic clock."""
 
     switches = Switches()
     due_s = -inf
 
 
-_process = _Process()
+_copy = _Copy()
 
 
 def _reset() -> None:
-    _process.switches, _process.due_s = Switches(), -inf
+    _copy.switches, _copy.due_s = Switches(), -inf
 
 
 on_reset(_reset)
@@ -89,24 +89,24 @@ on_reset(_reset)
 
 def current() -> Switches:
     """Return the switches that this process follows."""
-    return _process.switches
+    return _copy.switches
 
 
 def is_due() -> bool:
     """Return whether the copy is older than ``MAX_AGE_S``."""
-    return clock.monotonic_s() >= _process.due_s
+    return clock.monotonic_s() >= _copy.due_s
 
 
 def follow(switches: Switches | None) -> None:
     """Replace the copy, or keep it (None), for ``MAX_AGE_S``."""
-    _process.due_s = clock.monotonic_s() + MAX_AGE_S
+    _copy.due_s = clock.monotonic_s() + MAX_AGE_S
     if switches is not None:
-        _process.switches = switches
+        _copy.switches = switches
 
 
 def require(switch: Switch, parameters: Mapping[str, str] | None = None) -> None:
     """Raise SwitchedOff if ``switch`` stops a request with these ``parameters`` of the path."""
-    switches = _process.switches
+    switches = _copy.switches
     if switches.read_only:
         raise SwitchedOff("Plaza is read-only at present.")
     if switch is Switch.WRITES:

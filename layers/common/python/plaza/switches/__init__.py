@@ -7,4 +7,4 @@ caller; schedules call ``refresh.read``.
 
 from plaza.switches.model import LEVELS, SwitchChange, SwitchesChanged
 
-__all__ = ["LEVELS", "SwitchChange", "SwitchesChanged"]
+__all__ = ["LEVELS", "SwitchChange", "SwitchesChanged", "refresh"]
