@@ -61,6 +61,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/shops/{shop_id}/reviews/recommended": (7,),
     "/ops/drift": (7,),
     "/ops/reports": (7,),
+    "/ops/switches/changes": (7,),
     "/posts": (0,),
     "/shop-types/{type_id}/shops": (7,),
 }
