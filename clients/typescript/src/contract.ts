@@ -243,6 +243,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an audit of the most active targets
+         * @description Compares totals in Redis, counters and rows at this moment, of the targets with the most of the latest 1,000 reactions, or of each `target`. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -262,26 +282,6 @@ export interface paths {
          * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_comment"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/ops/drift": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List reconciliations
-         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
-         */
-        get: operations["list_reconciliations"];
-        put?: never;
-        post?: never;
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -438,7 +438,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List reconciliations
+         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_reconciliations"];
         put?: never;
         /**
          * Start a reconciliation
@@ -572,6 +576,26 @@ export interface paths {
          * @description Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_level"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/vouchers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sales by their state
+         * @description Returns the units of each sale at this moment. Running sales are in the order in which they close, coming ones in that in which they open, ended ones latest first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_sales"];
+        put?: never;
         post?: never;
         delete?: never;
         options?: never;
@@ -1575,6 +1599,58 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An audit of some targets, while they change. */
+        AuditResponse: {
+            /** Format: date-time */
+            audited_at: string;
+            /** @description The most active first. */
+            items: components["schemas"]["AuditedTargetResponse"][];
+            totals: components["schemas"]["AuditTotals"];
+        };
+        /** @description Sums over the targets of an audit. */
+        AuditTotals: {
+            counter: number;
+            /** @description Targets that differ. */
+            differing: number;
+            drift: number;
+            outbox: number;
+            /** @description Of targets whose rows were counted. */
+            rows: number;
+            /** @description Targets, one for each kind. */
+            targets: number;
+            /** @description Of targets that are loaded into Redis. */
+            total: number;
+        };
+        /** @description What the stores have of a target and kind. `drift` is 0 if they agree. */
+        AuditedTargetResponse: {
+            /** @description Commits that Redis has not applied yet. */
+            behind: number;
+            /** @description The counter in MySQL. */
+            counter: number;
+            /** @description What these change: `total` is stored plus `delta`. */
+            delta: number;
+            /** @description Differences between counter and rows, and between counter and Redis, that neither the outbox nor commits in transit explain. */
+            drift: number;
+            /** @description Id of the target. */
+            id: string;
+            /** @description `like`, `collect` or `follow`. */
+            kind: string;
+            /** @description Reactions that MySQL has not confirmed yet. */
+            outbox: number;
+            /** @description What differs, as in reconciliations: `counter`, `total`. */
+            reasons: string[];
+            /** @description COUNT(*) of the rows; null if the audit would count too many rows. */
+            rows: number | null;
+            /**
+             * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so likewise.
+             * @enum {string}
+             */
+            state: "agrees" | "in-transit" | "not-loaded" | "differs";
+            /** @description What readers get from Redis; null if it is not loaded. */
+            total: number | null;
+            /** @description Type of the target, such as `post`. */
+            type: string;
+        };
         /** @description A user whom the caller blocks. */
         BlockListItem: {
             /**
@@ -2235,6 +2311,8 @@ export interface components {
             /** @description Null while it is running. */
             ended_at: string | null;
             id: string;
+            /** @description Differences that are not repaired yet. */
+            open: number;
             /** @description Number of differences by reason. */
             reasons: {
                 [key: string]: number;
@@ -2371,6 +2449,49 @@ export interface components {
             body: string;
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
+        };
+        /** @description One page of a list. */
+        SalePage: {
+            items: components["schemas"]["SaleResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A sale. If it is loaded, `stock` is `left` + `pending` + `sold` + `offered`. */
+        SaleResponse: {
+            /** @description Orders that buyers cancelled; likewise. */
+            cancelled: number;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
+            /** @description Orders that failed; their units returned. */
+            failed: number;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
+            /** @description Units that can still be ordered. */
+            left: number;
+            /** @description Whether Redis has the sale. If not, the units are those of MySQL. */
+            loaded: boolean;
+            /** @description Returned units set aside for waiting buyers. */
+            offered: number;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
+            /** @description Units of orders that MySQL has not decided yet. */
+            pending: number;
+            shop_id: string;
+            /** @description Units of successful orders. */
+            sold: number;
+            /** @description Number of units. */
+            stock: number;
+            /** @description Successful orders in MySQL; `sold` follows it. */
+            stored: number;
+            title: string;
+            voucher_id: string;
+            /** @description Buyers in the waitlist. */
+            waiting: number;
+            /** @description Whether it cannot be ordered any more. */
+            withdrawn: boolean;
         };
         /** @description The status of a sale. */
         SaleStatusResponse: {
@@ -3040,6 +3161,31 @@ export interface operations {
             };
         };
     };
+    get_audit: {
+        parameters: {
+            query?: {
+                /** @description Up to 50 targets, separated by commas, such as `post:7,user:3`. */
+                target?: string[];
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The audit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -3082,31 +3228,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HiddenResponse"];
-                };
-            };
-        };
-    };
-    list_reconciliations: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of items on the page. */
-                limit?: number;
-                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of reconciliations. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReconciliationPage"];
                 };
             };
         };
@@ -3289,6 +3410,31 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RedriveResponse"];
+                };
+            };
+        };
+    };
+    list_reconciliations: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of reconciliations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReconciliationPage"];
                 };
             };
         };
@@ -3500,6 +3646,33 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SwitchesResponse"];
+                };
+            };
+        };
+    };
+    list_sales: {
+        parameters: {
+            query?: {
+                /** @description State of the sales. `coming`: not open yet; `ended`: closed. */
+                state?: "running" | "coming" | "ended";
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sales. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SalePage"];
                 };
             };
         };

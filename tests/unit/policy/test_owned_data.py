@@ -24,6 +24,7 @@ TABLES = {
     "content": "content",
     "content_counter": "counters",
     "erasure": "accounts",
+    "gauge_sample": "operations",
     "idempotency_key": "idempotency",
     "log_gate": "reactions",
     "order_outbox": "flash_sales",
