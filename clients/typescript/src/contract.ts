@@ -559,6 +559,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/reviews/{review_id}/score": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the score of a review
+         * @description Returns the components of the score that orders recommended reviews, computed now. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_review_score"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/series": {
         parameters: {
             query?: never;
@@ -676,7 +696,7 @@ export interface paths {
         };
         /**
          * List the most liked posts
-         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each like counts half as much every 12 hours. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_ranked_posts"];
         put?: never;
@@ -1112,7 +1132,7 @@ export interface paths {
         };
         /**
          * List the recommended reviews of a shop
-         * @description Returns up to 100 reviews, the most liked first. The list is computed in the background, so a new like may change it minutes later. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and the likes of the author. The list is computed in the background, so a new like may change it minutes later. The pages of one client are of one list, unless it was replaced several times. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_recommended_reviews"];
         put?: never;
@@ -2292,7 +2312,7 @@ export interface components {
             likes: number;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
-            /** @description Likes that the ranking counted: given minus taken back within the window. `likes` may be newer. */
+            /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
             score: number;
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
@@ -2462,6 +2482,8 @@ export interface components {
             /** @description Hidden by a moderator. Only the author gets hidden content. */
             hidden: boolean;
             id: string;
+            /** @description URLs of the images. */
+            images: string[];
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -2480,8 +2502,20 @@ export interface components {
         ReviewRequest: {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
+        };
+        /** @description The score of a review and how it comes about. */
+        ReviewScoreResponse: {
+            components: components["schemas"]["ScoreComponentResponse"][];
+            /** @description Place in the list that readers get, from 1; null if it is not in it. */
+            rank: number | null;
+            review_id: string;
+            /** @description The weighted mean of the points, rounded down: 0 to 1,000,000. */
+            score: number;
+            shop_id: string;
         };
         /** @description One page of a list. */
         SalePage: {
@@ -2567,6 +2601,19 @@ export interface components {
             };
             /** @description End of the last successful run; null without one. */
             succeeded_at: string | null;
+        };
+        /** @description A component of the score of a review. */
+        ScoreComponentResponse: {
+            /** @description The value that gives half of the points, a setting. */
+            half: number;
+            /** @description `votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received). */
+            name: string;
+            /** @description Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + half). */
+            points: number;
+            /** @description The measured value. */
+            value: number;
+            /** @description Its weight, a setting. */
+            weight: number;
         };
         /** @description Samples of gauges, one a minute. */
         SeriesResponse: {
@@ -3593,6 +3640,29 @@ export interface operations {
             };
         };
     };
+    get_review_score: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The score and its components. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewScoreResponse"];
+                };
+            };
+        };
+    };
     list_series: {
         parameters: {
             query?: {
@@ -3773,8 +3843,8 @@ export interface operations {
     list_ranked_posts: {
         parameters: {
             query?: {
-                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. */
-                window?: "day" | "week" | "all";
+                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer a like, the more it counts. */
+                window?: "hot" | "day" | "week" | "all";
                 /** @description Maximum number of items on the page. */
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
