@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from plaza.content.model import DELETED_VERSION, StoredText, Text
-from plaza.infra import cache, redis
+from plaza.infra import cache, clock, redis, sql
 from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
+from plaza.infra.hot_keys import Command
 from plaza.infra.projections import key_of
+from plaza.reach import redis_store as reach_store
 from plaza.reactions import Target
 
 VIEWERS_TTL_S = 90 * 86_400
@@ -77,15 +79,17 @@ def store_texts(stored: Iterable[StoredText]) -> None:
 
 
 def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:
-    """Return the number of viewers of each post, within about 1 %, after adding ``viewer`` if any.
-    One round trip. Raises RedisDown."""
-    commands: list[tuple[str | int, ...]] = []
-    for key in map(viewers_key, post_ids):
-        if viewer is not None:
+    """Return the number of viewers of each post, within about 1 %, after adding ``viewer`` if any,
+    also to the visitors of today. One round trip. Raises RedisDown."""
+    keys = [viewers_key(post_id) for post_id in post_ids]
+    commands: list[Command] = []
+    if viewer is not None and keys:
+        today = sql.from_us(clock.now_us()).date()
+        commands = reach_store.commands_to_count(viewer, today)
+        for key in keys:
             commands += [("PFADD", key, viewer), ("EXPIRE", key, VIEWERS_TTL_S)]
-        commands.append(("PFCOUNT", key))
-    replies_per_post = 1 if viewer is None else 3
-    return redis.pipeline(commands)[replies_per_post - 1 :: replies_per_post]
+    counts: list[int] = redis.pipeline([*commands, *(("PFCOUNT", key) for key in keys)])
+    return counts[len(commands) :]
 
 
 def published_key(post_id: int) -> str:
