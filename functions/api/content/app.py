@@ -147,8 +147,8 @@ def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     """
     actor_id = find_caller(app)
     target = _target("post", post_id)
-    viewer = visitor_ids.identify_visitor(actor_id, visitor_id, read_source_ip(app))
-    view = queries.read_one(target, actor_id, viewer)
+    visit = visitor_ids.build_visit(actor_id, visitor_id, read_source_ip(app))
+    view = queries.read_one(target, actor_id, visit)
     return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
 
 

@@ -10,14 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from plaza.content.model import DELETED_VERSION, StoredText, Text
-from plaza.infra import cache, clock, redis, sql
+from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
 from plaza.infra.hot_keys import Command
 from plaza.infra.projections import key_of
-from plaza.reach import redis_store as reach_store
 from plaza.reactions import Target
+
+if TYPE_CHECKING:
+    from plaza.reach import Visit
 
 VIEWERS_TTL_S = 90 * 86_400
 PUBLISHED_TTL_S = 86_400
@@ -78,16 +81,15 @@ def store_texts(stored: Iterable[StoredText]) -> None:
     cache.store_all(NEVER_STALE, entries, create=True)
 
 
-def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:
-    """Return the number of viewers of each post, within about 1 %, after adding ``viewer`` if any,
-    also to the visitors of today. One round trip. Raises RedisDown."""
+def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:
+    """Return the number of viewers of each post, within about 1 %, after counting ``visit``, if
+    any. One round trip. Raises RedisDown."""
     keys = [viewers_key(post_id) for post_id in post_ids]
     commands: list[Command] = []
-    if viewer is not None and keys:
-        today = sql.from_us(clock.now_us()).date()
-        commands = reach_store.commands_to_count(viewer, today)
+    if visit is not None and keys:
+        commands += visit.commands
         for key in keys:
-            commands += [("PFADD", key, viewer), ("EXPIRE", key, VIEWERS_TTL_S)]
+            commands += [("PFADD", key, visit.visitor), ("EXPIRE", key, VIEWERS_TTL_S)]
     counts: list[int] = redis.pipeline([*commands, *(("PFCOUNT", key) for key in keys)])
     return counts[len(commands) :]
 

@@ -5,12 +5,13 @@ Owns the keys ``reach:*`` and ``visitor-ids:*``. Called by content for each view
 function of sign-in for ids, and by operators.
 """
 
-from plaza.reach.model import MAX_DAYS, IssuedId, Reach, Visitors
+from plaza.reach.model import MAX_DAYS, IssuedId, Reach, Visit, Visitors
 
 __all__ = [
     "MAX_DAYS",
     "IssuedId",
     "Reach",
+    "Visit",
     "Visitors",
     "report",
     "visitor_ids",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from plaza.infra.hot_keys import Command
 from plaza.infra.networks import network_of
 
 MAX_DAYS = 35  # of a report
@@ -19,6 +20,14 @@ class IssuedId(NamedTuple):
 
     text: str
     expires_in_s: int
+
+
+class Visit(NamedTuple):
+    """The visitor of a page (``hash_visitor``), and the commands for Redis that count the visitor
+    on this day."""
+
+    visitor: str
+    commands: Sequence[Command]
 
 
 class Visitors(NamedTuple):

@@ -8,7 +8,7 @@ about the network, and nothing connects the ids of two weeks.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from plaza.infra import clock, sql
 from plaza.infra.networks import site_of
@@ -17,7 +17,7 @@ from plaza.infra.process import LocalCache
 from plaza.infra.secrets import SecretsDown
 from plaza.infra.signatures import is_signed, sign
 from plaza.reach import redis_store
-from plaza.reach.model import MAX_IDS_PER_NETWORK, IssuedId, hash_visitor, monday_of
+from plaza.reach.model import MAX_IDS_PER_NETWORK, IssuedId, Visit, hash_visitor, monday_of
 
 _ID = re.compile(r"(\d{4}-\d\d-\d\d)\.([\w-]{22})\.([\w-]{22})", re.ASCII)
 _PURPOSE = "visitor id"
@@ -39,20 +39,25 @@ def issue(address: str) -> IssuedId:
     return IssuedId(f"{named}.{sign(_PURPOSE, named)}", -(-(end - now) // timedelta(seconds=1)))
 
 
-def identify_visitor(actor_id: int | None, sent_id: str | None, address: str) -> str:
-    """Return the pseudonym of the visitor who sends ``sent_id`` (None: none) from ``address``.
+def build_visit(actor_id: int | None, sent_id: str | None, address: str) -> Visit:
+    """Return the visit of the visitor who sends ``sent_id`` (None: none) from ``address``.
 
     An id that this deployment did not sign this week counts as none. One call to Secrets Manager a
     process, no round trip.
     """
     visitor_id = None if actor_id is not None or sent_id is None else _verify(sent_id)
-    return hash_visitor(actor_id, visitor_id, address)
+    visitor = hash_visitor(actor_id, visitor_id, address)
+    return Visit(visitor, redis_store.commands_to_count(visitor, _today()))
+
+
+def _today() -> date:
+    return sql.from_us(clock.now_us()).date()
 
 
 def _verify(sent_id: str) -> str | None:
     """Return the name in an id, None if it is not valid or cannot be checked."""
     parts = _ID.fullmatch(sent_id)
-    if parts is None or parts[1] != str(monday_of(sql.from_us(clock.now_us()).date())):
+    if parts is None or parts[1] != str(monday_of(_today())):
         return None
     if _PURPOSE in _failed:
         return None
