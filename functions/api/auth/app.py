@@ -73,15 +73,15 @@ def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     "/visitors",
     security=PUBLIC,
     tags=["content"],
-    responses=describe_response(201, VisitorIdResponse, "The id.") | describe_problems(),
+    responses=describe_response(200, VisitorIdResponse, "The id.") | describe_problems(),
 )
-def create_visitor_id() -> tuple[VisitorIdResponse, int]:
+def create_visitor_id() -> VisitorIdResponse:
     """Create an anonymous id.
 
     A client without a session sends it with views of posts, so that it counts as one visitor. The
     id is signed, is stored nowhere, and ends with the week.
     """
-    return VisitorIdResponse.of(visitor_ids.issue(read_source_ip(app))), 201
+    return VisitorIdResponse.of(visitor_ids.issue(read_source_ip(app)))
 
 
 @app.delete("/auth/sessions/current", **_OWN)

@@ -39,7 +39,7 @@ def set_time(monkeypatch: pytest.MonkeyPatch) -> SetTime:
 
 def new_id(ip: str = NETWORK) -> str:
     reply = ask("POST", "/visitors", user=None, ip=ip, folder="api/auth")
-    assert reply.status == 201, reply.body
+    assert reply.status == 200, reply.body
     return str(reply.body["visitor_id"])
 
 
@@ -134,7 +134,7 @@ def test_a_changed_id_counts_as_none() -> None:
         f"2026-02-31.{'A' * 22}.{'A' * 22}",
         f"٢٠٢٦-11-16.{'A' * 22}.{'A' * 22}",
         f"2026-11-16.{'é' * 22}.{'A' * 22}",
-        "A" * 8_000,
+        "A" * 100,
         "\x00",
         "'; DROP TABLE content; --",
     ],

@@ -15,6 +15,7 @@ VisitorId = Annotated[
     str | None,
     Header(
         alias="X-Visitor-Id",
+        max_length=100,
         description=(
             "An id that `POST /visitors` issued this week. Without a session it counts its client "
             "as one visitor; any other value counts as none."
