@@ -243,6 +243,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an audit of the most active targets
+         * @description Compares totals in Redis, counters and rows at this moment, of the targets with the most of the latest 1,000 reactions, or of each `target`. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/breakers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the circuit breakers of all processes
+         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_breakers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -262,26 +302,6 @@ export interface paths {
          * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_comment"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/ops/drift": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List reconciliations
-         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
-         */
-        get: operations["list_reconciliations"];
-        put?: never;
-        post?: never;
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -339,6 +359,26 @@ export interface paths {
          * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/lag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the lag of queues, outboxes and schedules
+         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_lag"];
         put?: never;
         post?: never;
         delete?: never;
@@ -458,7 +498,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List reconciliations
+         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_reconciliations"];
         put?: never;
         /**
          * Start a reconciliation
@@ -547,6 +591,46 @@ export interface paths {
          * @description Returns the components of the score that orders recommended reviews, computed now. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_review_score"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List gauges by minute, for plots
+         * @description Gauges are sampled once a minute and kept for a day. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/vouchers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sales by their state
+         * @description Returns the units of each sale at this moment. Running sales are in the order in which they close, coming ones in that in which they open, ended ones latest first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_sales"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1571,6 +1655,58 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An audit of some targets, while they change. */
+        AuditResponse: {
+            /** Format: date-time */
+            audited_at: string;
+            /** @description The most active first. */
+            items: components["schemas"]["AuditedTargetResponse"][];
+            totals: components["schemas"]["AuditTotals"];
+        };
+        /** @description Sums over the targets of an audit. */
+        AuditTotals: {
+            counter: number;
+            /** @description Targets that differ. */
+            differing: number;
+            drift: number;
+            outbox: number;
+            /** @description Of targets whose rows were counted. */
+            rows: number;
+            /** @description Targets, one for each kind. */
+            targets: number;
+            /** @description Of targets that are loaded into Redis. */
+            total: number;
+        };
+        /** @description What the stores have of a target and kind. `drift` is 0 if they agree. */
+        AuditedTargetResponse: {
+            /** @description Commits that Redis has not applied yet. */
+            behind: number;
+            /** @description The counter in MySQL. */
+            counter: number;
+            /** @description What these change: `total` is stored plus `delta`. */
+            delta: number;
+            /** @description Differences between counter and rows, and between counter and Redis, that neither the outbox nor commits in transit explain. */
+            drift: number;
+            /** @description Id of the target. */
+            id: string;
+            /** @description `like`, `collect` or `follow`. */
+            kind: string;
+            /** @description Reactions that MySQL has not confirmed yet. */
+            outbox: number;
+            /** @description What differs, as in reconciliations: `counter`, `total`. */
+            reasons: string[];
+            /** @description COUNT(*) of the rows; null if the audit would count too many rows. */
+            rows: number | null;
+            /**
+             * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so likewise.
+             * @enum {string}
+             */
+            state: "agrees" | "in-transit" | "not-loaded" | "differs";
+            /** @description What readers get from Redis; null if it is not loaded. */
+            total: number | null;
+            /** @description Type of the target, such as `post`. */
+            type: string;
+        };
         /** @description A user whom the caller blocks. */
         BlockListItem: {
             /**
@@ -1592,6 +1728,32 @@ export interface components {
             blocked: boolean;
             /** @description Whether this request changed `blocked`. */
             changed: boolean;
+        };
+        /** @description The circuit breakers for one dependency: each process has its own. */
+        BreakerResponse: {
+            /** @description `Redis`, `MySQL`, `SQS` or `S3`. */
+            dependency: string;
+            /** @description Within the last hour. */
+            last_closed_at: string | null;
+            /** @description Within the last hour. */
+            last_opened_at: string | null;
+            /** @description Functions with open breakers, and in how many of their processes. */
+            open_in: {
+                [key: string]: number;
+            };
+            /** @description The state in the process that answers; null if it does not use the dependency. */
+            own: ("closed" | "open" | "half-open") | null;
+            /**
+             * @description `open`: the breaker of at least one process is open.
+             * @enum {string}
+             */
+            state: "open" | "closed";
+        };
+        /** @description The circuit breakers of all processes. */
+        BreakersResponse: {
+            /** @description False while Redis, which has the reports of the other processes, is unavailable. */
+            complete: boolean;
+            items: components["schemas"]["BreakerResponse"][];
         };
         /** @description The caller's check-ins of a month. */
         CheckInsResponse: {
@@ -1784,6 +1946,15 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description One gauge, with a value for each of the minutes. */
+        GaugeSeriesResponse: {
+            /** @description Name of the gauge. */
+            name: string;
+            /** @description Its queue; null for a gauge of no queue. */
+            queue: string | null;
+            /** @description One for each of `minutes`; null without a sample. */
+            values: (number | null)[];
+        };
         /** @description Plaza answers. Says nothing about the stores. */
         Health: {
             /** @constant */
@@ -1826,6 +1997,17 @@ export interface components {
             scanned: number;
             /** @description End of the last complete scan; null before the first. */
             scanned_at: string | null;
+        };
+        /** @description How far the stores, the queues and the schedules are behind. */
+        LagResponse: {
+            /** @description Gauges by name, without those whose store is unavailable. */
+            gauges: {
+                [key: string]: number;
+            };
+            /** @description Null while SQS is unavailable. */
+            queues: components["schemas"]["QueueResponse"][] | null;
+            /** @description Schedules that ran, by name; null while Redis is unavailable. */
+            schedules: components["schemas"]["ScheduleResponse"][] | null;
         };
         /** @description A key of Redis and its size. */
         LargeKeyResponse: {
@@ -2237,6 +2419,8 @@ export interface components {
             /** @description Null while it is running. */
             ended_at: string | null;
             id: string;
+            /** @description Differences that are not repaired yet. */
+            open: number;
             /** @description Number of differences by reason. */
             reasons: {
                 [key: string]: number;
@@ -2388,6 +2572,49 @@ export interface components {
             score: number;
             shop_id: string;
         };
+        /** @description One page of a list. */
+        SalePage: {
+            items: components["schemas"]["SaleResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A sale. If it is loaded, `stock` is `left` + `pending` + `sold` + `offered`. */
+        SaleResponse: {
+            /** @description Orders that buyers cancelled; likewise. */
+            cancelled: number;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
+            /** @description Orders that failed; their units returned. */
+            failed: number;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
+            /** @description Units that can still be ordered. */
+            left: number;
+            /** @description Whether Redis has the sale. If not, the units are those of MySQL. */
+            loaded: boolean;
+            /** @description Returned units set aside for waiting buyers. */
+            offered: number;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
+            /** @description Units of orders that MySQL has not decided yet. */
+            pending: number;
+            shop_id: string;
+            /** @description Units of successful orders. */
+            sold: number;
+            /** @description Number of units. */
+            stock: number;
+            /** @description Successful orders in MySQL; `sold` follows it. */
+            stored: number;
+            title: string;
+            voucher_id: string;
+            /** @description Buyers in the waitlist. */
+            waiting: number;
+            /** @description Whether it cannot be ordered any more. */
+            withdrawn: boolean;
+        };
         /** @description The status of a sale. */
         SaleStatusResponse: {
             /** @description End of the sale; null for an ordinary voucher without one. */
@@ -2412,6 +2639,24 @@ export interface components {
             /** @description Buyers in the waitlist. */
             waiting: number;
         };
+        /** @description The last run of a schedule that has ended. */
+        ScheduleResponse: {
+            duration_ms: number;
+            /** Format: date-time */
+            ended_at: string;
+            /** @description Type of the error; null for a success. */
+            error: string | null;
+            /** @description Name of the schedule, such as `sweep_outbox`. */
+            name: string;
+            /** @enum {string} */
+            outcome: "succeeded" | "failed";
+            /** @description Numbers that the last successful run returned. */
+            result: {
+                [key: string]: number;
+            };
+            /** @description End of the last successful run; null without one. */
+            succeeded_at: string | null;
+        };
         /** @description A component of the score of a review. */
         ScoreComponentResponse: {
             /** @description The value that gives half of the points, a setting. */
@@ -2424,6 +2669,13 @@ export interface components {
             value: number;
             /** @description Its weight, a setting. */
             weight: number;
+        };
+        /** @description Samples of gauges, one a minute. */
+        SeriesResponse: {
+            /** @description Begin of each minute; the last is the present one. */
+            minutes: string[];
+            /** @description By name and queue. */
+            series: components["schemas"]["GaugeSeriesResponse"][];
         };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
@@ -3023,6 +3275,51 @@ export interface operations {
             };
         };
     };
+    get_audit: {
+        parameters: {
+            query?: {
+                /** @description Up to 50 targets, separated by commas, such as `post:7,user:3`. */
+                target?: string[];
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The audit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditResponse"];
+                };
+            };
+        };
+    };
+    get_breakers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A report of each dependency. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakersResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -3065,31 +3362,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HiddenResponse"];
-                };
-            };
-        };
-    };
-    list_reconciliations: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of items on the page. */
-                limit?: number;
-                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of reconciliations. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReconciliationPage"];
                 };
             };
         };
@@ -3153,6 +3425,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KeysResponse"];
+                };
+            };
+        };
+    };
+    get_lag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LagResponse"];
                 };
             };
         };
@@ -3299,6 +3591,31 @@ export interface operations {
             };
         };
     };
+    list_reconciliations: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of reconciliations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
     start_reconciliation: {
         parameters: {
             query?: never;
@@ -3436,6 +3753,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewScoreResponse"];
+                };
+            };
+        };
+    };
+    list_series: {
+        parameters: {
+            query?: {
+                /** @description How many minutes, the present one included. */
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesResponse"];
+                };
+            };
+        };
+    };
+    list_sales: {
+        parameters: {
+            query?: {
+                /** @description State of the sales. `coming`: not open yet; `ended`: closed. */
+                state?: "running" | "coming" | "ended";
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sales. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SalePage"];
                 };
             };
         };
