@@ -66,6 +66,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/ops/reconciliations": (7,),
     "/ops/vouchers": (1_795_348_800_000_000, 7),
     "/ops/reports": (7,),
+    "/ops/switches/changes": (7,),
     "/posts": (0,),
     "/shop-types/{type_id}/shops": (7,),
 }
