@@ -1,4 +1,4 @@
-"""The stores, breakers, keys, queues, schedules, dead letters, switches and the reach. For admins."""
+"""The stores, keys, queues, schedules, dead letters, switches and the reach. For admins."""
 
 from __future__ import annotations
 

@@ -60,6 +60,7 @@ MODULES = {
     "schedule/refresh_rankings": 87,
     "schedule/refresh_recommendations": 85,
     "schedule/roll_up_votes": 34,
+    "schedule/sample_gauges": 64,
     "schedule/scan_keys": 20,
     "schedule/sweep_outbox": 59,
 }
