@@ -501,6 +501,7 @@ ROUTES: list[UseCase] = [
             )
         ],
     ),
+    _route("POST /visitors", caller=None, then=[], varying={"visitor_id"}),
     _route(
         "POST /auth/sessions",
         caller=None,
