@@ -178,6 +178,27 @@ def test_a_sale_shows_what_became_of_its_units(
     expect(sale).to_have_count(0)
 
 
+def test_a_level_is_set_with_a_reason_and_taken_back(
+    open_console: Callable[..., AppPage], operator: Client
+) -> None:
+    app = open_console("/switches", refused=(400,))
+    page = app.page
+    page.get_by_label("Relieved").check()
+    page.get_by_role("button", name="Set the level").click()
+    expect(page.locator(".wrong")).to_have_text("This must not be empty.")
+    page.get_by_label("Reason").fill("A test of the console.")
+    page.get_by_role("button", name="Set the level").click()
+    change = page.get_by_role("region", name="Changes").get_by_role("row").nth(1)
+    expect(change).to_contain_text("Relieved")
+    assert operator("GET", "/ops/switches").json["level"] == "relieved"
+    app.check_accessibility()
+    page.get_by_label("Normal").check()
+    page.get_by_label("Reason").fill("It is over.")
+    page.get_by_role("button", name="Set the level").click()
+    expect(change).to_contain_text("It is over.")
+    assert operator("GET", "/ops/switches").json["level"] == "normal"
+
+
 def test_a_report_is_upheld_after_its_post_is_hidden(
     open_console: Callable[..., AppPage], user: Callable[[int], Client], operator: Client
 ) -> None:

@@ -16,6 +16,7 @@ import { Overview } from "./pages/overview.tsx";
 import { Queue, Queues } from "./pages/queues.tsx";
 import { Reconciliation } from "./pages/reconciliation.tsx";
 import { Sales } from "./pages/sales.tsx";
+import { Switches } from "./pages/switches.tsx";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Overview />],
@@ -24,6 +25,7 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/reconciliation", () => <Reconciliation />],
   ["/keys", () => <Keys />],
   ["/sales", (_, { query }) => <Sales state={query.get("state")} />],
+  ["/switches", () => <Switches />],
   ["/moderation", () => <Moderation />],
   ["/erasures", () => <Erasures />],
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", () => <BreakIt />] as [string, Page]]),
@@ -34,6 +36,7 @@ const LINKS: Link[] = [
   ["/reconciliation", "Reconciliation", "scales"],
   ["/keys", "Keys", "key"],
   ["/sales", "Flash sales", "tag"],
+  ["/switches", "Switches", "sliders"],
   ["/moderation", "Moderation", "flag"],
   ["/erasures", "Erasures", "eraser"],
   ...(CONTROL_TOKEN === "" ? [] : [["/break-it", "Break it", "bolt"] as Link]),

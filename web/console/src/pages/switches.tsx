@@ -1,0 +1,97 @@
+import type { Schemas } from "plaza-client";
+import { useForm } from "shared/hooks.ts";
+import { ONCE, useLive } from "shared/live.ts";
+import { plaza } from "shared/plaza.ts";
+import { say } from "shared/toast.tsx";
+import { Ago, Field, Problem } from "shared/ui.tsx";
+import { Badge, LiveTitle, Shown, Table } from "../parts.tsx";
+
+type Level = Schemas["LevelRequest"]["level"];
+type Present = Schemas["SwitchesResponse"];
+
+const LEVELS: Record<Level, string> = {
+  normal: "Normal",
+  relieved: "Relieved",
+  essential: "Essential",
+  read_only: "Read only",
+};
+const nameOf = (level: Level | null) => (level === null ? "No level" : LEVELS[level]);
+
+/** The level of degradation, its switches and their changes; another level needs a reason. */
+export function Switches() {
+  const present = useLive((signal) => plaza.get("/ops/switches", { signal, ...ONCE }));
+  const changes = useLive((signal) => plaza.get("/ops/switches/changes", { signal, ...ONCE }));
+  const reload = () => {
+    present.reload();
+    changes.reload();
+  };
+  return (
+    <>
+      <LiveTitle text="Switches" live={present} />
+      <Shown live={present}>
+        {(read) => (
+          <>
+            <LevelForm key={read.version} present={read} reload={reload} />
+            <Table
+              label="Switches"
+              head={["Switch", "Value"]}
+              empty=""
+              rows={Object.entries(read.switches).map(([name, value]) => [name.replaceAll("_", " "), describe(value)])}
+            />
+          </>
+        )}
+      </Shown>
+      <h2 class="section">Changes</h2>
+      <Shown live={changes}>
+        {({ items }) => (
+          <Table
+            label="Changes"
+            head={["Change", "Level", "Reason", "By user", "When"]}
+            empty="No switch was changed yet."
+            rows={items.map((one) => [
+              String(one.version),
+              nameOf(one.level),
+              one.reason,
+              one.changed_by,
+              <Ago at={one.changed_at} />,
+            ])}
+          />
+        )}
+      </Shown>
+    </>
+  );
+}
+
+function describe(value: boolean | number | string[]): string {
+  if (typeof value === "boolean") return value ? "on" : "off";
+  return Array.isArray(value) ? value.join(", ") || "none" : String(value);
+}
+
+function LevelForm({ present: { level, version }, reload }: { present: Present; reload: () => void }) {
+  const form = useForm(async (data) => {
+    const body = { level: String(data.get("level")) as Level, reason: String(data.get("reason")), version };
+    await plaza.put("/ops/switches/level", { body });
+    say(`The level is now: ${LEVELS[body.level]}.`);
+    reload();
+  });
+  return (
+    <form class="card" noValidate onSubmit={form.submit}>
+      <fieldset class="choice">
+        <legend>
+          Level: <Badge tone={level === "normal" ? "good" : "bad"}>{nameOf(level)}</Badge>
+        </legend>
+        {Object.entries(LEVELS).map(([value, text]) => (
+          <label key={value}>
+            <input type="radio" name="level" value={value} defaultChecked={value === (level ?? "normal")} />
+            {text}
+          </label>
+        ))}
+      </fieldset>
+      <Field form={form} name="reason" label="Reason" autocomplete="off" hint="For the other operators." />
+      <Problem error={form.problem} />
+      <button class="primary" disabled={form.isSending}>
+        Set the level
+      </button>
+    </form>
+  );
+}
