@@ -13,6 +13,7 @@ from playwright.sync_api import Page, Request, expect
 
 from local.load.town import make_voucher
 from local.stack.stack import Stack
+from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.e2e.browser import AppPage, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
@@ -122,22 +123,31 @@ def test_drift_is_shown_until_a_reconciliation_repairs_it(
 
 
 def test_a_dead_letter_is_read_and_redriven(
-    open_console: Callable[..., AppPage], letters: Callable[[str], None]
+    open_console: Callable[..., AppPage],
+    letters: Callable[[str], None],
+    add: Callable[..., int],
+    rows: Callable[..., Any],
 ) -> None:
+    post = add()
+    event = ReactionEvent(ReactionKey("post", post, "like", OPERATOR), True, time.time_ns() // 1000)
+    letters(event.to_json())
     letters('{"protocol": 2, "kind": "like", "phone": "+14155550188"}')
     app = open_console("/queues", refused=(409,))
     page = app.page
     row = page.get_by_role("row", name="reactions")
-    expect(row.get_by_role("cell").last).to_have_text("1")
+    expect(row.get_by_role("cell").last).to_have_text("2")
     app.check_accessibility()
     row.get_by_role("link").click()
-    letter = page.get_by_role("article")
-    expect(letter).to_contain_text('"phone": "…"')
+    expect(page.get_by_role("article").filter(has_text='"phone": "…"')).to_be_visible()
     app.check_accessibility()
+    letter = page.get_by_role("article").filter(has_text=str(post))
     letter.get_by_role("button", name="Redrive").click()
     expect(page.get_by_role("status").filter(has_text="moved")).to_have_text(
-        "1 moved back to the queue, 0 left."
+        "1 moved back to the queue, 1 left."
     )
+    expect(letter).to_have_count(0)
+    saved = "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND state = 1"
+    wait_until("the event is stored", lambda: rows(saved, post) == ((1,),))
     app.open("/queues/orders")
     expect(page.get_by_role("alert")).to_contain_text(re.compile("Request c?[0-9a-f]{8}"))
 

@@ -91,7 +91,7 @@ function Lag() {
 }
 
 function QueueStats({ queues }: { queues: Schemas["QueueResponse"][] }) {
-  const sum = (field: "backlog" | "in_flight" | "dead_letters") => queues.reduce((total, queue) => total + queue[field], 0);
+  const sum = (field: "backlog" | "dead_letters") => queues.reduce((total, queue) => total + queue[field], 0);
   const oldestS = Math.max(0, ...queues.map((queue) => queue.oldest_age_s ?? 0));
   const dead = sum("dead_letters");
   return (
@@ -99,7 +99,7 @@ function QueueStats({ queues }: { queues: Schemas["QueueResponse"][] }) {
       <Stat
         label="Backlog"
         value={formatNumber(sum("backlog"))}
-        note={`${formatNumber(sum("in_flight"))} in flight, oldest ${formatSeconds(oldestS)}`}
+        note={`oldest message ${formatSeconds(oldestS)}`}
         tone={oldestS > MAX_AGE_S ? "bad" : "plain"}
         href="#/queues"
       />
