@@ -158,7 +158,7 @@ smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=stagin
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
 	@mkdir -p .aws-sam
-	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --outfile .aws-sam/sbom.json \
+	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --output-file .aws-sam/sbom.json \
 	  layers/common/python/requirements.txt
 	@echo "wrote .aws-sam/sbom.json"
 
