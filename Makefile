@@ -11,7 +11,7 @@ PORT ?= 0
 ARGS ?=
 
 ENV ?=
-ARCHITECTURE ?= x86_64
+ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
@@ -167,9 +167,8 @@ reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and co
 	@.venv/bin/python -m local.stack.reproducible
 
 .PHONY: build
-build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS, and add bytecode to the layer (ARCHITECTURE=arm64)
+build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
-	@.venv/bin/python -m local.stack.bytecode
 
 .PHONY: layer-size
 layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
