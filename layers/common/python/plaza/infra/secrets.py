@@ -1,8 +1,9 @@
-"""Secrets of AWS Secrets Manager, each read once a process and again when a login is refused."""
+"""Secrets of AWS Secrets Manager, each read once a process, and again when one is refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from plaza.infra import clock
@@ -44,8 +45,25 @@ def read_login(secret_id: str) -> Login:
     return Login(secret["username"], secret["password"])
 
 
+def read_keys(secret_id: str) -> list[str]:
+    """Return the keys of a secret ``{"current", "previous"}``, the current one first; a text
+    without braces is one key. One call a process. Raises SecretsDown."""
+    text = read(secret_id)
+    known = json.loads(text) if text.startswith("{") else {"current": text}
+    return [known[name] for name in ("current", "previous") if known.get(name)]
+
+
+def find_key(secret_id: str, is_right: Callable[[str], bool]) -> str | None:
+    """Return the key for which ``is_right`` is true, None if there is none. The secret is then
+    read again first, because it may be rotated. Raises SecretsDown."""
+    found = next(filter(is_right, read_keys(secret_id)), None)
+    if found is None and refresh(secret_id):
+        found = next(filter(is_right, read_keys(secret_id)), None)
+    return found
+
+
 def refresh(secret_id: str) -> bool:
-    """Let the next read fetch a secret again whose login was refused, because it may be rotated.
+    """Let the next read fetch a secret again that was refused, because it may be rotated.
     Return False, and do nothing, if it was fetched less than ``MIN_REFRESH_S`` ago."""
     entry = _cache.get(secret_id)
     if entry and clock.monotonic_s() - entry.fetched_s < MIN_REFRESH_S:
