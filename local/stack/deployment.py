@@ -46,6 +46,7 @@ ON_ONE_MACHINE = {
     "RequireVpc": "0",
     "RequireAlarmTopic": "0",
     "MigrateOnDeploy": "0",
+    "RotationDays": "0",
     "RollUpSchedule": "rate(5 minutes)",
     "ReconcileSchedule": "rate(12 hours)",
     "MaintainLogSchedule": "rate(1 day)",

@@ -15,7 +15,7 @@ from plaza.infra.networks import network_of, site_of
 CODE_TTL_S = 300
 MAX_WRONG_TRIES = 5
 CODE_PATTERN = r"^[0-9]{6}$"
-_HINT_LENGTH = 4
+_PREFIX_LENGTH = 4
 CHALLENGE_PATTERN = r"^[A-Za-z0-9_-]{43}$"
 
 SENDS_PER_PHONE = (Window(3600, 10), Window(86_400, 20))
@@ -65,16 +65,18 @@ class KeyedHasher:
         return _xor(bytes.fromhex(encrypted), self._mac("pad", challenge)).decode().rstrip()
 
     def make_challenge(self) -> str:
-        """Return 234 random bits as text after a hint of the secret, by which the secret is found
-        after a rotation. Sent to the client that requested a code, never stored."""
-        return self._hint() + secrets.token_urlsafe(32)[_HINT_LENGTH:]
+        """Return 234 random bits as text, after a prefix by which ``made`` finds the secret.
+
+        It is sent to the client that requested a code, and never stored.
+        """
+        return self._prefix() + secrets.token_urlsafe(32)[_PREFIX_LENGTH:]
 
     def made(self, challenge: str) -> bool:
-        """Return whether a challenge has the hint of this secret."""
-        return challenge.startswith(self._hint())
+        """Return whether a challenge has the prefix of this secret."""
+        return challenge.startswith(self._prefix())
 
-    def _hint(self) -> str:
-        return base64.urlsafe_b64encode(self._mac("hint", ""))[:_HINT_LENGTH].decode()
+    def _prefix(self) -> str:
+        return base64.urlsafe_b64encode(self._mac("prefix", ""))[:_PREFIX_LENGTH].decode()
 
     def _mac(self, purpose: str, text: str) -> bytes:
         return hmac.digest(self.secret.encode(), f"{purpose} {text}".encode(), "sha256")
