@@ -155,7 +155,7 @@ def _check_audit(client: Client) -> None:
     run_id = client.expect("POST", "/ops/reconciliations", {202})["id"]
 
     def find() -> Any:
-        runs = client.expect("GET", "/ops/drift", {200})["items"]
+        runs = client.expect("GET", "/ops/reconciliations", {200})["items"]
         return next((run for run in runs if run["id"] == run_id and run["ended_at"]), None)
 
     run = _wait(find, AUDIT_S, f"reconciliation {run_id} has not ended")

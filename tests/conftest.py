@@ -1,7 +1,9 @@
 """How the tests are shared out when several processes run them, and the table after them."""
 
 import os
+from functools import cache
 
+import botocore.session
 import pytest
 from _pytest.terminal import TerminalReporter
 from xdist.remote import Producer
@@ -10,6 +12,8 @@ from xdist.scheduler import LoadScopeScheduling
 from local.paths import LAYER, ROOT
 from tests.support.servers import IS_CLUSTER
 
+# Each client has a session of its own; reading the models of services anew takes 0.1 s.
+botocore.session.create_loader = cache(botocore.session.create_loader)
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 

@@ -47,7 +47,7 @@ def wait_for_run(run_id: int) -> RunReport:
 
 
 def to_json(report: RunReport) -> dict[str, Any]:
-    """Return the report as GET /ops/drift does, plus whether all stores agree now."""
+    """Return the report as GET /ops/reconciliations does, plus whether all stores agree now."""
     return {
         "settled": report.is_resolved,
         **ReconciliationResponse.of(report).model_dump(mode="json"),

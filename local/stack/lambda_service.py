@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import uvloop
 from aiohttp import web
 
 from local.paths import LAMBDA_PYTHON
@@ -145,4 +146,4 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    sys.exit(asyncio.run(run(Path(sys.argv[1]))))
+    sys.exit(uvloop.run(run(Path(sys.argv[1]))))

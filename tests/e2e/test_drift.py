@@ -68,13 +68,13 @@ def test_drift_is_found_repaired_and_reported_to_admins(
     assert clean["relations"] >= 2
 
     admin = Client(base_url, sign_in(6_100_002, role="admin"))
-    [newest, before] = admin("GET", "/ops/drift?limit=2").json["items"]
+    [newest, before] = admin("GET", "/ops/reconciliations?limit=2").json["items"]
     assert (newest["id"], before["id"]) == (clean["id"], report["id"])
     started = admin("POST", "/ops/reconciliations")
     assert (started.status, started.json["ended_at"]) == (202, None)
-    assert user(6_100_001)("GET", "/ops/drift").status == 403
+    assert user(6_100_001)("GET", "/ops/reconciliations").status == 403
     wait_until(
         "the run has ended",
-        lambda: admin("GET", "/ops/drift?limit=1").json["items"][0]["ended_at"],
+        lambda: admin("GET", "/ops/reconciliations?limit=1").json["items"][0]["ended_at"],
         60,
     )

@@ -44,7 +44,7 @@ def serving_sqs() -> Iterator[str]:
     """Serve the SQS of moto on loopback; yield its URL. Needs ``mock_aws``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

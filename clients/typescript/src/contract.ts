@@ -243,6 +243,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get an audit of the most active targets
+         * @description Compares totals in Redis, counters and rows at this moment, of the targets with the most of the latest 1,000 reactions, or of each `target`. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -262,26 +282,6 @@ export interface paths {
          * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_comment"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/ops/drift": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List reconciliations
-         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
-         */
-        get: operations["list_reconciliations"];
-        put?: never;
-        post?: never;
-        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -438,7 +438,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /**
+         * List reconciliations
+         * @description Returns what was compared, the differences and their repairs, the newest reconciliation first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_reconciliations"];
         put?: never;
         /**
          * Start a reconciliation
@@ -510,6 +514,46 @@ export interface paths {
          * @description Idempotent. For admins. Needs a session. Counts as one write of the caller.
          */
         delete: operations["show_review"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/reviews/{review_id}/score": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the score of a review
+         * @description Returns the components of the score that orders recommended reviews, computed now. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_review_score"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/vouchers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List sales by their state
+         * @description Returns the units of each sale at this moment. Running sales are in the order in which they close, coming ones in that in which they open, ended ones latest first. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_sales"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -592,7 +636,7 @@ export interface paths {
         };
         /**
          * List the most liked posts
-         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each like counts half as much every 12 hours. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_ranked_posts"];
         put?: never;
@@ -1028,7 +1072,7 @@ export interface paths {
         };
         /**
          * List the recommended reviews of a shop
-         * @description Returns up to 100 reviews, the most liked first. The list is computed in the background, so a new like may change it minutes later. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and the likes of the author. The list is computed in the background, so a new like may change it minutes later. The pages of one client are of one list, unless it was replaced several times. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_recommended_reviews"];
         put?: never;
@@ -1511,6 +1555,58 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An audit of some targets, while they change. */
+        AuditResponse: {
+            /** Format: date-time */
+            audited_at: string;
+            /** @description The most active first. */
+            items: components["schemas"]["AuditedTargetResponse"][];
+            totals: components["schemas"]["AuditTotals"];
+        };
+        /** @description Sums over the targets of an audit. */
+        AuditTotals: {
+            counter: number;
+            /** @description Targets that differ. */
+            differing: number;
+            drift: number;
+            outbox: number;
+            /** @description Of targets whose rows were counted. */
+            rows: number;
+            /** @description Targets, one for each kind. */
+            targets: number;
+            /** @description Of targets that are loaded into Redis. */
+            total: number;
+        };
+        /** @description What the stores have of a target and kind. `drift` is 0 if they agree. */
+        AuditedTargetResponse: {
+            /** @description Commits that Redis has not applied yet. */
+            behind: number;
+            /** @description The counter in MySQL. */
+            counter: number;
+            /** @description What these change: `total` is stored plus `delta`. */
+            delta: number;
+            /** @description Differences between counter and rows, and between counter and Redis, that neither the outbox nor commits in transit explain. */
+            drift: number;
+            /** @description Id of the target. */
+            id: string;
+            /** @description `like`, `collect` or `follow`. */
+            kind: string;
+            /** @description Reactions that MySQL has not confirmed yet. */
+            outbox: number;
+            /** @description What differs, as in reconciliations: `counter`, `total`. */
+            reasons: string[];
+            /** @description COUNT(*) of the rows; null if the audit would count too many rows. */
+            rows: number | null;
+            /**
+             * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so likewise.
+             * @enum {string}
+             */
+            state: "agrees" | "in-transit" | "not-loaded" | "differs";
+            /** @description What readers get from Redis; null if it is not loaded. */
+            total: number | null;
+            /** @description Type of the target, such as `post`. */
+            type: string;
+        };
         /** @description A user whom the caller blocks. */
         BlockListItem: {
             /**
@@ -2110,7 +2206,7 @@ export interface components {
             likes: number;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
-            /** @description Likes that the ranking counted: given minus taken back within the window. `likes` may be newer. */
+            /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
             score: number;
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
@@ -2162,6 +2258,8 @@ export interface components {
             /** @description Null while it is running. */
             ended_at: string | null;
             id: string;
+            /** @description Differences that are not repaired yet. */
+            open: number;
             /** @description Number of differences by reason. */
             reasons: {
                 [key: string]: number;
@@ -2278,6 +2376,8 @@ export interface components {
             /** @description Hidden by a moderator. Only the author gets hidden content. */
             hidden: boolean;
             id: string;
+            /** @description URLs of the images. */
+            images: string[];
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -2296,8 +2396,63 @@ export interface components {
         ReviewRequest: {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
+        };
+        /** @description The score of a review and how it comes about. */
+        ReviewScoreResponse: {
+            components: components["schemas"]["ScoreComponentResponse"][];
+            /** @description Place in the list that readers get, from 1; null if it is not in it. */
+            rank: number | null;
+            review_id: string;
+            /** @description The weighted mean of the points, rounded down: 0 to 1,000,000. */
+            score: number;
+            shop_id: string;
+        };
+        /** @description One page of a list. */
+        SalePage: {
+            items: components["schemas"]["SaleResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A sale. If it is loaded, `stock` is `left` + `pending` + `sold` + `offered`. */
+        SaleResponse: {
+            /** @description Orders that buyers cancelled; likewise. */
+            cancelled: number;
+            /** @description End of the sale; null for an ordinary voucher without one. */
+            closes_at: string | null;
+            /** @description Orders that failed; their units returned. */
+            failed: number;
+            /**
+             * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
+             * @enum {string}
+             */
+            kind: "flash" | "ordinary";
+            /** @description Units that can still be ordered. */
+            left: number;
+            /** @description Whether Redis has the sale. If not, the units are those of MySQL. */
+            loaded: boolean;
+            /** @description Returned units set aside for waiting buyers. */
+            offered: number;
+            /** @description Start of the sale; null for an ordinary voucher that is open at once. */
+            opens_at: string | null;
+            /** @description Units of orders that MySQL has not decided yet. */
+            pending: number;
+            shop_id: string;
+            /** @description Units of successful orders. */
+            sold: number;
+            /** @description Number of units. */
+            stock: number;
+            /** @description Successful orders in MySQL; `sold` follows it. */
+            stored: number;
+            title: string;
+            voucher_id: string;
+            /** @description Buyers in the waitlist. */
+            waiting: number;
+            /** @description Whether it cannot be ordered any more. */
+            withdrawn: boolean;
         };
         /** @description The status of a sale. */
         SaleStatusResponse: {
@@ -2322,6 +2477,19 @@ export interface components {
             voucher_id: string;
             /** @description Buyers in the waitlist. */
             waiting: number;
+        };
+        /** @description A component of the score of a review. */
+        ScoreComponentResponse: {
+            /** @description The value that gives half of the points, a setting. */
+            half: number;
+            /** @description `votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received). */
+            name: string;
+            /** @description Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + half). */
+            points: number;
+            /** @description The measured value. */
+            value: number;
+            /** @description Its weight, a setting. */
+            weight: number;
         };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
@@ -2905,6 +3073,31 @@ export interface operations {
             };
         };
     };
+    get_audit: {
+        parameters: {
+            query?: {
+                /** @description Up to 50 targets, separated by commas, such as `post:7,user:3`. */
+                target?: string[];
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The audit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -2947,31 +3140,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HiddenResponse"];
-                };
-            };
-        };
-    };
-    list_reconciliations: {
-        parameters: {
-            query?: {
-                /** @description Maximum number of items on the page. */
-                limit?: number;
-                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description A page of reconciliations. */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ReconciliationPage"];
                 };
             };
         };
@@ -3158,6 +3326,31 @@ export interface operations {
             };
         };
     };
+    list_reconciliations: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of reconciliations. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReconciliationPage"];
+                };
+            };
+        };
+    };
     start_reconciliation: {
         parameters: {
             query?: never;
@@ -3272,6 +3465,56 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HiddenResponse"];
+                };
+            };
+        };
+    };
+    get_review_score: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The score and its components. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewScoreResponse"];
+                };
+            };
+        };
+    };
+    list_sales: {
+        parameters: {
+            query?: {
+                /** @description State of the sales. `coming`: not open yet; `ended`: closed. */
+                state?: "running" | "coming" | "ended";
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sales. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SalePage"];
                 };
             };
         };
@@ -3406,8 +3649,8 @@ export interface operations {
     list_ranked_posts: {
         parameters: {
             query?: {
-                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. */
-                window?: "day" | "week" | "all";
+                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer a like, the more it counts. */
+                window?: "hot" | "day" | "week" | "all";
                 /** @description Maximum number of items on the page. */
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */

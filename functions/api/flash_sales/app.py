@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
+
+from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
@@ -13,6 +15,7 @@ from plaza.flash_sales import (
     backlog,
     codes,
     queries,
+    sale_report,
     sale_status,
     waitlist,
     withdraw_vouchers,
@@ -20,11 +23,13 @@ from plaza.flash_sales import (
 from plaza.flash_sales.cancel_order import cancel_order as return_unit
 from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
+    NEVER_CLOSES_US,
     AlreadyOrdered,
     AlreadyUsed,
     NotCancellable,
     NotOpen,
     NotUsable,
+    SaleState,
     SoldOut,
     UnitsLeft,
     WaitlistFull,
@@ -36,12 +41,14 @@ from plaza.flash_sales.schemas import (
     RedemptionCodeResponse,
     RedemptionRequest,
     RedemptionResponse,
+    SaleResponse,
     SaleStatusResponse,
     VoucherRequest,
     VoucherResponse,
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
+from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     ADMIN,
     BEARER,
@@ -141,6 +148,16 @@ _LIST_OWN = _OWN | {
     "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
     | describe_problems(400, 401)
 }
+
+_SALES: dict[str, Any] = {
+    "tags": ["operations"],
+    "security": ADMIN,
+    "responses": describe_response(200, Page[SaleResponse], "A page of sales.")
+    | describe_problems(400, 401, 403),
+}
+State = Annotated[
+    SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
+]
 
 
 @app.post("/vouchers", **_OFFER)
@@ -312,6 +329,21 @@ def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderRespon
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
 
 
+@app.get("/ops/vouchers", **_SALES)
+def list_sales(
+    state: State = "running", limit: Limit = 20, cursor: Cursor = None
+) -> Page[SaleResponse]:
+    """List sales by their state.
+
+    Returns the units of each sale at this moment. Running sales are in the order in which they
+    close, coming ones in that in which they open, ended ones latest first. For admins.
+    """
+    sales, last = sale_report.read_sales(state, _parse_sale_cursor(cursor), limit)
+    return Page(
+        items=[SaleResponse.of(sale) for sale in sales], next=pack_cursor(*last) if last else None
+    )
+
+
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer one request about flash sales."""
     return serve(app, event, context)
@@ -325,6 +357,15 @@ def _respond(order: flash_sales.Order, status: int) -> Response[OrderResponse]:
 
 def _parse_cursor(cursor: str | None) -> int | None:
     return unpack_cursor(cursor, (int,))[0] if cursor else None
+
+
+def _parse_sale_cursor(cursor: str | None) -> tuple[int, int] | None:
+    if cursor is None:
+        return None
+    at_us, voucher_id = unpack_cursor(cursor, (int, int))
+    if not 0 <= at_us <= NEVER_CLOSES_US:
+        raise BadInput("cursor", "was not returned by this API")
+    return at_us, voucher_id
 
 
 def _pack_next(last: int | None) -> str | None:

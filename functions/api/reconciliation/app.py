@@ -1,10 +1,11 @@
-"""Reconciliations: comparisons of Redis, counters and rows. For admins."""
+"""Reconciliations and the live audit: comparisons of Redis, counters and rows. For admins."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from plaza.auth.caller_identity import identify
+from plaza.infra import clock
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
     ADMIN,
@@ -18,8 +19,13 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
-from plaza.reconciliation import orchestrator
-from plaza.reconciliation.schemas import ReconciliationResponse
+from plaza.reconciliation import live_audit, orchestrator
+from plaza.reconciliation.schemas import (
+    AuditResponse,
+    ReconciliationResponse,
+    TargetTexts,
+    parse_targets,
+)
 
 app = Api(identify)
 
@@ -35,8 +41,27 @@ _START = _ADMIN | {
     | describe_problems(401, 403)
 }
 
+_AUDIT = _ADMIN | {
+    "responses": describe_response(200, AuditResponse, "The audit.")
+    | describe_problems(400, 401, 403)
+}
 
-@app.get("/ops/drift", **_LIST)
+
+@app.get("/ops/audit", **_AUDIT)
+def get_audit(target: TargetTexts = None, limit: Limit = 20) -> AuditResponse:
+    """Get an audit of the most active targets.
+
+    Compares totals in Redis, counters and rows at this moment, of the targets with the most of the
+    latest 1,000 reactions, or of each `target`. For admins.
+    """
+    if target is None:
+        audits = live_audit.audit_active(limit)
+    else:
+        audits = live_audit.audit_targets(parse_targets(target))
+    return AuditResponse.of(audits, clock.now_us())
+
+
+@app.get("/ops/reconciliations", **_LIST)
 def list_reconciliations(limit: Limit = 10, cursor: Cursor = None) -> Page[ReconciliationResponse]:
     """List reconciliations.
 

@@ -24,6 +24,7 @@ TABLES = {
     "content": "content",
     "content_counter": "counters",
     "erasure": "accounts",
+    "gauge_sample": "operations",
     "idempotency_key": "idempotency",
     "log_gate": "reactions",
     "order_outbox": "flash_sales",
@@ -81,8 +82,8 @@ READERS = {
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
     "recommendations": (
-        {"content", "content_counter", "reaction_log"},
-        "lists and rankings have live content only, in the order of the log",
+        {"content", "content_counter", "reaction_log", "user_counter"},
+        "lists and rankings have live content only; a score counts the likes of the author",
     ),
     "reconciliation": (
         {"delayed_comment_count", "content", "content_counter", "reaction", "user_counter"},
@@ -127,8 +128,8 @@ KEYS = {
     "posts:unsent": "content",
     "ranking:*": "reactions",
     "session:*": "auth",
+    "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
-    "shop:*:recommended": "recommendations",
     "shop:*:vouchers": "flash_sales",
     "shops:all:types": "shops",
     "sign-in:*": "auth",

@@ -250,7 +250,9 @@ def test_the_users_exist_before_the_migration_logs_in() -> None:
 
 
 API = sorted(
-    name.removesuffix("DeploymentGroup") for name in of_type("AWS::CodeDeploy::DeploymentGroup")
+    name
+    for name, function in template.resources(template.FUNCTION).items()
+    if "AutoPublishAlias" in function
 )
 
 
@@ -261,6 +263,9 @@ def test_all_functions_of_the_api_are_deployed_in_steps() -> None:
         if permission["Principal"] == "apigateway.amazonaws.com"
     }
     assert set(API) == routed
+    assert {f"{name}DeploymentGroup" for name in API} == set(
+        of_type("AWS::CodeDeploy::DeploymentGroup")
+    )
 
 
 @pytest.mark.parametrize("function", API)

@@ -32,6 +32,7 @@ MAX_WAITING = 100_000
 """Buyers that may wait for one voucher, about."""
 
 FLASH, ORDINARY = "flash", "ordinary"
+SaleState = Literal["running", "coming", "ended"]
 ALWAYS_OPEN_US = 0
 NEVER_CLOSES_US = 32_503_679_999_000_000  # 2999-12-31T23:59:59Z
 

@@ -177,6 +177,23 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
     ]
 
 
+def count_without_success(voucher_ids: Collection[int]) -> dict[int, int]:
+    """Return voucher -> number of failed and cancelled orders, of vouchers that have some. Raises
+    MysqlDown."""
+    if not voucher_ids:
+        return {}
+    rows = mysql.fetch_all(
+        f"""
+        SELECT voucher_id, COUNT(*)
+        FROM voucher_order FORCE INDEX (one_per_buyer)
+        WHERE voucher_id IN ({sql.render_ids(voucher_ids)})
+          AND holder_id IS NULL
+        GROUP BY voucher_id
+        """
+    )
+    return {voucher_id: int(number) for voucher_id, number in rows}
+
+
 def cancel(cursor: Cursor, row: OrderRow) -> None:
     """Store that a success was cancelled; its buyer may order again. One statement."""
     cursor.execute(

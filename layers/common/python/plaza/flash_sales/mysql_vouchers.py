@@ -7,7 +7,7 @@ from typing import Any
 
 from pymysql.cursors import Cursor
 
-from plaza.flash_sales.model import Terms, Voucher, VoucherMissing, VoucherWithdrawn
+from plaza.flash_sales.model import SaleState, Terms, Voucher, VoucherMissing, VoucherWithdrawn
 from plaza.infra import mysql, sql
 
 _COLUMNS = (
@@ -96,6 +96,37 @@ def read_unfinalized(opened_before_us: int, after_id: int, limit: int) -> list[V
         ORDER BY id LIMIT {limit:d}
         """,
         (sql.from_us(opened_before_us), after_id),
+    )
+    return [_voucher(row) for row in rows]
+
+
+def read_by_state(
+    state: SaleState, now_us: int, after: tuple[int, int] | None, limit: int
+) -> list[Voucher]:
+    """Return a page of the vouchers in a state, after (time, id) of the page before.
+
+    The time is that of the opening for coming sales, of the closing for others. Ended sales are in
+    descending order. Raises MysqlDown.
+    """
+    now = sql.from_us(now_us)
+    column, index_name, order, where = {
+        "running": ("closes_at", "by_closing", "ASC", "closes_at > %s AND opens_at <= %s"),
+        "coming": ("opens_at", "by_opening", "ASC", "opens_at > %s AND closes_at > %s"),
+        "ended": ("closes_at", "by_closing", "DESC", "closes_at <= %s AND opens_at <= %s"),
+    }[state]
+    args: list[object] = [now, now]
+    if after is not None:
+        sign, at = "<" if order == "DESC" else ">", sql.from_us(after[0])
+        where += f" AND ({column} {sign} %s OR {column} = %s AND id {sign} %s)"
+        args += [at, at, after[1]]
+    rows = mysql.fetch_all(
+        f"""
+        SELECT {_COLUMNS}
+        FROM voucher FORCE INDEX ({index_name})
+        WHERE {where}
+        ORDER BY {column} {order}, id {order} LIMIT {limit:d}
+        """,
+        args,
     )
     return [_voucher(row) for row in rows]
 

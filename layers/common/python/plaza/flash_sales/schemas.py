@@ -10,6 +10,7 @@ from pydantic import AfterValidator, AwareDatetime, BeforeValidator, ConfigDict,
 
 from plaza.flash_sales import model
 from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
+from plaza.flash_sales.sale_report import SaleReport
 from plaza.flash_sales.sale_status import SaleStatus
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
 from plaza.infra.sql import from_us, to_us
@@ -319,6 +320,82 @@ class SaleStatusResponse(ResponseModel):
             left=status.left,
             waiting=status.waiting,
             exact=status.exact,
+        )
+
+
+_SALE_EXAMPLE: dict[str, Any] = {
+    "voucher_id": "9400001",
+    "shop_id": "9000001",
+    "title": "50% off all cakes",
+    "kind": "flash",
+    "opens_at": "2026-11-22T12:00:00Z",
+    "closes_at": "2026-11-22T14:00:00Z",
+    "withdrawn": False,
+    "loaded": True,
+    "stock": 500,
+    "left": 120,
+    "pending": 14,
+    "sold": 361,
+    "stored": 359,
+    "failed": 2,
+    "cancelled": 7,
+    "offered": 5,
+    "waiting": 31,
+}
+
+
+class SaleResponse(ResponseModel):
+    """A sale. If it is loaded, `stock` is `left` + `pending` + `sold` + `offered`."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [_SALE_EXAMPLE]})
+
+    voucher_id: str
+    shop_id: str
+    title: str
+    kind: Annotated[Literal["flash", "ordinary"], Field(description=_KIND)]
+    opens_at: Annotated[datetime | None, Field(description=_OPENS)]
+    closes_at: Annotated[datetime | None, Field(description=_CLOSES)]
+    withdrawn: Annotated[bool, Field(description="Whether it cannot be ordered any more.")]
+    loaded: Annotated[
+        bool,
+        Field(description="Whether Redis has the sale. If not, the units are those of MySQL."),
+    ]
+    stock: Annotated[int, Field(description="Number of units.")]
+    left: Annotated[int, Field(description="Units that can still be ordered.")]
+    pending: Annotated[int, Field(description="Units of orders that MySQL has not decided yet.")]
+    sold: Annotated[int, Field(description="Units of successful orders.")]
+    stored: Annotated[int, Field(description="Successful orders in MySQL; `sold` follows it.")]
+    failed: Annotated[int, Field(description="Orders that failed; their units returned.")]
+    cancelled: Annotated[int, Field(description="Orders that buyers cancelled; likewise.")]
+    offered: Annotated[int, Field(description="Returned units set aside for waiting buyers.")]
+    waiting: Annotated[int, Field(description="Buyers in the waitlist.")]
+
+    @classmethod
+    def of(cls, report: SaleReport) -> SaleResponse:
+        """Returns ``report`` as the API sends it."""
+        voucher, counts, failed, waiting = report
+        terms = voucher.terms
+        stored = terms.stock - voucher.stock
+        return cls.model_validate(
+            {
+                "voucher_id": str(voucher.id),
+                "shop_id": str(terms.shop_id),
+                "title": terms.title,
+                "kind": terms.kind,
+                "opens_at": _at(terms.opens_us),
+                "closes_at": _at(terms.closes_us),
+                "withdrawn": voucher.withdrawn,
+                "loaded": counts is not None,
+                "stock": terms.stock,
+                "left": counts.stock if counts else voucher.stock,
+                "pending": counts.pending if counts else 0,
+                "sold": counts.sold if counts else stored,
+                "stored": stored,
+                "failed": failed,
+                "cancelled": voucher.cancelled,
+                "offered": counts.offered if counts else 0,
+                "waiting": waiting,
+            }
         )
 
 

@@ -62,7 +62,7 @@ def _analyse(parameter: Parameter, declared: Any) -> _Argument:
     info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
     source, alias = ("body", "") if info is None else (info.in_.value, info.alias)
     kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
-    name, is_list = parameter.name, get_origin(kind) is list
+    name, is_list = parameter.name, list in {get_origin(kind), *map(get_origin, get_args(kind))}
     return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))
 
 

@@ -1,6 +1,15 @@
 """The state of targets in Redis and MySQL, for the audit and the reconciliation."""
 
-from plaza.reactions.mysql_reactions import EPOCH_NOW, read_actors, read_counters, read_epoch
+from collections import Counter
+
+from plaza.reactions.model import KINDS, MAX_VERSION_US, Kind, Target
+from plaza.reactions.mysql_reactions import (
+    EPOCH_NOW,
+    read_actors,
+    read_counters,
+    read_epoch,
+    read_latest_targets,
+)
 from plaza.reactions.redis_hydration import evict_all
 from plaza.reactions.redis_inspection import find_denied, inspect_all, read_recent, target_of_key
 
@@ -9,9 +18,26 @@ __all__ = [
     "evict_all",
     "find_denied",
     "inspect_all",
+    "list_active",
     "read_actors",
     "read_counters",
     "read_epoch",
     "read_recent",
     "target_of_key",
 ]
+
+_LATEST_EVENTS = 1_000
+
+
+def list_active(limit: int) -> list[tuple[Kind, Target]]:
+    """Return up to ``limit`` targets with the most of the latest 1,000 events.
+
+    An outbox counts as one event: two of each shard are considered. One round trip, one statement.
+    Raises RedisDown, MysqlDown.
+    """
+    from plaza.reactions.redis_outbox import find_due  # other callers do not need it
+
+    active = Counter(find_due(MAX_VERSION_US, limit=2))
+    for kind, target in read_latest_targets(_LATEST_EVENTS):
+        active[KINDS[kind], target] += 1
+    return [wanted for wanted, _ in active.most_common(limit)]

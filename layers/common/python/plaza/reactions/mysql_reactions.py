@@ -78,6 +78,18 @@ def read_log_head() -> int:
     return int(mysql.fetch_all("SELECT COALESCE(MAX(seq), 0) FROM reaction_log")[0][0])
 
 
+def read_latest_targets(limit: int) -> list[tuple[str, Target]]:
+    """Return (kind, target) of the ``limit`` newest events of the log, newest first."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT kind, target_type, target_id
+        FROM reaction_log FORCE INDEX (by_seq)
+        ORDER BY seq DESC LIMIT {limit:d}
+        """
+    )
+    return [(kind, Target(*target)) for kind, *target in rows]
+
+
 def append_log(
     cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
 ) -> None:

@@ -6,7 +6,7 @@ writes. Statements contain only names of Plaza's and integers, never text of a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,6 +49,15 @@ class RangeCounts(NamedTuple):
     rows: dict[tuple[int, str], int]
     subjects: int
     relations: int
+
+
+class CountedState(NamedTuple):
+    """MySQL's state of a target and kind; ``rows``: None if they were not counted."""
+
+    has_counter: bool
+    total: int
+    version: int
+    rows: int | None
 
 
 def find_target_range_end(target_type: str, after_id: int) -> int:
@@ -162,6 +171,53 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
             if source:
                 right[user_id][USER_TOTALS[source]] += int(count)
     return right
+
+
+def read_counted(
+    wanted: Sequence[tuple[Kind, Target]], counted: Collection[Target]
+) -> list[CountedState]:
+    """Return the counter of each of ``wanted``, and the number of rows if it is in ``counted``.
+
+    One statement. Raises MysqlDown.
+    """
+    columns = list(CONTENT_TOTALS)
+    zeros = ", 0" * (2 * len(columns) - 1)
+    arms = [
+        f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}{zeros})",
+        *_select_counters(target for _, target in wanted),
+        *(
+            f"""
+            (
+                SELECT kind, '{target_type}', target_id, COUNT(*){zeros}
+                FROM reaction FORCE INDEX (by_target)
+                WHERE target_type = '{target_type}'
+                  AND target_id IN ({numbers})
+                  AND state = 1
+                GROUP BY target_id, kind
+            )
+            """
+            for target_type, numbers in sql.render_ids_by_type(counted).items()
+        ),
+    ]
+    counters: dict[Target, list[int]] = {}
+    rows: dict[tuple[str, Target], int] = {}
+    epoch = 0
+    for name, target_type, target_id, *numbers in mysql.fetch_all(" UNION ALL ".join(arms)):
+        target = Target(target_type, target_id)
+        if name == "epoch":
+            epoch = int(numbers[0])
+        elif name:
+            rows[name, target] = int(numbers[0])
+        else:
+            counters[target] = [int(n) for n in numbers]
+    found = []
+    for kind, target in wanted:
+        numbers = counters.get(target, [0] * (2 * len(columns)))
+        place = columns.index(kind.name)
+        version = epoch + numbers[len(columns) + place]
+        number = rows.get((kind.name, target), 0) if target in counted else None
+        found.append(CountedState(target in counters, numbers[place], version, number))
+    return found
 
 
 def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[MysqlState]:

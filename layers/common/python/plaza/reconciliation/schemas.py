@@ -1,14 +1,19 @@
-"""Schemas of the API: reconciliations, for admins."""
+"""Schemas of the API: reconciliations and the live audit, for admins."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field
+from aws_lambda_powertools.event_handler.openapi.params import Query
+from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ResponseModel
-from plaza.reconciliation.model import Example, RunReport
+from plaza.infra.http import ResponseModel, check_id
+from plaza.infra.sql import from_us
+from plaza.reactions import Target
+from plaza.reconciliation.live_audit import MAX_AUDITED, TargetAudit
+from plaza.reconciliation.model import TYPES, Example, RunReport
 
 _FINDING_EXAMPLE: dict[str, Any] = {
     "reason": "counter",
@@ -74,6 +79,7 @@ class ReconciliationResponse(ResponseModel):
                     "skipped": 14,
                     "differences": 1,
                     "repaired": 1,
+                    "open": 0,
                     "reasons": {"counter": 1},
                     "examples": [_FINDING_EXAMPLE],
                 },
@@ -88,6 +94,7 @@ class ReconciliationResponse(ResponseModel):
                     "skipped": 0,
                     "differences": 0,
                     "repaired": 0,
+                    "open": 0,
                     "reasons": {},
                     "examples": [],
                 },
@@ -107,6 +114,7 @@ class ReconciliationResponse(ResponseModel):
     ]
     differences: Annotated[int, Field(description="Differences found.")]
     repaired: Annotated[int, Field(description="Differences repaired.")]
+    open: Annotated[int, Field(description="Differences that are not repaired yet.")]
     reasons: Annotated[dict[str, int], Field(description="Number of differences by reason.")]
     examples: Annotated[list[FindingResponse], Field(description="The first 20 differences.")]
 
@@ -125,6 +133,176 @@ class ReconciliationResponse(ResponseModel):
             skipped=tally.skipped,
             differences=report.differing,
             repaired=report.repaired,
+            open=max(0, report.differing - report.repaired),
             reasons=dict(report.reason_counts),
             examples=[FindingResponse.of(example) for example in report.examples],
+        )
+
+
+def _check_target(text: str) -> str:
+    """Return ``text``, such as ``post:7``. Raises ValueError if its id is above 63 bits."""
+    check_id(text.partition(":")[2])
+    return text
+
+
+TargetTexts = Annotated[
+    list[
+        Annotated[
+            str,
+            Field(pattern=rf"^({'|'.join(TYPES)}):[1-9][0-9]{{0,18}}$"),
+            AfterValidator(_check_target),
+        ]
+    ]
+    | None,
+    Query(
+        min_length=1,
+        max_length=MAX_AUDITED // 2,  # a post has likes and collects
+        description="Up to 50 targets, separated by commas, such as `post:7,user:3`.",
+    ),
+]
+
+
+def parse_targets(texts: Sequence[str]) -> list[Target]:
+    """Return the targets in ``texts``, each once."""
+    pairs = (text.split(":") for text in dict.fromkeys(texts))
+    return [Target(target_type, int(target_id)) for target_type, target_id in pairs]
+
+
+class AuditedTargetResponse(ResponseModel):
+    """What the stores have of a target and kind. `drift` is 0 if they agree."""
+
+    kind: Annotated[str, Field(description="`like`, `collect` or `follow`.")]
+    type: Annotated[str, Field(description="Type of the target, such as `post`.")]
+    id: Annotated[str, Field(description="Id of the target.")]
+    state: Annotated[
+        Literal["agrees", "in-transit", "not-loaded", "differs"],
+        Field(
+            description=(
+                "`agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis "
+                "has not applied all commits, so only counter and rows were compared. "
+                "`not-loaded`: Redis does not have the target, so likewise."
+            )
+        ),
+    ]
+    total: Annotated[
+        int | None, Field(description="What readers get from Redis; null if it is not loaded.")
+    ]
+    outbox: Annotated[int, Field(description="Reactions that MySQL has not confirmed yet.")]
+    delta: Annotated[int, Field(description="What these change: `total` is stored plus `delta`.")]
+    counter: Annotated[int, Field(description="The counter in MySQL.")]
+    rows: Annotated[
+        int | None,
+        Field(description="COUNT(*) of the rows; null if the audit would count too many rows."),
+    ]
+    behind: Annotated[int, Field(description="Commits that Redis has not applied yet.")]
+    drift: Annotated[
+        int,
+        Field(
+            description=(
+                "Differences between counter and rows, and between counter and Redis, that neither "
+                "the outbox nor commits in transit explain."
+            )
+        ),
+    ]
+    reasons: Annotated[
+        list[str], Field(description="What differs, as in reconciliations: `counter`, `total`.")
+    ]
+
+    @classmethod
+    def of(cls, audit: TargetAudit) -> AuditedTargetResponse:
+        """Returns ``audit`` as the API sends it."""
+        cached = audit.cached
+        state: Literal["agrees", "in-transit", "not-loaded", "differs"] = "agrees"
+        if audit.reasons:
+            state = "differs"
+        elif cached is None:
+            state = "not-loaded"
+        elif audit.behind:
+            state = "in-transit"
+        return cls(
+            kind=audit.kind.name,
+            type=audit.target.type,
+            id=str(audit.target.id),
+            state=state,
+            total=audit.total,
+            outbox=cached.entries if cached else 0,
+            delta=cached.delta if cached else 0,
+            counter=audit.counter,
+            rows=audit.rows,
+            behind=audit.behind,
+            drift=audit.drift,
+            reasons=list(audit.reasons),
+        )
+
+
+class AuditTotals(ResponseModel):
+    """Sums over the targets of an audit."""
+
+    targets: Annotated[int, Field(description="Targets, one for each kind.")]
+    differing: Annotated[int, Field(description="Targets that differ.")]
+    total: Annotated[int, Field(description="Of targets that are loaded into Redis.")]
+    outbox: int
+    counter: int
+    rows: Annotated[int, Field(description="Of targets whose rows were counted.")]
+    drift: int
+
+
+class AuditResponse(ResponseModel):
+    """An audit of some targets, while they change."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "audited_at": "2026-11-22T12:00:00.104518Z",
+                    "totals": {
+                        "targets": 1,
+                        "differing": 0,
+                        "total": 42,
+                        "outbox": 2,
+                        "counter": 40,
+                        "rows": 40,
+                        "drift": 0,
+                    },
+                    "items": [
+                        {
+                            "kind": "like",
+                            "type": "post",
+                            "id": "9000001",
+                            "state": "agrees",
+                            "total": 42,
+                            "outbox": 2,
+                            "delta": 2,
+                            "counter": 40,
+                            "rows": 40,
+                            "behind": 0,
+                            "drift": 0,
+                            "reasons": [],
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    audited_at: datetime
+    totals: AuditTotals
+    items: Annotated[list[AuditedTargetResponse], Field(description="The most active first.")]
+
+    @classmethod
+    def of(cls, audits: Sequence[TargetAudit], now_us: int) -> AuditResponse:
+        """Returns ``audits``, which were made at ``now_us``, as the API sends them."""
+        items = [AuditedTargetResponse.of(audit) for audit in audits]
+        return cls(
+            audited_at=from_us(now_us),
+            totals=AuditTotals(
+                targets=len(items),
+                differing=sum(item.state == "differs" for item in items),
+                total=sum(item.total or 0 for item in items),
+                outbox=sum(item.outbox for item in items),
+                counter=sum(item.counter for item in items),
+                rows=sum(item.rows or 0 for item in items),
+                drift=sum(item.drift for item in items),
+            ),
+            items=items,
         )

@@ -1,0 +1,55 @@
+"""Sales by their state, with the units of Redis and of MySQL, for operators."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_store
+from plaza.flash_sales.model import SaleState, Voucher
+from plaza.flash_sales.redis_store import SaleCounts
+from plaza.infra import clock
+from plaza.infra.redis import RedisDown
+
+
+class SaleReport(NamedTuple):
+    """A sale. ``counts``: None if Redis does not have it. ``failed``: orders that failed.
+    ``waiting``: buyers in the waitlist."""
+
+    voucher: Voucher
+    counts: SaleCounts | None
+    failed: int
+    waiting: int
+
+
+def read_sales(
+    state: SaleState, after: tuple[int, int] | None, limit: int
+) -> tuple[list[SaleReport], tuple[int, int] | None]:
+    """Return (a page of sales; the time and id of its last one, None on the last page).
+
+    Running sales in the order in which they close, coming ones in that in which they open, ended
+    ones latest first. One round trip and three statements. While Redis is unavailable no sale has
+    ``counts``. Raises MysqlDown.
+    """
+    found = mysql_vouchers.read_by_state(state, clock.now_us(), after, limit + 1)
+    page = found[:limit]
+    ids = [voucher.id for voucher in page]
+    try:
+        counts = redis_store.read_counts(ids)
+    except RedisDown:
+        counts = {}
+    without_success = mysql_orders.count_without_success(ids)
+    waiting = mysql_waitlist.count([i for i in ids if i not in counts])
+    waiting |= {voucher_id: of_redis.waiting for voucher_id, of_redis in counts.items()}
+    reports = [
+        SaleReport(
+            voucher,
+            counts.get(voucher.id),
+            max(0, without_success.get(voucher.id, 0) - voucher.cancelled),
+            waiting.get(voucher.id, 0),
+        )
+        for voucher in page
+    ]
+    if len(found) <= limit:
+        return reports, None
+    terms = page[-1].terms
+    return reports, (terms.opens_us if state == "coming" else terms.closes_us, page[-1].id)
