@@ -612,6 +612,16 @@ ROUTES: list[UseCase] = [
         then=[ClientRequest("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
         varying={"moved", "remaining"},
     ),
+    *(
+        _route(
+            operation,
+            caller=ADMIN,
+            role="admin",
+            body=sample_body(operation) | {"version": 0},
+            varying={"changed_at"},
+        )
+        for operation in ("PUT /ops/switches", "PUT /ops/switches/level")
+    ),
     _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
 ]
 

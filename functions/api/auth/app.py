@@ -9,7 +9,7 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.errors import Unauthenticated
+from plaza.infra.errors import SwitchedOff, Unauthenticated
 from plaza.infra.http import (
     BEARER,
     PUBLIC,
@@ -54,14 +54,14 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
     "/auth/sessions",
     **_OPEN,
     responses=describe_response(201, SessionResponse, "The new session.")
-    | describe_problems(400, CodeRefused),
+    | describe_problems(400, CodeRefused, SwitchedOff),
 )
 def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     """Sign in with a code.
 
     Exchanges a challenge and its code for a session. The first sign-in of a phone creates the
-    user. A code works once: do not repeat a request that succeeded. Five wrong codes end the
-    challenge.
+    user, unless operators stopped new accounts. A code works once: do not repeat a request that
+    succeeded. Five wrong codes end the challenge.
     """
     done = phone_sign_in.sign_in(request.challenge, request.code, read_source_ip(app))
     return SessionResponse.of(done), 201

@@ -47,6 +47,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
 
@@ -64,7 +65,10 @@ _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}
 _ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
-_DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
+_DELETE = _OWN | {
+    "switch": Switch.WRITES,
+    "responses": _DELETED | describe_problems(401, 403, 404, 410),
+}
 
 
 def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -75,8 +79,9 @@ def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
 
 
 _EDIT = _OWN | {
+    "switch": Switch.POSTS,
     "responses": describe_response(200, Post, "The changed post.")
-    | describe_problems(400, 401, 403, 404, 410)
+    | describe_problems(400, 401, 403, 404, 410),
 }
 _LIST_REACTED = _OWN | {
     "tags": ["reactions"],
@@ -106,7 +111,7 @@ def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
     return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
 
 
-@app.post("/posts", **_create(Post))
+@app.post("/posts", **_create(Post), switch=Switch.POSTS)
 def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[Post, int]:
     """Create a post.
 
@@ -181,7 +186,11 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
     return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
 
 
-@app.post("/posts/<post_id>/comments", **_create(Comment, Blocked, 404, ContentHidden))
+@app.post(
+    "/posts/<post_id>/comments",
+    **_create(Comment, Blocked, 404, ContentHidden),
+    switch=Switch.COMMENTS,
+)
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
 ) -> tuple[Comment, int]:
@@ -231,7 +240,7 @@ def delete_comment(comment_id: Id) -> Response[None]:
     return _delete(_target("comment", comment_id))
 
 
-@app.post("/shops/<shop_id>/reviews", **_create(Review, 404))
+@app.post("/shops/<shop_id>/reviews", **_create(Review, 404), switch=Switch.WRITES)
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
 ) -> tuple[Review, int]:

@@ -69,7 +69,7 @@ def send_code(phone_input: str, address: str) -> IssuedChallenge:
 def sign_in(challenge: str, code: str, address: str) -> SignedIn:
     """Exchange a challenge and its code for a session. The code works once.
 
-    Raises CodeRefused; RedisDown and MysqlDown, after which the code still works.
+    Raises CodeRefused; RedisDown, MysqlDown and SwitchedOff, after which the code still works.
     """
     hasher, sha = _hasher_of(challenge), hash_challenge(challenge)
     encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))

@@ -127,16 +127,21 @@ def read_one(target: Target, actor_id: int | None, viewer: str | None = None) ->
     return view
 
 
-def read_posts(post_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
+def read_posts(
+    post_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
+) -> dict[int, ContentView]:
     """Return the views of those of ``post_ids`` that the actor may see, by id. Five round trips to
-    Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
-    return _read_views("post", post_ids, actor_id)
+    Redis if all are cached, otherwise one statement more; with ``cached_only`` posts whose texts
+    are not cached are left out instead. Raises MysqlDown, RedisDown."""
+    return _read_views("post", post_ids, actor_id, cached_only)
 
 
-def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
+def read_reviews(
+    review_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
+) -> dict[int, ContentView]:
     """Return the views of those of ``review_ids`` that the actor may see, by id. Three round trips
-    to Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
-    return _read_views("review", review_ids, actor_id)
+    to Redis if all are cached, otherwise as ``read_posts``. Raises MysqlDown, RedisDown."""
+    return _read_views("review", review_ids, actor_id, cached_only)
 
 
 def read_posts_by_id(
@@ -289,11 +294,12 @@ def _deleted(target: Target) -> ContentDeleted:
 
 
 def _read_views(
-    content_type: str, content_ids: Iterable[int], actor_id: int | None
+    content_type: str, content_ids: Iterable[int], actor_id: int | None, cached_only: bool
 ) -> dict[int, ContentView]:
     wanted = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
     found = _read_hot(wanted)
-    found |= _read_cold([target for target in wanted if target not in found])
+    if not cached_only:
+        found |= _read_cold([target for target in wanted if target not in found])
     texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
