@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import runpy
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -247,17 +246,12 @@ def redis_secret(store: Any, own_redis: Server, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def rotate_redis(store: Any, own_redis: Server) -> Callable[[str, int], None]:
     """``rotate_redis(arn, 2)``: take the first two steps, each of them twice."""
-    file = Path(ROOT / "infra" / "rotate_redis" / "app.py")
-    spec = importlib.util.spec_from_file_location("rotate_redis", file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    rotate_once = runpy.run_path(str(ROOT / "infra" / "rotate_redis" / "app.py"))["rotate"]
 
     def take(arn: str, steps: int = 4) -> None:
         for event in events(arn)[:steps]:
             for _ in range(2):
-                module.rotate(event, store, ElastiCache(own_redis))
+                rotate_once(event, store, ElastiCache(own_redis))
 
     return take
 
