@@ -659,6 +659,7 @@ SCHEDULES: list[UseCase] = [
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
         "schedule/scan_keys": lambda harness: None,
+        "schedule/sample_gauges": _liked,
         "schedule/delete_expired": _expired,
         "schedule/erase_accounts": _erasure_requested,
         "schedule/publish_unsent": _refused_messages(_WRITE),
