@@ -19,8 +19,10 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from local.paths import ROOT
 from local.stack.functions import load_function
-from plaza.infra.api import Api
+from plaza.infra.api import Api, Route
 from plaza.infra.arguments import types_of
+from plaza.infra.errors import SwitchedOff
+from plaza.infra.http import describe_problems
 
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
@@ -45,7 +47,7 @@ _TAGS = {
     "flash sales": "Vouchers with a limited stock, and their orders.",
     "follows": "Follows, lists of followers, and blocks.",
     "moderation": "Reports, and what moderators hide.",
-    "operations": "Queues, dead letters and reconciliations. For admins.",
+    "operations": "Queues, dead letters, reconciliations and switches. For admins.",
     "reactions": "Likes and collects.",
     "recommendations": "Rankings of reviews and posts.",
     "shops": "Shops and shop types.",
@@ -99,6 +101,8 @@ DETAILS = {
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
+    "switched-off": "Plaza is read-only at present.",
+    "switches-changed": "The switches are no longer those of 2.",
     "type-in-use": "Shop type 3 has shops. Move or delete them first.",
     "wrong-code": "No unused order of this voucher has this code.",
     "units-left": "Units are left: order one.",
@@ -168,10 +172,17 @@ def _make_resolver(app: Api) -> APIGatewayHttpResolver:
             operation_id=route.function.__name__,
             summary=summary.removesuffix("."),
             description=_join_lines(description),
-            responses=responses() if callable(responses) else responses,
+            responses=_add_switched_off(route, responses() if callable(responses) else responses),
             **contract,
         )(_type(route.function))
     return resolver
+
+
+def _add_switched_off(route: Route, responses: dict[int, Any]) -> dict[int, Any]:
+    """Return ``responses`` with the problem of the switch that stops the route, if one does."""
+    if route.switch is None:
+        return responses
+    return responses | {503: describe_problems(SwitchedOff)[503]}
 
 
 def _type(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,7 +52,7 @@ EXPIRED_WITHIN_S = 60
 _WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 _MAX_ROUNDS = 8
 # Schedules whose changes no one else reads.
-_READ_ONLY = {"schedule/sample_gauges", "schedule/scan_keys"}
+_READ_ONLY = {"schedule/scan_keys", "schedule/sample_gauges"}
 _MAX_DELIVERIES = 500
 _FREQUENT_MINUTES = 5
 _RATE = re.compile(r"rate\((\d+) minutes?\)")
@@ -472,7 +472,8 @@ def _tables(connection: Any) -> list[str]:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT table_name FROM information_schema.tables"
-                " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY 1"
+                " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+                " AND table_name != 'gauge_sample' ORDER BY 1"  # a sample may be missing
             )
             _known_tables.extend(row[0] for row in cursor.fetchall())
     return _known_tables

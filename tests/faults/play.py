@@ -32,8 +32,8 @@ _DIGITS = re.compile(r"\d+")
 # Columns that count writes, or name the run or request of a write: a sweep or a retry has another
 # request or none.
 _UNCOMPARED = re.compile(r"(\w+_)?version|seq|run_id|epoch|generation|request_id")
-# Tables with a row for each acceptance, which may happen twice, or for each minute.
-_JOURNALS = ("_log", "_sample")
+# Tables with a row for each acceptance, which may happen twice.
+_JOURNAL = "_log"
 # About the system, not about users.
 _UNVIEWED = ("/ops/", "/health", "/openapi.json")
 _VIEW_QUERY = {"x": 13.4, "y": 52.53}
@@ -212,7 +212,7 @@ class Player:
         tables = {
             table: _read(harness, table, names)
             for table in harness.tables
-            if not table.endswith(_JOURNALS)
+            if not table.endswith(_JOURNAL)
         }
         return End(tables, self._views(names), _lasting_keys(harness)), problems
 

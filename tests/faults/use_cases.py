@@ -501,6 +501,7 @@ ROUTES: list[UseCase] = [
             )
         ],
     ),
+    _route("POST /visitors", caller=None, then=[], varying={"visitor_id"}),
     _route(
         "POST /auth/sessions",
         caller=None,
@@ -612,6 +613,16 @@ ROUTES: list[UseCase] = [
         then=[ClientRequest("POST /ops/queues/{queue}/redrives", ADMIN, {}, "admin")],
         varying={"moved", "remaining"},
     ),
+    *(
+        _route(
+            operation,
+            caller=ADMIN,
+            role="admin",
+            body=sample_body(operation) | {"version": 0},
+            varying={"changed_at"},
+        )
+        for operation in ("PUT /ops/switches", "PUT /ops/switches/level")
+    ),
     _route("POST /ops/reconciliations", caller=ADMIN, role="admin", given=_drifted),
 ]
 
@@ -659,7 +670,6 @@ SCHEDULES: list[UseCase] = [
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
         "schedule/scan_keys": lambda harness: None,
-        "schedule/sample_gauges": _liked,
         "schedule/delete_expired": _expired,
         "schedule/erase_accounts": _erasure_requested,
         "schedule/publish_unsent": _refused_messages(_WRITE),
@@ -671,6 +681,7 @@ SCHEDULES: list[UseCase] = [
         ),
         "schedule/finalize_vouchers": _closed_sale,
         "schedule/reconcile": _drifted,
+        "schedule/sample_gauges": _liked,
     }.items()
 ] + [
     UseCase(

@@ -42,7 +42,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a code
-         * @description Exchanges a challenge and its code for a session. The first sign-in of a phone creates the user. A code works once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
+         * @description Exchanges a challenge and its code for a session. The first sign-in of a phone creates the user, unless operators stopped new accounts. A code works once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
          */
         post: operations["create_session"];
         /**
@@ -471,6 +471,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/reach": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of visitors
+         * @description Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of callers without an id. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_reach"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/reconciliations": {
         parameters: {
             query?: never;
@@ -599,6 +619,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/switches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the switches
+         * @description Returns what operators stopped, limited or slowed down, and the newest change. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_switches"];
+        /**
+         * Replace the switches
+         * @description Replaces all switches, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["replace_switches"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/switches/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the changes of the switches
+         * @description Newest first, each with the switches before and after it. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_switch_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/switches/level": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a level of degradation
+         * @description Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["replace_level"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/vouchers": {
         parameters: {
             query?: never;
@@ -716,7 +800,7 @@ export interface paths {
         };
         /**
          * Get a post
-         * @description Counts the caller, or the network of an anonymous caller, as a viewer of the post, once. A session is optional. Counts as one read of the caller.
+         * @description Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in `X-Visitor-Id`, and without a valid id all callers of the network. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_post"];
         put?: never;
@@ -1479,6 +1563,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/visitors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an anonymous id
+         * @description A client without a session sends it with views of posts, so that it counts as one visitor. The id is signed, is stored nowhere, and ends with the week. Needs no session. Counts as one request of the caller's network.
+         */
+        post: operations["create_visitor_id"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/vouchers": {
         parameters: {
             query?: never;
@@ -1790,6 +1894,12 @@ export interface components {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
         };
+        /** @description The visitors of a day. */
+        DayReach: {
+            /** Format: date */
+            day: string;
+            visitors: number;
+        };
         /** @description One page of a list. */
         DeadLetterPage: {
             items: components["schemas"]["DeadLetterResponse"][];
@@ -1977,6 +2087,15 @@ export interface components {
             oversized: boolean;
             /** @description `string`, `hash`, `zset`, `set` or `list`. */
             type: string;
+        };
+        /** @description A level of degradation, and why. */
+        LevelRequest: {
+            /** @enum {string} */
+            level: "normal" | "relieved" | "essential" | "read_only";
+            /** @description Why, for the other operators. Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            reason: string;
+            /** @description `version` of the switches that the caller read. */
+            version: number;
         };
         /** @description The caller's like of a target after the request. */
         LikeResponse: {
@@ -2317,6 +2436,15 @@ export interface components {
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
+        };
+        /** @description Estimated numbers of visitors who viewed posts. Each number counts a visitor once. */
+        ReachResponse: {
+            /** @description Each day, the earliest first. */
+            days: components["schemas"]["DayReach"][];
+            /** @description Visitors of the site in all of these days. */
+            visitors: number;
+            /** @description Each week that one of the days is in, whole, the earliest first. */
+            weeks: components["schemas"]["WeekReach"][];
         };
         /** @description A target that the caller likes or collects. */
         ReactionListItem: {
@@ -2709,6 +2837,68 @@ export interface components {
             id: string;
             name: string;
         };
+        /** @description One page of a list. */
+        SwitchChangePage: {
+            items: components["schemas"]["SwitchChangeResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A change of the switches. */
+        SwitchChangeResponse: {
+            after: components["schemas"]["SwitchSet"];
+            before: components["schemas"]["SwitchSet"];
+            /** Format: date-time */
+            changed_at: string;
+            /** @description User id of the operator. */
+            changed_by: string;
+            /** @description Null if no level has these switches. */
+            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            reason: string;
+            version: number;
+        };
+        /** @description All switches. A request has each of them. */
+        SwitchSet: {
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            anonymous_factor: number;
+            /** @description Rankings and recommendations as last built, from Redis only. */
+            cached_lists_only: boolean;
+            /** @description No new comments. */
+            comments_stopped: boolean;
+            /** @description Share of the successful requests that is logged. */
+            log_sample_rate: number;
+            /** @description No new posts and no changes of posts. */
+            posts_stopped: boolean;
+            /** @description No request changes anything, except `/ops`. */
+            read_only: boolean;
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            reads_factor: number;
+            /** @description No new accounts. Users can sign in. */
+            sign_ups_stopped: boolean;
+            /** @description Vouchers that cannot be ordered. */
+            stopped_sales: string[];
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            writes_factor: number;
+        };
+        /** @description All switches, as they should be, and why. */
+        SwitchesRequest: {
+            /** @description Why, for the other operators. Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            reason: string;
+            switches: components["schemas"]["SwitchSet"];
+            /** @description `version` of the switches that the caller read. */
+            version: number;
+        };
+        /** @description The present switches, and their newest change. */
+        SwitchesResponse: {
+            changed_at: string | null;
+            /** @description User id of the operator. */
+            changed_by: string | null;
+            /** @description Null if no level has these switches. */
+            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            reason: string | null;
+            switches: components["schemas"]["SwitchSet"];
+            /** @description Number of the change; 0 before the first one. */
+            version: number;
+        };
         /** @description The type and the id of a target. */
         TargetReference: {
             /** @description Positive integer of at most 9223372036854775807, as a string. */
@@ -2777,6 +2967,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description An anonymous id. */
+        VisitorIdResponse: {
+            /** @description Seconds until it ends, with the week in UTC. Then ask for another. */
+            expires_in: number;
+            /** @description Value of the header `X-Visitor-Id`. */
+            visitor_id: string;
+        };
         /** @description One page of a list. */
         VoucherPage: {
             items: components["schemas"]["VoucherResponse"][];
@@ -2843,6 +3040,15 @@ export interface components {
              */
             status: "waiting" | "offered";
             voucher_id: string;
+        };
+        /** @description The visitors of a week. */
+        WeekReach: {
+            /**
+             * Format: date
+             * @description Its first day, in UTC.
+             */
+            monday: string;
+            visitors: number;
         };
     };
     responses: never;
@@ -3497,6 +3703,29 @@ export interface operations {
             };
         };
     };
+    get_reach: {
+        parameters: {
+            query?: {
+                /** @description Number of days in UTC, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The visitors. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachResponse"];
+                };
+            };
+        };
+    };
     list_reconciliations: {
         parameters: {
             query?: {
@@ -3682,6 +3911,99 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SeriesResponse"];
+                };
+            };
+        };
+    };
+    get_switches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The present switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
+                };
+            };
+        };
+    };
+    replace_switches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchesRequest"];
+            };
+        };
+        responses: {
+            /** @description The new switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
+                };
+            };
+        };
+    };
+    list_switch_changes: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchChangePage"];
+                };
+            };
+        };
+    };
+    replace_level: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LevelRequest"];
+            };
+        };
+        responses: {
+            /** @description The new switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
                 };
             };
         };
@@ -3872,7 +4194,10 @@ export interface operations {
     get_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An id that `POST /visitors` issued this week. Without a session it counts its client as one visitor; any other value counts as none. */
+                "X-Visitor-Id"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 post_id: string;
@@ -5312,6 +5637,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EndSessionsResponse"];
+                };
+            };
+        };
+    };
+    create_visitor_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VisitorIdResponse"];
                 };
             };
         };

@@ -1,4 +1,4 @@
-"""Sign-in with a phone, and the end of sessions."""
+"""Sign-in with a phone, the end of sessions, and ids of anonymous visitors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.errors import Unauthenticated
+from plaza.infra.errors import SwitchedOff, Unauthenticated
 from plaza.infra.http import (
     BEARER,
     PUBLIC,
@@ -21,6 +21,8 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.reach import visitor_ids
+from plaza.reach.schemas import VisitorIdResponse
 
 # A session that has ended may be ended again: this repeats what failed half way.
 app = Api(identify, admits_unknown_tokens=True)
@@ -54,17 +56,32 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
     "/auth/sessions",
     **_OPEN,
     responses=describe_response(201, SessionResponse, "The new session.")
-    | describe_problems(400, CodeRefused),
+    | describe_problems(400, CodeRefused, SwitchedOff),
 )
 def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     """Sign in with a code.
 
     Exchanges a challenge and its code for a session. The first sign-in of a phone creates the
-    user. A code works once: do not repeat a request that succeeded. Five wrong codes end the
-    challenge.
+    user, unless operators stopped new accounts. A code works once: do not repeat a request that
+    succeeded. Five wrong codes end the challenge.
     """
     done = phone_sign_in.sign_in(request.challenge, request.code, read_source_ip(app))
     return SessionResponse.of(done), 201
+
+
+@app.post(
+    "/visitors",
+    security=PUBLIC,
+    tags=["content"],
+    responses=describe_response(200, VisitorIdResponse, "The id.") | describe_problems(),
+)
+def create_visitor_id() -> VisitorIdResponse:
+    """Create an anonymous id.
+
+    A client without a session sends it with views of posts, so that it counts as one visitor. The
+    id is signed, is stored nowhere, and ends with the week.
+    """
+    return VisitorIdResponse.of(visitor_ids.issue(read_source_ip(app)))
 
 
 @app.delete("/auth/sessions/current", **_OWN)

@@ -16,15 +16,17 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.infra.switch_state import Switch
 
 app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _PUT = _OWN | {
+    "switch": Switch.WRITES,
     "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")
     | describe_response(202, CheckInsResponse, _PROVISIONAL, example=1)
-    | describe_problems(401)
+    | describe_problems(401),
 }
 _GET = _OWN | {
     "responses": describe_response(200, CheckInsResponse, "The check-ins of the month.")

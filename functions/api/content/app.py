@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from plaza import content
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
 from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
@@ -47,6 +46,9 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.switch_state import Switch
+from plaza.reach import visitor_ids
+from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
 
@@ -64,7 +66,10 @@ _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}
 _ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
-_DELETE = _OWN | {"responses": _DELETED | describe_problems(401, 403, 404, 410)}
+_DELETE = _OWN | {
+    "switch": Switch.WRITES,
+    "responses": _DELETED | describe_problems(401, 403, 404, 410),
+}
 
 
 def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -75,8 +80,9 @@ def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
 
 
 _EDIT = _OWN | {
+    "switch": Switch.POSTS,
     "responses": describe_response(200, Post, "The changed post.")
-    | describe_problems(400, 401, 403, 404, 410)
+    | describe_problems(400, 401, 403, 404, 410),
 }
 _LIST_REACTED = _OWN | {
     "tags": ["reactions"],
@@ -106,7 +112,7 @@ def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
     return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
 
 
-@app.post("/posts", **_create(Post))
+@app.post("/posts", **_create(Post), switch=Switch.POSTS)
 def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[Post, int]:
     """Create a post.
 
@@ -138,15 +144,16 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
 
 
 @app.get("/posts/<post_id>", **_get(PostDetails, "The post."))
-def get_post(post_id: Id) -> PostDetails:
+def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     """Get a post.
 
-    Counts the caller, or the network of an anonymous caller, as a viewer of the post, once.
+    Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
+    `X-Visitor-Id`, and without a valid id all callers of the network.
     """
     actor_id = find_caller(app)
     target = _target("post", post_id)
-    viewer = content.hash_viewer(actor_id, read_source_ip(app))
-    view = queries.read_one(target, actor_id, viewer)
+    visit = visitor_ids.build_visit(actor_id, visitor_id, read_source_ip(app))
+    view = queries.read_one(target, actor_id, visit)
     return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
 
 
@@ -181,7 +188,11 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
     return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
 
 
-@app.post("/posts/<post_id>/comments", **_create(Comment, Blocked, 404, ContentHidden))
+@app.post(
+    "/posts/<post_id>/comments",
+    **_create(Comment, Blocked, 404, ContentHidden),
+    switch=Switch.COMMENTS,
+)
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
 ) -> tuple[Comment, int]:
@@ -231,7 +242,7 @@ def delete_comment(comment_id: Id) -> Response[None]:
     return _delete(_target("comment", comment_id))
 
 
-@app.post("/shops/<shop_id>/reviews", **_create(Review, 404))
+@app.post("/shops/<shop_id>/reviews", **_create(Review, 404), switch=Switch.WRITES)
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
 ) -> tuple[Review, int]:

@@ -71,11 +71,13 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 from plaza.infra.sql import from_us
+from plaza.infra.switch_state import Switch
 
 app = Api(identify)
 
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
-_ADMIN = _OWN | {"security": ADMIN}
+_WRITE = _OWN | {"switch": Switch.WRITES}
+_ADMIN = _WRITE | {"security": ADMIN}
 _OFFER = _ADMIN | {
     "responses": describe_response(
         201,
@@ -107,6 +109,7 @@ _STATUS: dict[str, Any] = {
     | describe_problems(401, 404),
 }
 _ORDER = _OWN | {
+    "switch": Switch.ORDERS,
     "responses": describe_response(
         202,
         OrderResponse,
@@ -114,16 +117,16 @@ _ORDER = _OWN | {
         example=1,
     )
     | describe_response(200, OrderResponse, "The order that the caller already has.")
-    | describe_problems(401, 404, SoldOut, NotOpen, 410)
+    | describe_problems(401, 404, SoldOut, NotOpen, 410),
 }
 _READ = _OWN | {
     "responses": describe_response(200, OrderResponse, "The order.") | describe_problems(401, 404)
 }
-_CANCEL = _OWN | {
+_CANCEL = _WRITE | {
     "responses": describe_response(200, OrderResponse, "The order, which is cancelled.", example=2)
     | describe_problems(401, 404, NotCancellable)
 }
-_CODE = _OWN | {
+_CODE = _WRITE | {
     "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
     | describe_problems(401, 404, NotUsable)
 }
@@ -133,7 +136,7 @@ _REDEEM = _ADMIN | {
     )
     | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
 }
-_JOIN = _OWN | {
+_JOIN = _WRITE | {
     "responses": describe_response(200, WaitlistResponse, "The caller's place.")
     | describe_problems(401, 404, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, 410)
 }
@@ -141,7 +144,7 @@ _PLACE = _OWN | {
     "responses": describe_response(200, WaitlistResponse, "The caller's place.", example=1)
     | describe_problems(401, 404, NotOpen, 410)
 }
-_LEAVE = _OWN | {
+_LEAVE = _WRITE | {
     "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401)
 }
 _LIST_OWN = _OWN | {

@@ -31,6 +31,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.switch_state import Switch
 from plaza.reactions import Outcome
 
 SortOrder = Annotated[
@@ -40,13 +41,14 @@ SortOrder = Annotated[
 app = Api(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
+_WRITE = _OWN | {"switch": Switch.WRITES}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
-_FOLLOW = _OWN | {
+_FOLLOW = _WRITE | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")
     | describe_response(202, FollowResponse, _PROVISIONAL, example=1)
     | describe_problems(401, Blocked, 404, SelfFollow, FollowLimit)
 }
-_UNFOLLOW = _OWN | {
+_UNFOLLOW = _WRITE | {
     "responses": describe_response(
         200, FollowResponse, "The caller does not follow the user.", example=2
     )
@@ -57,11 +59,11 @@ _PAGE = {
     "responses": describe_response(200, Page[FollowListItem], "A page of users.")
     | describe_problems(400, 401, 404)
 }
-_BLOCK = _OWN | {
+_BLOCK = _WRITE | {
     "responses": describe_response(200, BlockResponse, "The caller blocks the user.")
     | describe_problems(401, 404, SelfBlock, BlockLimit)
 }
-_UNBLOCK = _OWN | {
+_UNBLOCK = _WRITE | {
     "responses": describe_response(
         200, BlockResponse, "The caller does not block the user.", example=1
     )

@@ -25,6 +25,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.switch_state import Switch
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
 from plaza.moderation.schemas import (
@@ -41,10 +42,11 @@ app = Api(identify)
 _OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
 _ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
 _CREATE = _OWN | {
+    "switch": Switch.WRITES,
     "responses": describe_response(
         201, ReportResponse, "Created by this request, or by an earlier one with the same key."
     )
-    | describe_problems(400, 401, 404, AlreadyReported, KeyReused, 410)
+    | describe_problems(400, 401, 404, AlreadyReported, KeyReused, 410),
 }
 _READ = _OWN | {
     "responses": describe_response(200, ReportResponse, "The report.") | describe_problems(401, 404)

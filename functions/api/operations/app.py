@@ -1,4 +1,4 @@
-"""The state of the stores, breakers, keys, queues, schedules and dead letters. For admins."""
+"""The stores, keys, queues, schedules, dead letters, switches and the reach. For admins."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.infra import health, spill
 from plaza.infra.http import (
     ADMIN,
+    MAX_ID,
     Api,
+    Cursor,
     Limit,
     Page,
     describe_problems,
     describe_response,
+    pack_cursor,
     require_caller,
     serve,
+    unpack_cursor,
 )
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
@@ -34,7 +38,16 @@ from plaza.operations.schemas import (
     RedriveResponse,
     SeriesResponse,
 )
+from plaza.reach import report
+from plaza.reach.schemas import Days, ReachResponse
 from plaza.reactions.gauges import read_outboxes
+from plaza.switches import SwitchesChanged, change_switches
+from plaza.switches.schemas import (
+    LevelRequest,
+    SwitchChangeResponse,
+    SwitchesRequest,
+    SwitchesResponse,
+)
 
 QueueName = Annotated[
     str,
@@ -50,6 +63,10 @@ _HEALTH = _ADMIN | {
 }
 _KEYS = _ADMIN | {
     "responses": describe_response(200, KeysResponse, "The keys.") | describe_problems(401, 403)
+}
+_REACH = _ADMIN | {
+    "responses": describe_response(200, ReachResponse, "The visitors.")
+    | describe_problems(400, 401, 403)
 }
 _QUEUES = _ADMIN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
@@ -76,6 +93,18 @@ _SERIES = _ADMIN | {
     | describe_problems(400, 401, 403)
 }
 _METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
+_SWITCHES = _ADMIN | {
+    "responses": describe_response(200, SwitchesResponse, "The present switches.")
+    | describe_problems(401, 403)
+}
+_CHANGE = _ADMIN | {
+    "responses": describe_response(200, SwitchesResponse, "The new switches.")
+    | describe_problems(400, 401, 403, SwitchesChanged)
+}
+_CHANGES = _ADMIN | {
+    "responses": describe_response(200, Page[SwitchChangeResponse], "A page of changes.")
+    | describe_problems(400, 401, 403)
+}
 
 
 @app.get("/ops/health", **_HEALTH)
@@ -96,6 +125,16 @@ def get_keys() -> KeysResponse:
     Large keys are those of the last complete scan, which takes some minutes. For admins.
     """
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
+
+
+@app.get("/ops/reach", **_REACH)
+def get_reach(days: Days = 7) -> ReachResponse:
+    """Get the numbers of visitors.
+
+    Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of
+    callers without an id. For admins.
+    """
+    return ReachResponse.of(report.read_reach(days))
 
 
 @app.get("/ops/queues", **_QUEUES)
@@ -159,6 +198,55 @@ def list_series(minutes: Minutes = 60) -> SeriesResponse:
     """
     first_minute, found = gauges.read_series(minutes)
     return SeriesResponse.of(first_minute, minutes, found)
+
+
+@app.get("/ops/switches", **_SWITCHES)
+def get_switches() -> SwitchesResponse:
+    """Get the switches.
+
+    Returns what operators stopped, limited or slowed down, and the newest change. For admins.
+    """
+    return SwitchesResponse.of(change_switches.read_newest())
+
+
+@app.put("/ops/switches", **_CHANGE)
+def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
+    """Replace the switches.
+
+    Replaces all switches, for all requests 2 s later. If another operator changed them since
+    `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins.
+    """
+    changed = change_switches.replace_switches(
+        request.version, request.switches.to_switches(), request.reason, require_caller(app)
+    )
+    return SwitchesResponse.of(changed)
+
+
+@app.put("/ops/switches/level", **_CHANGE)
+def replace_level(request: LevelRequest) -> SwitchesResponse:
+    """Set a level of degradation.
+
+    Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as
+    `PUT /ops/switches`. For admins.
+    """
+    changed = change_switches.set_level(
+        request.version, request.level, request.reason, require_caller(app)
+    )
+    return SwitchesResponse.of(changed)
+
+
+@app.get("/ops/switches/changes", **_CHANGES)
+def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[SwitchChangeResponse]:
+    """List the changes of the switches.
+
+    Newest first, each with the switches before and after it. For admins.
+    """
+    below = unpack_cursor(cursor, (int,))[0] if cursor else MAX_ID
+    page, last = change_switches.list_changes(below, limit)
+    return Page(
+        items=[SwitchChangeResponse.of(one) for one in page],
+        next=pack_cursor(last) if last else None,
+    )
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from plaza.infra.api import (
     serve,
 )
 from plaza.infra.lazy_modules import LazyModule
+from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
 
@@ -38,7 +39,7 @@ def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> 
         provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
         return decided | provisional | http.describe_problems(401, 404, 410)
 
-    return _OWN | {"responses": describe}
+    return _OWN | {"switch": Switch.WRITES, "responses": describe}
 
 
 _LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")

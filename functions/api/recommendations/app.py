@@ -8,7 +8,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza.auth.caller_identity import identify
 from plaza.content.schemas import Review
-from plaza.infra.errors import BadInput
+from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import (
     ADMIN,
     OPTIONAL,
@@ -47,13 +47,13 @@ _RECOMMENDED = _ANY | {
     "responses": describe_response(
         200, Page[Review], "A page of reviews. Empty until the first list is computed."
     )
-    | describe_problems(400, 401, 404, 410)
+    | describe_problems(400, 401, 404, 410, SwitchedOff)
 }
 _RANKING = _ANY | {
     "responses": describe_response(
         200, Page[RankedPostResponse], "A page of posts. Long texts make it shorter than `limit`."
     )
-    | describe_problems(400, 401)
+    | describe_problems(400, 401, SwitchedOff)
 }
 _SCORE: dict[str, Any] = {
     "tags": ["operations"],

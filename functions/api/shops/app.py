@@ -28,6 +28,7 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.infra.switch_state import Switch
 from plaza.infra.texts import VISIBLE, check_line
 from plaza.shops import (
     MAX_LATITUDE,
@@ -74,7 +75,7 @@ app = Api(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": OPTIONAL}
-_ADMIN = _TAGS | {"security": ADMIN}
+_WRITE = _TAGS | {"security": ADMIN, "switch": Switch.WRITES}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
@@ -83,15 +84,15 @@ _GET_TYPE = _ANY | {
     "responses": describe_response(200, ShopTypeResponse, "The shop type.")
     | describe_problems(401, 404)
 }
-_CREATE_TYPE = _ADMIN | {
+_CREATE_TYPE = _WRITE | {
     "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
     | describe_problems(400, 401, 403)
 }
-_REPLACE_TYPE = _ADMIN | {
+_REPLACE_TYPE = _WRITE | {
     "responses": describe_response(200, ShopTypeResponse, "The shop type.")
     | describe_problems(400, 401, 403, 404)
 }
-_DELETE_TYPE = _ADMIN | {
+_DELETE_TYPE = _WRITE | {
     "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, TypeInUse)
 }
 _READ = _ANY | {
@@ -112,15 +113,15 @@ _SEARCH = _ANY | {
     "responses": describe_response(200, Page[ShopResponse], "The shops. `next` is null.")
     | describe_problems(400, 401, 404)
 }
-_CREATE = _ADMIN | {
+_CREATE = _WRITE | {
     "responses": describe_response(201, ShopResponse, "The new shop.")
     | describe_problems(400, 401, 403)
 }
-_REPLACE = _ADMIN | {
+_REPLACE = _WRITE | {
     "responses": describe_response(200, ShopResponse, "The shop.")
     | describe_problems(400, 401, 403, 404, 410)
 }
-_DELETE = _ADMIN | {
+_DELETE = _WRITE | {
     "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, 410)
 }
 

@@ -28,6 +28,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.switch_state import Switch
 from plaza.users import profiles
 from plaza.users.schemas import (
     EndSessionsResponse,
@@ -44,10 +45,12 @@ _GET_OWN = _OWN | {
     | describe_problems(401, 404)
 }
 _CHANGE_OWN = _OWN | {
+    "switch": Switch.WRITES,
     "responses": describe_response(200, OwnProfile, "The changed profile.")
-    | describe_problems(400, 401, 404)
+    | describe_problems(400, 401, 404),
 }
 _ERASE_OWN = _OWN | {
+    "switch": Switch.WRITES,
     "responses": describe_response(202, ErasureResponse, "The account is being erased.")
     | describe_problems(401),
     "status_code": 202,

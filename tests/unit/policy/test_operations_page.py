@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from plaza.switches import LEVELS
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources
@@ -17,7 +18,9 @@ from tests.unit.policy.template import ALARM, FUNCTION, resources
 PAGE = (ROOT / "docs" / "operations.md").read_text()
 RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks").glob("*.md")}
 INDEX = RUNBOOKS.pop("README")
-WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failover"}
+WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failover"} | {
+    f"level-{level.replace('_', '-')}" for level in LEVELS
+}
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
 DATA = template.load_template((ROOT / "infra" / "data.yaml").read_text())["Resources"]
 ALARMS = (

@@ -4,6 +4,8 @@ A user has a token bucket for each group of routes. A caller without a valid ses
 a malformed, invented, expired or ended one) takes from the bucket of the network. This process
 caches the owners of tokens, so that one round trip reads the session and takes from the owner's
 bucket. While Redis is unavailable, no caller is limited.
+
+The switches of this process are refreshed in the same round trip when they are due.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from dataclasses import replace
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
 from plaza.auth.sessions import Session, hash_token, parse_bearer
-from plaza.infra import limits
+from plaza.infra import limits, switch_state
 from plaza.infra.callers import Caller
 from plaza.infra.errors import Unavailable
 from plaza.infra.limits import Bucket, anonymous_bucket
@@ -21,6 +23,7 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.process import LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
+from plaza.switches import refresh
 
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 
@@ -35,10 +38,10 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     """
     network = anonymous_bucket(address)
     if header is None:
-        return Caller(wait_ms=limits.acquire_if_up(network))
+        return Caller(wait_ms=_take(network))
     token = parse_bearer(header)
     if token is None:
-        return Caller(refusal="malformed", wait_ms=limits.acquire_if_up(network))
+        return Caller(refusal="malformed", wait_ms=_take(network))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
     bucket = None if owner_id is None else bucket_of_user(owner_id, route)
@@ -50,7 +53,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
     is_limited_by_network = cached is None and bucket is None
     if is_limited_by_network:
-        wait_ms = limits.acquire_if_up(network)
+        wait_ms = _take(network)
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _resolve(sha, cached)
@@ -58,20 +61,33 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
-        return replace(caller, wait_ms=limits.acquire_if_up(network))
+        return replace(caller, wait_ms=_take(network))
     if bucket is not None:
         return caller
     _owners.put(sha, caller.user_id)
     bucket = bucket_of_user(caller.user_id, route)
-    return replace(caller, wait_ms=limits.acquire_if_up(bucket))
+    return replace(caller, wait_ms=_take(bucket))
 
 
 def bucket_of_user(user_id: int, route: str) -> Bucket:
     """Return the bucket of a user for ``route``, such as ``PUT /posts/{post_id}/likes/me``."""
-    config = settings()
+    config, switches = settings(), switch_state.current()
     if route.startswith("GET ") or route in _READS_BY_POST:
-        return Bucket("reads", str(user_id), config.reads_per_s, config.reads_burst)
-    return Bucket("writes", str(user_id), config.writes_per_s, config.writes_burst)
+        bucket = Bucket("reads", str(user_id), config.reads_per_s, config.reads_burst)
+        return bucket.scaled(switches.reads_factor)
+    bucket = Bucket("writes", str(user_id), config.writes_per_s, config.writes_burst)
+    return bucket.scaled(switches.writes_factor)
+
+
+def _take(bucket: Bucket) -> int:
+    """Take a token and return 0, or return the milliseconds until there is one; 0 while Redis is
+    unavailable. Refreshes the switches if they are due. One round trip."""
+    try:
+        [wait_ms] = refresh.run_all([bucket.acquire_call])
+    except RedisDown as error:
+        limits.record_limit_skipped(error)
+        return 0
+    return int(wait_ms)
 
 
 def _resolve(sha: bytes, cached: Session | None) -> Caller:

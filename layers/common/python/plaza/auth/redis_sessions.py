@@ -17,6 +17,7 @@ from plaza.infra import clock, redis
 from plaza.infra.limits import Bucket
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
+from plaza.switches import refresh
 
 MAX_TTL_S = 3600
 ENDED_TTL_S = 2 * MAX_TTL_S
@@ -39,10 +40,10 @@ def read(token_sha256: bytes) -> Session | None:
 def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
     """Read a session and take from ``bucket``; return (session, milliseconds to wait, 0 for none).
 
-    Raises RedisDown.
+    Refreshes the switches if they are due. Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
-    *waits, value = redis.run_all(calls, [("GET", session_key(token_sha256))])
+    *waits, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
     return _parse_session(value), int(waits[0]) if waits else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from plaza import counters
 from plaza.blocks import queries as block_queries
@@ -35,6 +36,9 @@ from plaza.reactions.model import Count
 from plaza.shops import queries as shops_queries
 from plaza.targets import Existence, lookup
 from plaza.users import Card, cards
+
+if TYPE_CHECKING:
+    from plaza.reach import Visit
 
 # For 1 s a text that another process changed may still be shown as it was. None: deleted.
 _texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
@@ -120,23 +124,28 @@ def require_shop(shop_id: int) -> None:
         _shops.put(shop_id, True)
 
 
-def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> ContentView:
-    """Return the view of a text; count ``viewer``, if any, as a viewer of it. Raises
-    ContentMissing, ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
-    [view] = build_views([read(target, actor_id)], actor_id, viewer)
+def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -> ContentView:
+    """Return the view of a text; count ``visit``, if any, if it is a post. Raises ContentMissing,
+    ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
+    [view] = build_views([read(target, actor_id)], actor_id, visit)
     return view
 
 
-def read_posts(post_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
+def read_posts(
+    post_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
+) -> dict[int, ContentView]:
     """Return the views of those of ``post_ids`` that the actor may see, by id. Five round trips to
-    Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
-    return _read_views("post", post_ids, actor_id)
+    Redis if all are cached, otherwise one statement more; with ``cached_only`` posts whose texts
+    are not cached are left out instead. Raises MysqlDown, RedisDown."""
+    return _read_views("post", post_ids, actor_id, cached_only)
 
 
-def read_reviews(review_ids: Iterable[int], actor_id: int | None) -> dict[int, ContentView]:
+def read_reviews(
+    review_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
+) -> dict[int, ContentView]:
     """Return the views of those of ``review_ids`` that the actor may see, by id. Three round trips
-    to Redis if all are cached, otherwise one statement more. Raises MysqlDown, RedisDown."""
-    return _read_views("review", review_ids, actor_id)
+    to Redis if all are cached, otherwise as ``read_posts``. Raises MysqlDown, RedisDown."""
+    return _read_views("review", review_ids, actor_id, cached_only)
 
 
 def read_posts_by_id(
@@ -188,7 +197,7 @@ def list_reviews(
 
 
 def build_views(
-    texts: Sequence[Text], actor_id: int | None, viewer: str | None = None
+    texts: Sequence[Text], actor_id: int | None, visit: Visit | None = None
 ) -> list[ContentView]:
     """Return the views of ``texts``, in their order.
 
@@ -200,7 +209,7 @@ def build_views(
     found = dict(zip(wanted, counts, strict=True))
     authors = cards.read_cards(text.author_id for text in texts)
     posts = [text.id for text in texts if text.type == "post"]
-    comments, viewers = counters.read_comments(posts), _read_viewers(posts, viewer)
+    comments, viewers = counters.read_comments(posts), _read_viewers(posts, visit)
     return [
         ContentView(
             text,
@@ -289,18 +298,19 @@ def _deleted(target: Target) -> ContentDeleted:
 
 
 def _read_views(
-    content_type: str, content_ids: Iterable[int], actor_id: int | None
+    content_type: str, content_ids: Iterable[int], actor_id: int | None, cached_only: bool
 ) -> dict[int, ContentView]:
     wanted = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
     found = _read_hot(wanted)
-    found |= _read_cold([target for target in wanted if target not in found])
+    if not cached_only:
+        found |= _read_cold([target for target in wanted if target not in found])
     texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
-def _read_viewers(post_ids: Sequence[int], viewer: str | None) -> dict[int, int]:
+def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
     try:
-        return dict(zip(post_ids, redis_store.count_viewers(post_ids, viewer), strict=True))
+        return dict(zip(post_ids, redis_store.count_viewers(post_ids, visit), strict=True))
     except RedisDown:
         return {}
 

@@ -12,6 +12,7 @@ import base64
 import binascii
 import hashlib
 import json
+import random
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any, Generic, NewType, TypeVar
 
-from plaza.infra import clock
+from plaza.infra import clock, switch_state
 from plaza.infra.callers import Caller, Identify
 from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import (
@@ -27,11 +28,13 @@ from plaza.infra.errors import (
     Forbidden,
     NotFound,
     PlazaError,
+    SwitchedOff,
     TooManyRequests,
     Unauthenticated,
     Unavailable,
 )
 from plaza.infra.observability import begin_request, end_request, error_fields, record
+from plaza.infra.switch_state import Switch
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,6 +95,7 @@ class Response(Generic[T]):
 class Route:
     """A route: ``PUT /posts/<post_id>/likes/me``, what it needs, and its function.
 
+    ``switch`` stops the route (None: nothing does).
     ``contract`` has what only the contract shows: tags and responses. ``read_arguments`` returns
     the arguments of the function in an event.
     """
@@ -100,6 +104,7 @@ class Route:
     path: str
     function: Callable[..., Any]
     security: Security
+    switch: Switch | None
     contract: dict[str, Any]
     read_arguments: Callable[[Event], dict[str, Any]]
 
@@ -112,9 +117,10 @@ class Route:
 class Api:
     """The routes of a function. Each request is identified and limited before it is routed.
 
-    Then its session is checked, then the size and type of the body, then the parameters. Each route
-    declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With
-    ``admits_unknown_tokens`` the routes themselves refuse tokens without a session.
+    Then its session is checked, then its switch, then the size and type of the body, then the
+    parameters. Each route declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or
+    ``PUBLIC``, and the ``switch`` that stops it, if any. With ``admits_unknown_tokens`` the routes
+    themselves refuse tokens without a session.
     """
 
     def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
@@ -126,13 +132,19 @@ class Api:
         self._admits_unknown_tokens = admits_unknown_tokens
 
     def route(
-        self, method: str, path: str, *, security: Security, **contract: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        security: Security,
+        switch: Switch | None = None,
+        **contract: Any,
     ) -> Callable[[F], F]:
         """Register a function for ``GET /posts/<post_id>``."""
 
         def register(function: F) -> F:
             read_arguments = _choose_reader(function)
-            route = Route(method, path, function, security, contract, read_arguments)
+            route = Route(method, path, function, security, switch, contract, read_arguments)
             self.routes[route.key] = route
             return function
 
@@ -184,6 +196,8 @@ class Api:
         self.admit(event, BEARER if route is None else route.security)
         if route is None:
             raise NotFound("This path does not exist.")
+        if route.switch is not None:
+            switch_state.require(route.switch, event.get("pathParameters"))
         if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
             check_body(event)
         return _render(route.function(**route.read_arguments(event)))
@@ -269,8 +283,12 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
-        if response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        if "switched_off" in _log_fields:
+            metrics |= {"requests_switched_off": 1}
+        elif response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
             metrics |= {"server_errors": 1}
+        if not metrics and not _is_sampled():
+            return response
         record(
             "request_served",
             metrics,
@@ -284,6 +302,14 @@ def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) 
     finally:
         end_request()
     return response
+
+
+def _is_sampled() -> bool:
+    """Decide by the switch whether the line of a request is written; add the rate if it is."""
+    rate = switch_state.current().log_sample_rate
+    if rate < 1:
+        _log_fields["sample_rate"] = rate
+    return rate >= 1 or random.random() < rate
 
 
 def _locate(path: str, created: dict[str, Any]) -> dict[str, str]:
@@ -326,6 +352,9 @@ def _path_ids(event: dict[str, Any]) -> dict[str, str]:
 
 def _to_problem_error(error: Exception) -> PlazaError:
     """Return the error that the client gets; log the error of a 5xx."""
+    if isinstance(error, SwitchedOff):
+        _log_fields["switched_off"] = str(error)
+        return error
     if isinstance(error, PlazaError) and error.status < HTTPStatus.INTERNAL_SERVER_ERROR:
         return error
     _log_fields.update(error_fields(error))

@@ -5,7 +5,7 @@
     +-- Unauthenticated 401   +-- Gone 410
     +-- Forbidden 403         +-- TooManyRequests 429
     +-- NotFound 404          +-- Unavailable 503
-    +-- MethodNotAllowed 405      +-- UnknownProtocol, Busy
+    +-- MethodNotAllowed 405      +-- UnknownProtocol, Busy, SwitchedOff
 
 ``slug`` is the end of the problem's ``type`` and never changes; the text is for people.
 """
@@ -77,6 +77,16 @@ class UnknownProtocol(Unavailable):
 
 class Busy(Unavailable):
     """The dependency works, but a row or table is locked; a retry in a moment may succeed."""
+
+
+class SwitchedOff(Unavailable):
+    """An operator switched off what the request needs."""
+
+    slug = "switched-off"
+    title = "Switched off"
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail, retry_after_s=30)
 
 
 class MethodNotAllowed(PlazaError):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plaza.infra import redis
+from plaza.infra import redis, switch_state
 from plaza.infra.lua import load_script
 from plaza.infra.networks import network_of
 from plaza.infra.observability import error_fields, record
@@ -80,6 +80,11 @@ class Bucket:
         name = f"bucket:{self.group}:{self.subject}"
         return f"{{{shard_of(name)}}}:{name}"
 
+    def scaled(self, factor: float) -> Bucket:
+        """Return the bucket with ``factor`` times its rate and burst; 1 is the least burst."""
+        burst = max(1, round(self.burst * factor))
+        return Bucket(self.group, self.subject, self.per_s * factor, burst)
+
     @property
     def acquire_call(self) -> Call:
         """The call that takes a token: it returns 0, or the milliseconds until there is one."""
@@ -91,22 +96,14 @@ def anonymous_bucket(address: str) -> Bucket:
     # Hashed for a fixed length, not for secrecy: there are too few addresses for that.
     subject = hashlib.blake2b(network_of(address).encode(), digest_size=12).hexdigest()
     config = settings()
-    return Bucket("anonymous", subject, config.anonymous_per_s, config.anonymous_burst)
+    bucket = Bucket("anonymous", subject, config.anonymous_per_s, config.anonymous_burst)
+    return bucket.scaled(switch_state.current().anonymous_factor)
 
 
 def acquire(bucket: Bucket) -> int:
     """Take a token and return 0, or return the milliseconds until there is one.
     One round trip. Raises RedisDown."""
     return int(redis.run(*bucket.acquire_call))
-
-
-def acquire_if_up(bucket: Bucket) -> int:
-    """Take a token as ``acquire`` does; record and return 0 while Redis is unavailable."""
-    try:
-        return acquire(bucket)
-    except RedisDown as error:
-        record_limit_skipped(error)
-        return 0
 
 
 def record_limit_skipped(error: RedisDown) -> None:

@@ -11,9 +11,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra import redis
+from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import group_by_tag, shard_of
@@ -46,8 +47,18 @@ def key_of(target: str, what: str) -> str:
 def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
     """Return (version, value) of each key, None without a value. One round trip.
     Raises RedisDown."""
-    replies = redis.pipeline([("HMGET", key, "version", "value") for key in keys])
-    return [None if value is None else (int(version), value) for version, value in replies]
+    return [parse_reply(reply) for reply in redis.pipeline([read_command(key) for key in keys])]
+
+
+def read_command(key: str) -> Command:
+    """Return the command that reads the projection of ``key``, for ``parse_reply``."""
+    return "HMGET", key, "version", "value"
+
+
+def parse_reply(reply: Any) -> tuple[int, str] | None:
+    """Return (version, value) in the reply to ``read_command``, None without a value."""
+    version, value = reply
+    return None if value is None else (int(version), value)
 
 
 def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
-from plaza.infra import clock
+from plaza.infra import clock, switch_state
+from plaza.infra.errors import SwitchedOff
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
@@ -25,6 +26,7 @@ from plaza.recommendations.model import (
     RankedPost,
     RankingPage,
 )
+from plaza.switches import refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
 WINDOWS: Sequence[Window] = ("hot", *WINDOW_HOURS)
@@ -37,7 +39,11 @@ _fallback_budget = TokenBucket(rate_per_s=5, burst=10)
 
 def refresh_rankings() -> int:
     """Update all rankings in Redis from MySQL; return the length of the ranking of all time. Safe
-    to repeat, also concurrently: the newer result stays. Raises MysqlDown, RedisDown."""
+    to repeat, also concurrently: the newer result stays. Skipped while operators allow cached lists
+    only. Raises MysqlDown, RedisDown."""
+    if refresh.read().cached_lists_only:
+        record("refresh_skipped", {"refreshes_skipped": 1})
+        return 0
     at_us = clock.now_us()
     most_liked = mysql_rankings.read_most_liked(MAX_RANKED)
     others = set(rankings.read_ranked_posts()) - {post.post_id for post in most_liked}
@@ -65,14 +71,17 @@ def list_most_liked(
     window: Window, after: PostRank | None, limit: int, actor_id: int | None
 ) -> RankingPage:
     """Return a page of the most liked posts; of equally liked posts the newer is first. A ranking
-    ends after 1,000 posts. Raises MysqlDown, RedisDown."""
+    ends after 1,000 posts. While operators allow cached lists only, it is the ranking as last
+    built, without posts whose texts are not cached. Raises MysqlDown, RedisDown, SwitchedOff."""
+    cached_only = switch_state.current().cached_lists_only
     found: list[RankedPost] = []
     # Deleted posts leave gaps, which the following posts fill.
     for _ in range(_MAX_ROUNDS):
         wanted = limit - len(found)
         ranked = _read(window, after, wanted + 1)
         more, ranked = len(ranked) > wanted, ranked[:wanted]
-        posts = queries.read_posts([r.post_id for r in ranked], actor_id)
+        post_ids = [r.post_id for r in ranked]
+        posts = queries.read_posts(post_ids, actor_id, cached_only=cached_only)
         found += [RankedPost(posts[r.post_id], r.likes) for r in ranked if r.post_id in posts]
         after = ranked[-1] if ranked else after
         if not more or len(found) == limit:
@@ -93,6 +102,8 @@ def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:
         failure = RedisDown("The ranking is not built yet.")
     except RedisDown as error:
         failure = error
+    if switch_state.current().cached_lists_only:
+        raise SwitchedOff("Rankings are served from the cache only, which has none.") from failure
     if not _fallback_budget.take():
         raise failure
     if window == "all":

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
+from plaza.infra import switch_state
 from plaza.infra.clock import Deadline
+from plaza.infra.errors import SwitchedOff
 from plaza.infra.observability import error_fields, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -20,6 +22,7 @@ from plaza.recommendations.model import (
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
+from plaza.switches import refresh
 
 __all__ = [
     "MAX_RUN_S",
@@ -42,9 +45,11 @@ _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) -> RecommendedPage:
     """Return the best reviews of a shop from ``place`` on.
 
-    The page is empty until the list is built; the first read requests that. Raises ShopMissing,
-    ShopDeleted, MysqlDown, RedisDown.
+    The page is empty until the list is built; the first read requests that. While operators allow
+    cached lists only, it is the list as last built, without reviews whose texts are not cached.
+    Raises ShopMissing, ShopDeleted, MysqlDown, RedisDown, SwitchedOff.
     """
+    cached_only = switch_state.current().cached_lists_only
     queries.require_shop(shop_id)
     review_ids, number = _read_list(shop_id, place.number)
     found: list[ContentView] = []
@@ -52,7 +57,7 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
         part = review_ids[offset : offset + limit - len(found)]
-        reviews = queries.read_reviews(part, actor_id)
+        reviews = queries.read_reviews(part, actor_id, cached_only=cached_only)
         found += [reviews[review_id] for review_id in part if review_id in reviews]
         offset += len(part)
         if len(found) == limit or offset >= len(review_ids):
@@ -77,11 +82,13 @@ def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
     """Return the reviews of a list and its number, 0 for one that is not stored."""
     try:
         cached = redis_store.read_list(shop_id, number)
-    except RedisDown:
+    except RedisDown as error:
+        if switch_state.current().cached_lists_only:
+            raise SwitchedOff("Recommendations are served from the cache only.") from error
         if not _fallback_budget.take():
             raise
         return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
-    if cached.needs_rebuild:
+    if cached.needs_rebuild and not switch_state.current().cached_lists_only:
         try:
             RECOMMENDATIONS.send(RebuildLists([shop_id]))
         except QueueDown as error:  # a reader requests it again after 2 s
@@ -112,9 +119,10 @@ def rebuild_recommendations(rebuilds: Sequence[RebuildLists]) -> None:
 
 def refresh_recommendations() -> int:
     """Queue the rebuild of each stale list; return their number. Queues nothing while the backlog
-    is above 1,000. A list stays stale until it is rebuilt. Raises MysqlDown, QueueDown."""
+    is above 1,000, or while operators allow cached lists only. A list stays stale until it is
+    rebuilt. Raises MysqlDown, QueueDown."""
     backlog = RECOMMENDATIONS.count_backlog()
-    if backlog > _MAX_BACKLOG:
+    if backlog > _MAX_BACKLOG or refresh.read().cached_lists_only:
         record("refresh_skipped", {"refreshes_skipped": 1}, backlog=backlog)
         return 0
     deadline, requested, after_id = Deadline.in_s(MAX_RUN_S), 0, 0

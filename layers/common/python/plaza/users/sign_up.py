@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from plaza.infra import switch_state
 from plaza.infra.ids import new_id
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
+from plaza.infra.switch_state import Switch
 from plaza.targets import markers
 from plaza.users import mysql_phones
 from plaza.users.model import User
@@ -16,11 +18,13 @@ from plaza.users.nicknames import make_nickname
 def sign_up(phone: str) -> User:
     """Return the user of ``phone`` (E.164), created with a random nickname if there is none.
 
-    Concurrent calls create one user. Raises MysqlDown, and RedisDown for a new user.
+    Concurrent calls create one user. Raises MysqlDown; for a new user RedisDown, and SwitchedOff
+    while new accounts are switched off.
     """
     user = mysql_phones.find(phone)
     if user is not None:
         return user
+    switch_state.require(Switch.SIGN_UPS)
     user_id = new_id()
     user = mysql_phones.find_or_insert(phone, user_id, make_nickname())
     if user.id == user_id:

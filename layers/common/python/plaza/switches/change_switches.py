@@ -1,0 +1,87 @@
+"""Change the switches, as an operator, and list the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from typing import NamedTuple
+
+from pymysql.cursors import Cursor
+
+from plaza.infra import mysql, switch_state
+from plaza.infra.observability import record
+from plaza.infra.redis import RedisDown
+from plaza.infra.switch_state import Switches
+from plaza.switches import mysql_store, redis_store
+from plaza.switches.model import (
+    NO_CHANGE,
+    SwitchChange,
+    SwitchesChanged,
+    at_level,
+    level_of,
+)
+
+
+class ListedChange(NamedTuple):
+    """A change and the switches before it."""
+
+    change: SwitchChange
+    before: Switches
+
+
+def read_newest() -> SwitchChange:
+    """Return the newest change, whose switches are the present ones. One statement. Raises
+    MysqlDown."""
+    return mysql_store.read_newest()
+
+
+def replace_switches(
+    expected_version: int, switches: Switches, reason: str, operator_id: int
+) -> SwitchChange:
+    """Replace all switches and return the change, as ``_change`` does."""
+    return _change(expected_version, lambda _: switches, reason, operator_id)
+
+
+def set_level(expected_version: int, level: str, reason: str, operator_id: int) -> SwitchChange:
+    """Set the switches of a level and return the change, as ``_change`` does."""
+    return _change(expected_version, lambda before: at_level(level, before), reason, operator_id)
+
+
+def list_changes(below: int, limit: int) -> tuple[list[ListedChange], int | None]:
+    """Return (a page of the changes with versions below ``below``, newest first; its last version,
+    None on the last page). One statement. Raises MysqlDown."""
+    found = mysql_store.read_changes(below, limit + 1)
+    pairs = pairwise([*found, NO_CHANGE])
+    listed = [ListedChange(newer, older.switches) for newer, older in pairs][:limit]
+    return listed, listed[-1].change.version if len(found) > limit else None
+
+
+def _change(
+    expected_version: int,
+    make: Callable[[Switches], Switches],
+    reason: str,
+    operator_id: int,
+) -> SwitchChange:
+    """Store a change if ``expected_version`` is still the newest one, and return it; a repeat of
+    the newest change returns it. Other processes follow it within 2 s, within 30 s if Redis was
+    unavailable. One transaction and one round trip. Raises SwitchesChanged, MysqlDown."""
+
+    def work(cursor: Cursor) -> SwitchChange:
+        before = mysql_store.lock_newest(cursor)
+        switches = make(before.switches)
+        if before[:4] == (expected_version + 1, switches, reason, operator_id):
+            return before  # the answer to the first request was lost
+        if before.version != expected_version or not mysql_store.insert(
+            cursor, expected_version + 1, switches, reason, operator_id
+        ):
+            raise SwitchesChanged(f"The switches are no longer those of {expected_version}.")
+        return mysql_store.lock_newest(cursor)
+
+    change = mysql.run_in_transaction(work)
+    with suppress(RedisDown):
+        redis_store.store(change.version, change.switches)
+    switch_state.follow(change.switches)
+    level = level_of(change.switches)
+    record("switches_changed", version=change.version, level=level, operator_id=operator_id)
+    return change

@@ -1,0 +1,51 @@
+"""The newest switches in Redis, for all processes:
+
+{<shard>}:switches:newest             hash    version; value: when to compare it with MySQL, seconds
+                                              since 1970, and the switches as JSON
+{<shard>}:switches:newest:comparison  string  claim of the process that compares
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from plaza.infra import clock, projections, redis
+from plaza.infra.projections import Projection, key_of
+from plaza.infra.switch_state import Switches
+
+TTL_S = 30 * 86_400  # a new process finds the switches also while MySQL is unavailable
+# A writer stores its change at once. A comparison repairs a change whose store was lost.
+COMPARE_AFTER_S = 30
+COMPARISON_CLAIM_TTL_S = 10
+
+KEY = key_of("switches", "newest")
+READ = projections.read_command(KEY)
+
+
+class StoredSwitches(NamedTuple):
+    """Switches as JSON; ``is_due``: they are due for a comparison with MySQL."""
+
+    text: str
+    is_due: bool
+
+
+def parse(reply: Any) -> StoredSwitches | None:
+    """Return the switches in the reply to ``READ``, None if Redis has none."""
+    found = projections.parse_reply(reply)
+    if found is None:
+        return None
+    compare_at_s, _, text = found[1].partition(";")
+    return StoredSwitches(text, int(compare_at_s) <= clock.now_s())
+
+
+def claim_comparison() -> bool:
+    """Claim the comparison with MySQL for 10 s; return whether the caller got it.
+    One round trip. Raises RedisDown."""
+    return redis.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
+
+
+def store(version: int, switches: Switches) -> None:
+    """Store switches unless Redis has newer ones. One round trip. Raises RedisDown."""
+    compare_at_s = int(clock.now_s()) + COMPARE_AFTER_S
+    value = f"{compare_at_s};{switches.to_json()}"
+    projections.store_all([Projection(KEY, version, value, TTL_S)], create=True)

@@ -1,0 +1,58 @@
+"""Each route that changes something declares the switch that stops it, except for operators'."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from local.stack.functions import load_function
+from local.stack.openapi import API, CONTRACT
+from plaza.infra.api import Route
+from plaza.infra.switch_state import Switch
+
+ROUTES = [
+    route
+    for path in sorted(API.glob("*/app.py"))
+    for route in load_function(f"api/{path.parent.name}").app.routes.values()
+]
+READS = {"POST /reactions/query"}  # a read that needs a body
+NEVER_STOPPED = ("/ops/", "/auth/")
+# One ends sessions that may be stolen; the other changes a counter in Redis only, for reads.
+ALSO_NEVER_STOPPED = {"DELETE /users/{user_id}/sessions", "POST /visitors"}
+USES_A_SWITCH = {
+    "GET /posts/ranking",
+    "GET /shops/{shop_id}/reviews/recommended",
+    "POST /auth/sessions",
+}
+OWN_SWITCH = {
+    "PATCH /posts/{post_id}": Switch.POSTS,
+    "POST /posts": Switch.POSTS,
+    "POST /posts/{post_id}/comments": Switch.COMMENTS,
+    "POST /vouchers/{voucher_id}/orders": Switch.ORDERS,
+}
+
+
+def changes_something(route: Route) -> bool:
+    return route.method != "GET" and route.key not in READS
+
+
+def is_never_stopped(route: Route) -> bool:
+    return route.path.startswith(NEVER_STOPPED) or route.key in ALSO_NEVER_STOPPED
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
+def test_a_route_that_changes_something_declares_its_switch(route: Route) -> None:
+    if changes_something(route) and not is_never_stopped(route):
+        assert route.switch is OWN_SWITCH.get(route.key, Switch.WRITES)
+    else:
+        assert route.switch is None
+
+
+def test_the_contract_has_the_problem_of_each_switch() -> None:
+    paths = json.loads(CONTRACT.read_text())["paths"]
+    for route in ROUTES:
+        method, _, path = route.key.partition(" ")
+        answers = paths[path][method.lower()]["responses"].get("503", {"content": {}})["content"]
+        listed = any("switched-off" in content["examples"] for content in answers.values())
+        assert listed == (route.switch is not None or route.key in USES_A_SWITCH), route.key
