@@ -55,7 +55,8 @@ class Settings:
     ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
 
     Only the sign-in function has the settings of text messages; it and the function with signed
-    cursors have ``auth_secret_id``; only the vote log's function has ``archive_bucket``.
+    cursors have ``auth_secret_id``; only the functions of the vote log and
+    of orders have ``archive_bucket``.
     ``origin_secret_id`` is the secret ``{"current", "previous"}`` that the edge sends.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
