@@ -37,7 +37,6 @@ BUYERS = range(101, 108)
 @pytest.fixture(autouse=True)
 def _small_objects(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive_orders, "ORDERS_PER_OBJECT", 4)
-    monkeypatch.setattr(archive_orders, "MIN_ORDERS", 1)
     monkeypatch.setattr(archive_orders, "_ORDERS_PER_TRANSACTION", 2)
 
 
@@ -101,8 +100,8 @@ def orders(plaza: World) -> dict[int, int]:
     return final
 
 
-def archive(today: date = TODAY) -> int:
-    return archive_orders.archive_orders(today)
+def archive(min_orders: int = 1, today: date = TODAY) -> int:
+    return archive_orders.archive_orders(min_orders, today)
 
 
 def read_all(orders: dict[int, int]) -> dict[int, Order]:
@@ -205,7 +204,6 @@ def test_an_order_that_changed_since_it_was_written_stays(
     assert archive() == len(orders) - 1
     assert queries.read_order(id_in(7, 1), 102).status == "used"
     monkeypatch.undo()
-    monkeypatch.setattr(archive_orders, "MIN_ORDERS", 1)
     assert archive() == 1
     clear_caches()
     assert queries.read_order(id_in(7, 1), 102).status == "used", (
@@ -228,12 +226,9 @@ def test_nothing_is_deleted_unless_s3_has_what_was_written(
     assert archive() == len(orders), "the objects are written again"
 
 
-def test_few_orders_wait_for_the_first_day_of_a_month(
-    orders: dict[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(archive_orders, "MIN_ORDERS", 4)
-    assert archive() == 4
-    assert archive(date(2026, 11, 1)) == len(orders) - 4
+def test_few_orders_wait_for_the_first_day_of_a_month(orders: dict[int, int]) -> None:
+    assert archive(min_orders=4) == 4
+    assert archive(min_orders=4, today=date(2026, 11, 1)) == len(orders) - 4
 
 
 @pytest.mark.parametrize(

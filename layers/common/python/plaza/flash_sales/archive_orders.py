@@ -27,9 +27,10 @@ MIN_ORDERS = 1_000  # fewer wait for the first day of a month, so that a month h
 _ORDERS_PER_TRANSACTION = 500
 
 
-def archive_orders(today: date | None = None) -> int:
+def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> int:
     """Archive orders of the months before the last one that can no longer change; return how many
-    were deleted from ``voucher_order``. Stops after two minutes. Raises MysqlDown, ObjectsDown."""
+    were deleted from ``voucher_order``. Fewer than ``min_orders`` wait for the first day of a
+    month. Stops after two minutes. Raises MysqlDown, ObjectsDown."""
     today = today or sql.from_us(clock.now_us()).date()
     deadline, before = Deadline.in_s(MAX_RUN_S), _find_cutoff(today)
     archived = corrupt = after_id = 0
@@ -41,7 +42,7 @@ def archive_orders(today: date | None = None) -> int:
         after_id = page[-1].order_id
         for _, of_month in groupby(page, lambda order: s3_archive.month_of(order.order_id)):
             orders = list(of_month)
-            if len(orders) < MIN_ORDERS and today.day > 1:
+            if len(orders) < min_orders and today.day > 1:
                 continue
             try:
                 archived += _archive(orders)
