@@ -8,6 +8,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 DEMO ?= 1
 WORKERS ?= 3
 PORT ?= 0
+RUNS ?= 900
 ARGS ?=
 
 ENV ?=
@@ -93,6 +94,11 @@ bench: setup ## measure, each figure beside a limit or a peer
 .PHONY: capacity
 capacity: setup ## print dollars per million operations, an idle month and ceilings, from prices and measured inputs
 	@.venv/bin/python -m bench.capacity $(ARGS)
+
+.PHONY: models
+models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000: other seeds)
+	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(WORKERS) \
+	  --no-loadscope-reorder tests/model $(ARGS)
 
 .PHONY: chaos
 chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; ARGS="pairs": two faults)

@@ -1,18 +1,28 @@
 """CPU of one like in the API function, and of its parts."""
 
-from collections.abc import Callable
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from typing import Any
 from unittest import mock
 
+import aiohttp
 import boto3
+import psutil
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
+from local.paths import ROOT, LocalError
+from local.stack.aws import answers_http
 from local.stack.functions import load_function
+from local.stack.ports import free_port
+from local.stack.processes import start_process, stop_process, wait_until
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify as read_session
 from plaza.infra import redis
@@ -26,6 +36,7 @@ POSTS = range(1, 101)
 CALLS = 1000
 ROUNDS = 5
 LIKES_OF_A_USER = 10
+CONNECTIONS = 16
 QUEUE = "reactions"
 NEVER_US = 2**53  # deadline
 
@@ -55,12 +66,21 @@ def measure(harness: Harness) -> list[Figure]:
     boto = _cpu_ms(harness, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
     ours = _cpu_ms(harness, lambda _: sqs_client.send(QUEUE, body))
 
+    fastapi = _cpu_of_fastapi(harness)
+
     minimum = Peer("resolver + script + log line", resolver + script + line)
     sending = Peer("boto3", boto)
     own, of_send = Goal("at most", 1.5, "ratio"), Goal("at most", 0.4, "ratio")
     return [
         Figure("like, CPU, session and SQS excluded", whole_but_sqs, "ms", minimum, own),
         Figure("like, CPU, all of it", with_session, "ms", sending, of_send),
+        Figure(
+            "likes a second and core, all of it",
+            1000 / with_session,
+            "likes/s",
+            Peer("FastAPI and Uvicorn, five calls", 1000 / fastapi),
+            Goal("at least", 1, "ratio"),
+        ),
         Figure("  without session and rate limit", whole, "ms"),
         Figure("  Powertools resolver alone", resolver, "ms"),
         Figure("  resolver with validation", validating, "ms", Peer("resolver", resolver)),
@@ -97,6 +117,55 @@ def _cpu_of_likes_with_sessions(harness: Harness) -> float:
             events.append(event | {"headers": event["headers"] | header})
     remaining = iter(events)
     return _cpu_ms(harness, lambda _: call(handler, next(remaining)))
+
+
+def _cpu_of_fastapi(harness: Harness) -> float:
+    """Return the CPU of a process of Uvicorn for a like, sent over 16 connections."""
+    with _serve_fastapi(harness) as (process, url):
+        used_ms = []
+        for _ in range(ROUNDS):
+            calls = harness.scale(CALLS)
+            before = process.cpu_times()
+            asyncio.run(_send_likes(url, calls))
+            after = process.cpu_times()
+            used_s = after.user + after.system - before.user - before.system
+            used_ms.append(used_s * 1000 / calls)
+    return min(used_ms)
+
+
+@contextmanager
+def _serve_fastapi(harness: Harness) -> Iterator[tuple[psutil.Process, str]]:
+    port = free_port()
+    process = start_process(
+        "fastapi",
+        [
+            sys.executable, "-m", "uvicorn", "bench.baselines.fastapi_like:app", f"--port={port}",
+            "--no-access-log",
+        ],
+        log=harness.directory / "fastapi.log",
+        cwd=ROOT,
+        env=os.environ | {"BENCH_REDIS_URL": harness.redis_url},
+    )  # fmt: skip
+    try:
+        if not wait_until(lambda: answers_http(port), 20):
+            raise LocalError((harness.directory / "fastapi.log").read_text())
+        yield psutil.Process(process.pid), f"http://127.0.0.1:{port}"
+    finally:
+        stop_process(process)
+
+
+async def _send_likes(url: str, count: int) -> None:
+    waiting = iter(range(count))
+    async with aiohttp.ClientSession() as session:
+
+        async def work() -> None:
+            for number in waiting:
+                path = f"{url}/posts/{POSTS[number % len(POSTS)]}/likes/me"
+                async with session.put(path, headers={"user": str(next(_users))}) as response:
+                    if response.status != 200:
+                        raise LocalError(await response.text())
+
+        await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
 
 
 def _cpu_ms(harness: Harness, work: Callable[[int], object]) -> float:

@@ -9,7 +9,8 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
 SHOWN = 1_000
-HOURS = {"day": 24, "week": 7 * 24}
+HOT_HALF_LIFE_H = 12  # the default of the template
+HOURS = {"hot": 120, "day": 24, "week": 7 * 24}
 _HOUR_US = 3_600_000_000
 _LIVE = "content_type = 'post' AND content_id = post_id AND deleted_at IS NULL"
 _OF_ALL_TIME = f"""
@@ -18,11 +19,11 @@ _OF_ALL_TIME = f"""
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
 _OF_A_WINDOW = f"""
-    SELECT post_id, likes FROM (SELECT target_id AS post_id, SUM(change_by) AS likes
+    SELECT post_id, likes FROM (SELECT target_id AS post_id, SUM(change_by * {{weight}}) AS likes
         FROM reaction_log WHERE target_type = 'post' AND kind = 'like'
         AND create_date >= UTC_DATE() - INTERVAL 8 DAY
-        AND version DIV {_HOUR_US} BETWEEN %s AND %s
-        GROUP BY target_id HAVING SUM(change_by) > 0) AS liked
+        AND version DIV {_HOUR_US} BETWEEN {{first_hour}} AND {{last_hour}}
+        GROUP BY target_id HAVING likes > 0) AS liked
     WHERE EXISTS (SELECT 1 FROM content WHERE {_LIVE})
     ORDER BY likes DESC, post_id DESC LIMIT {SHOWN}"""  # noqa: S608
 
@@ -40,7 +41,9 @@ async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str
         api.on_progress("rankings")
         expected = {"all": _read(stack, _OF_ALL_TIME)}
         for window, hours in HOURS.items():
-            expected[window] = _read(stack, _OF_A_WINDOW, last_hour - hours + 1, last_hour)
+            expected[window] = _read(
+                stack, _select_window(window, last_hour - hours + 1, last_hour)
+            )
         _refresh_rankings(stack)
         reported = {window: await _fetch(api, window) for window in expected}
         if _current_hour() == last_hour:  # else a window has moved
@@ -50,6 +53,16 @@ async def find_differences(stack: Stack, api: ApiReader) -> tuple[list[str], str
     ]
     sizes = ", ".join(f"{len(order):,} of {window}" for window, order in expected.items())
     return [one for one in differences if one], f"rankings, whole and in order: {sizes}"
+
+
+def _select_window(window: str, first_hour: int, last_hour: int) -> str:
+    weight = "1"
+    if window == "hot":
+        period_h = HOURS["hot"]
+        age_h = f"(version DIV {_HOUR_US} - {first_hour // period_h * period_h})"
+        doubled = f"CAST(1 << ({age_h} DIV {HOT_HALF_LIFE_H}) AS SIGNED)"
+        weight = f"({HOT_HALF_LIFE_H} + {age_h} MOD {HOT_HALF_LIFE_H}) * {doubled}"
+    return _OF_A_WINDOW.format(weight=weight, first_hour=first_hour, last_hour=last_hour)
 
 
 def describe_difference(window: str, expected: Ranking, reported: Ranking) -> str | None:
@@ -77,9 +90,9 @@ async def _fetch(api: ApiReader, window: str) -> Ranking:
     return [(int(item["id"]), item["score"]) for item in items]
 
 
-def _read(stack: Stack, statement: str, *hours: int) -> Ranking:
+def _read(stack: Stack, statement: str) -> Ranking:
     with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
-        cursor.execute(statement, hours)
+        cursor.execute(statement)
         return [(post_id, int(likes)) for post_id, likes in cursor]
 
 

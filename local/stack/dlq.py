@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 from local.output import console, new_table
 from local.stack.queues import act_as_operator, format_dead
 from local.stack.stack import Stack
-from plaza import operations
+from plaza.operations import queue_admin
 
 OPERATOR = "local"
 
 
 def list_queues(stack: Stack, args: argparse.Namespace) -> int:
     with act_as_operator(stack):
-        states = operations.read_queues()
+        states = queue_admin.read_queues()
     table = new_table("queue", "dead")
     for state in states:
         table.add_row(state.name, format_dead(state.dead_letters))
@@ -24,7 +24,7 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
 
 def show(stack: Stack, args: argparse.Namespace) -> int:
     with act_as_operator(stack):
-        letters = operations.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
+        letters = queue_admin.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
     for letter in letters:
         names = ("id", "receives", "cause", "request_id", "body")
         sent_at = datetime.fromtimestamp(letter.sent_ms / 1000, UTC).isoformat()
@@ -36,12 +36,12 @@ def show(stack: Stack, args: argparse.Namespace) -> int:
 def redrive(stack: Stack, args: argparse.Namespace) -> int:
     """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
     with act_as_operator(stack):
-        dead = {state.name: state.dead_letters for state in operations.read_queues()}
+        dead = {state.name: state.dead_letters for state in queue_admin.read_queues()}
         ids, moved = args.id or None, 0
         # At most as many as there were: a message that fails again would be moved for ever.
         limit = min(args.limit or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
         while True:
-            done = operations.redrive(_queue(args), OPERATOR, ids, limit - moved)
+            done = queue_admin.redrive(_queue(args), OPERATOR, ids, limit - moved)
             moved += done.moved
             ids = list(done.missing) if ids else None
             if not done.moved or done.backlog_too_long or moved >= limit:

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 from local.output import console, new_table
 from local.stack.stack import Stack, use_stack
-from plaza import operations
+from plaza.operations import queue_admin
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print each queue. Returns 1 when there are dead letters."""
     with act_as_operator(stack):
-        states = operations.read_queues()
+        states = queue_admin.read_queues()
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
     else:

@@ -170,6 +170,9 @@ def test_rankings_equal_those_computed_in_mysql(
         )
         own = [entry for entry in shown(window) if entry[1] in posts]
         assert own == [(4, posts[1]), (2, posts[2]), (2, posts[0]), (1, posts[3])]
+    hot = [post_id for _, post_id in shown("hot") if post_id in posts]
+    assert hot[0] == posts[1]
+    assert sorted(hot) == posts
 
     first = pages(user(FIRST_USER), "/posts/ranking?limit=100&window=day")
     mine = {int(item["id"]): item["mine"] for item in first if int(item["id"]) in posts}

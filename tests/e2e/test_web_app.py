@@ -223,7 +223,7 @@ def test_a_post_is_written_and_deleted(open_app: Open) -> None:
     expect(page.get_by_role("heading", name="Feed")).to_be_visible()
 
 
-def test_the_ranking_has_three_windows(
+def test_the_ranking_has_four_windows(
     open_app: Open, writer: tuple[int, Client], stack: Stack
 ) -> None:
     _, client = writer
@@ -239,9 +239,11 @@ def test_the_ranking_has_three_windows(
     app = open_app("/ranking")
     page = app.page
     expect(page.get_by_text("Place 1").first).to_be_attached()
-    page.get_by_role("link", name="Week").click()
-    expect(page.get_by_role("link", name="Week")).to_have_attribute("aria-current", "page")
-    expect(page.get_by_text("Place 1").first).to_be_attached()
+    expect(page.get_by_role("link", name="Hot")).to_have_attribute("aria-current", "page")
+    for window in ("Today", "Week", "All time"):
+        page.get_by_role("link", name=window).click()
+        expect(page.get_by_role("link", name=window)).to_have_attribute("aria-current", "page")
+        expect(page.get_by_text("Place 1").first).to_be_attached()
     app.check_accessibility()
     page.get_by_role("button", name=LIKE).first.click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()

@@ -263,6 +263,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/breakers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the circuit breakers of all processes
+         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_breakers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -339,6 +359,26 @@ export interface paths {
          * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/lag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the lag of queues, outboxes and schedules
+         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_lag"];
         put?: never;
         post?: never;
         delete?: never;
@@ -519,6 +559,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/reviews/{review_id}/score": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the score of a review
+         * @description Returns the components of the score that orders recommended reviews, computed now. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_review_score"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List gauges by minute, for plots
+         * @description Gauges are sampled once a minute and kept for a day. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/switches": {
         parameters: {
             query?: never;
@@ -612,7 +692,7 @@ export interface paths {
         };
         /**
          * Get an order of the caller
-         * @description A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Needs a session. Counts as one read of the caller.
+         * @description A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Final orders of more than a month are read from the archive, more slowly. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_order"];
         put?: never;
@@ -680,7 +760,7 @@ export interface paths {
         };
         /**
          * List the most liked posts
-         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each like counts half as much every 12 hours. A post may appear twice if its likes change while the client reads the pages. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_ranked_posts"];
         put?: never;
@@ -1116,7 +1196,7 @@ export interface paths {
         };
         /**
          * List the recommended reviews of a shop
-         * @description Returns up to 100 reviews, the most liked first. The list is computed in the background, so a new like may change it minutes later. A session is optional. Counts as one read of the caller.
+         * @description Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and the likes of the author. The list is computed in the background, so a new like may change it minutes later. The pages of one client are of one list, unless it was replaced several times. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_recommended_reviews"];
         put?: never;
@@ -1284,7 +1364,7 @@ export interface paths {
         };
         /**
          * List the caller's orders
-         * @description Newest first. Needs a session. Counts as one read of the caller.
+         * @description Newest first, without archived ones. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_orders"];
         put?: never;
@@ -1673,6 +1753,32 @@ export interface components {
             /** @description Whether this request changed `blocked`. */
             changed: boolean;
         };
+        /** @description The circuit breakers for one dependency: each process has its own. */
+        BreakerResponse: {
+            /** @description `Redis`, `MySQL`, `SQS` or `S3`. */
+            dependency: string;
+            /** @description Within the last hour. */
+            last_closed_at: string | null;
+            /** @description Within the last hour. */
+            last_opened_at: string | null;
+            /** @description Functions with open breakers, and in how many of their processes. */
+            open_in: {
+                [key: string]: number;
+            };
+            /** @description The state in the process that answers; null if it does not use the dependency. */
+            own: ("closed" | "open" | "half-open") | null;
+            /**
+             * @description `open`: the breaker of at least one process is open.
+             * @enum {string}
+             */
+            state: "open" | "closed";
+        };
+        /** @description The circuit breakers of all processes. */
+        BreakersResponse: {
+            /** @description False while Redis, which has the reports of the other processes, is unavailable. */
+            complete: boolean;
+            items: components["schemas"]["BreakerResponse"][];
+        };
         /** @description The caller's check-ins of a month. */
         CheckInsResponse: {
             /** @description Days of the month with a check-in; null while it is provisional. */
@@ -1858,6 +1964,15 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description One gauge, with a value for each of the minutes. */
+        GaugeSeriesResponse: {
+            /** @description Name of the gauge. */
+            name: string;
+            /** @description Its queue; null for a gauge of no queue. */
+            queue: string | null;
+            /** @description One for each of `minutes`; null without a sample. */
+            values: (number | null)[];
+        };
         /** @description Plaza answers. Says nothing about the stores. */
         Health: {
             /** @constant */
@@ -1900,6 +2015,17 @@ export interface components {
             scanned: number;
             /** @description End of the last complete scan; null before the first. */
             scanned_at: string | null;
+        };
+        /** @description How far the stores, the queues and the schedules are behind. */
+        LagResponse: {
+            /** @description Gauges by name, without those whose store is unavailable. */
+            gauges: {
+                [key: string]: number;
+            };
+            /** @description Null while SQS is unavailable. */
+            queues: components["schemas"]["QueueResponse"][] | null;
+            /** @description Schedules that ran, by name; null while Redis is unavailable. */
+            schedules: components["schemas"]["ScheduleResponse"][] | null;
         };
         /** @description A key of Redis and its size. */
         LargeKeyResponse: {
@@ -2259,7 +2385,7 @@ export interface components {
             likes: number;
             /** @description The caller's state; null without a session. */
             mine: components["schemas"]["PostViewerState"] | null;
-            /** @description Likes that the ranking counted: given minus taken back within the window. `likes` may be newer. */
+            /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
             score: number;
             title: string;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
@@ -2429,6 +2555,8 @@ export interface components {
             /** @description Hidden by a moderator. Only the author gets hidden content. */
             hidden: boolean;
             id: string;
+            /** @description URLs of the images. */
+            images: string[];
             /** @description Number of likes. */
             likes: number;
             /** @description The caller's state; null without a session. */
@@ -2447,8 +2575,20 @@ export interface components {
         ReviewRequest: {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
+            /** @description URLs of up to 9 images. */
+            images?: string[];
             /** @description Stars: 1 is worst, 5 is best. */
             score: number;
+        };
+        /** @description The score of a review and how it comes about. */
+        ReviewScoreResponse: {
+            components: components["schemas"]["ScoreComponentResponse"][];
+            /** @description Place in the list that readers get, from 1; null if it is not in it. */
+            rank: number | null;
+            review_id: string;
+            /** @description The weighted mean of the points, rounded down: 0 to 1,000,000. */
+            score: number;
+            shop_id: string;
         };
         /** @description One page of a list. */
         SalePage: {
@@ -2516,6 +2656,44 @@ export interface components {
             voucher_id: string;
             /** @description Buyers in the waitlist. */
             waiting: number;
+        };
+        /** @description The last run of a schedule that has ended. */
+        ScheduleResponse: {
+            duration_ms: number;
+            /** Format: date-time */
+            ended_at: string;
+            /** @description Type of the error; null for a success. */
+            error: string | null;
+            /** @description Name of the schedule, such as `sweep_outbox`. */
+            name: string;
+            /** @enum {string} */
+            outcome: "succeeded" | "failed";
+            /** @description Numbers that the last successful run returned. */
+            result: {
+                [key: string]: number;
+            };
+            /** @description End of the last successful run; null without one. */
+            succeeded_at: string | null;
+        };
+        /** @description A component of the score of a review. */
+        ScoreComponentResponse: {
+            /** @description The value that gives half of the points, a setting. */
+            half: number;
+            /** @description `votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes that the author received). */
+            name: string;
+            /** @description Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + half). */
+            points: number;
+            /** @description The measured value. */
+            value: number;
+            /** @description Its weight, a setting. */
+            weight: number;
+        };
+        /** @description Samples of gauges, one a minute. */
+        SeriesResponse: {
+            /** @description Begin of each minute; the last is the present one. */
+            minutes: string[];
+            /** @description By name and queue. */
+            series: components["schemas"]["GaugeSeriesResponse"][];
         };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
@@ -3186,6 +3364,26 @@ export interface operations {
             };
         };
     };
+    get_breakers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A report of each dependency. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakersResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -3291,6 +3489,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KeysResponse"];
+                };
+            };
+        };
+    };
+    get_lag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LagResponse"];
                 };
             };
         };
@@ -3557,6 +3775,52 @@ export interface operations {
             };
         };
     };
+    get_review_score: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Positive integer of at most 9223372036854775807, as a string. */
+                review_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The score and its components. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReviewScoreResponse"];
+                };
+            };
+        };
+    };
+    list_series: {
+        parameters: {
+            query?: {
+                /** @description How many minutes, the present one included. */
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesResponse"];
+                };
+            };
+        };
+    };
     get_switches: {
         parameters: {
             query?: never;
@@ -3807,8 +4071,8 @@ export interface operations {
     list_ranked_posts: {
         parameters: {
             query?: {
-                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. */
-                window?: "day" | "week" | "all";
+                /** @description Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer a like, the more it counts. */
+                window?: "hot" | "day" | "week" | "all";
                 /** @description Maximum number of items on the page. */
                 limit?: number;
                 /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */

@@ -1,4 +1,4 @@
-"""The state of the stores, keys, queues and dead letters, and the switches. For admins."""
+"""The stores, breakers, keys, queues, schedules, dead letters and switches. For admins."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
 
-from plaza import operations
 from plaza.auth.caller_identity import identify
-from plaza.infra import health
+from plaza.changes.gauges import read_lag as read_binlog_lag
+from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.infra import health, spill
 from plaza.infra.http import (
     ADMIN,
     MAX_ID,
@@ -25,13 +26,19 @@ from plaza.infra.http import (
 )
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
+from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
 from plaza.operations.schemas import (
+    BreakersResponse,
     DeadLetterResponse,
     HealthResponse,
+    LagResponse,
+    Minutes,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
+    SeriesResponse,
 )
+from plaza.reactions.gauges import read_outboxes
 from plaza.switches import SwitchesChanged, change_switches
 from plaza.switches.schemas import (
     LevelRequest,
@@ -61,13 +68,25 @@ _QUEUES = _ADMIN | {
 }
 _DEAD_LETTERS = _ADMIN | {
     "responses": describe_response(200, Page[DeadLetterResponse], "Dead letters, oldest first.")
-    | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
+    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
 }
 _REDRIVE = _ADMIN | {
     "responses": describe_response(200, RedriveResponse, "The result of the redrive.")
-    | describe_problems(400, 401, 403, 404, operations.DlqHasConsumer)
+    | describe_problems(400, 401, 403, 404, DlqHasConsumer)
 }
 
+_BREAKERS = _ADMIN | {
+    "responses": describe_response(200, BreakersResponse, "A report of each dependency.")
+    | describe_problems(401, 403)
+}
+_LAG = _ADMIN | {
+    "responses": describe_response(200, LagResponse, "The lag.") | describe_problems(401, 403)
+}
+_SERIES = _ADMIN | {
+    "responses": describe_response(200, SeriesResponse, "The series.")
+    | describe_problems(400, 401, 403)
+}
+_METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
 _SWITCHES = _ADMIN | {
     "responses": describe_response(200, SwitchesResponse, "The present switches.")
     | describe_problems(401, 403)
@@ -108,7 +127,7 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    return Page(items=[QueueResponse.of(one) for one in operations.read_queues()], next=None)
+    return Page(items=[QueueResponse.of(one) for one in queue_admin.read_queues()], next=None)
 
 
 @app.get("/ops/queues/<queue>/dead-letters", **_DEAD_LETTERS)
@@ -119,7 +138,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     The messages stay where they are. For admins.
     """
     admin_id = require_caller(app)
-    letters = operations.list_dead_letters(queue, limit, operator_id=str(admin_id))
+    letters = queue_admin.list_dead_letters(queue, limit, operator_id=str(admin_id))
     return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
 
 
@@ -131,8 +150,38 @@ def redrive_dead_letters(queue: QueueName, request: RedriveRequest) -> RedriveRe
     is above 0. A message may be processed twice, which does no harm. For admins.
     """
     admin_id = require_caller(app)
-    redriven = operations.redrive(queue, str(admin_id), request.ids, request.limit)
+    redriven = queue_admin.redrive(queue, str(admin_id), request.ids, request.limit)
     return RedriveResponse.of(redriven)
+
+
+@app.get("/ops/breakers", **_BREAKERS)
+def get_breakers() -> BreakersResponse:
+    """Get the circuit breakers of all processes.
+
+    Each process has a breaker for each dependency, and reports its changes with its next command to
+    Redis. While Redis is unavailable only the process that answers is known. For admins.
+    """
+    return BreakersResponse.of(*breakers.read_breakers())
+
+
+@app.get("/ops/lag", **_LAG)
+def get_lag() -> LagResponse:
+    """Get the lag of queues, outboxes and schedules.
+
+    Returns what is left to do and how old it is, and the last run of each schedule. What cannot be
+    read now is missing or null. For admins.
+    """
+    return LagResponse.of(lag.read_lag(_METERS))
+
+
+@app.get("/ops/series", **_SERIES)
+def list_series(minutes: Minutes = 60) -> SeriesResponse:
+    """List gauges by minute, for plots.
+
+    Gauges are sampled once a minute and kept for a day. For admins.
+    """
+    first_minute, found = gauges.read_series(minutes)
+    return SeriesResponse.of(first_minute, minutes, found)
 
 
 @app.get("/ops/switches", **_SWITCHES)

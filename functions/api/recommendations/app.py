@@ -1,4 +1,4 @@
-"""Rankings: recommended reviews of a shop, posts by likes."""
+"""Rankings: recommended reviews of a shop, posts by likes; for admins, scores of reviews."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from plaza import recommendations
 from plaza.auth.caller_identity import identify
 from plaza.content.schemas import Review
 from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import (
+    ADMIN,
     OPTIONAL,
     Api,
     Cursor,
@@ -27,11 +27,17 @@ from plaza.infra.http import (
 )
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
-from plaza.recommendations.schemas import RankedPostResponse
+from plaza.recommendations.model import ListPlace
+from plaza.recommendations.schemas import RankedPostResponse, ReviewScoreResponse
 
 InWindow = Annotated[
     Window,
-    Query(description="Which likes count: of the last 24 hours, of the last 7 days, or all."),
+    Query(
+        description=(
+            "Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer "
+            "a like, the more it counts."
+        )
+    ),
 ]
 
 app = Api(identify)
@@ -49,24 +55,40 @@ _RANKING = _ANY | {
     )
     | describe_problems(400, 401, SwitchedOff)
 }
+_SCORE: dict[str, Any] = {
+    "tags": ["operations"],
+    "security": ADMIN,
+    "responses": describe_response(200, ReviewScoreResponse, "The score and its components.")
+    | describe_problems(401, 403, 404, 410),
+}
 
 
 @app.get("/shops/<shop_id>/reviews/recommended", **_RECOMMENDED)
 def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
     """List the recommended reviews of a shop.
 
-    Returns up to 100 reviews, the most liked first. The list is computed in the background, so a
-    new like may change it minutes later.
+    Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and
+    the likes of the author. The list is computed in the background, so a new like may change it
+    minutes later. The pages of one client are of one list, unless it was replaced several times.
     """
     actor_id = find_caller(app)
-    offset = unpack_cursor(cursor, (int,))[0] if cursor else 0
-    if not 0 <= offset <= recommendations.LIST_LENGTH:
+    place = ListPlace(*unpack_cursor(cursor, (int, int))) if cursor else ListPlace(0, 0)
+    if not place.is_valid:
         raise BadInput("cursor", "was not returned by this API")
-    page = recommend.recommend(read_id(shop_id, "shop"), offset, limit, actor_id)
+    page = recommend.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
     return Page(
         items=[Review.of(view, actor_id) for view in page.reviews],
-        next=None if page.next_offset is None else pack_cursor(page.next_offset),
+        next=pack_cursor(*page.next) if page.next else None,
     )
+
+
+@app.get("/ops/reviews/<review_id>/score", **_SCORE)
+def get_review_score(review_id: Id) -> ReviewScoreResponse:
+    """Get the score of a review.
+
+    Returns the components of the score that orders recommended reviews, computed now. For admins.
+    """
+    return ReviewScoreResponse.of(recommend.explain_score(read_id(review_id, "review")))
 
 
 @app.get("/posts/ranking", **_RANKING)
@@ -75,8 +97,9 @@ def list_ranked_posts(
 ) -> Page[RankedPostResponse]:
     """List the most liked posts.
 
-    Returns up to 1,000 posts, the most liked first and of equals the newest first. A post may
-    appear twice if its likes change while the client reads the pages.
+    Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each
+    like counts half as much every 12 hours. A post may appear twice if its likes change while the
+    client reads the pages.
     """
     actor_id = find_caller(app)
     after = PostRank(*unpack_cursor(cursor, (int, int))) if cursor else None

@@ -4,19 +4,24 @@ from plaza import idempotency
 from plaza.auth import expired_sessions
 from plaza.infra.expiry import delete_in_steps
 from plaza.infra.observability import record
+from plaza.infra.scheduled_jobs import scheduled
+from plaza.operations import gauges
 
 _DELETES = {
     "session": expired_sessions.delete_expired,
     "idempotency_key": idempotency.delete_expired,
+    "gauge_sample": gauges.delete_expired,
 }
 
 
+@scheduled("delete_expired")
 def handler(event: object, context: object) -> dict[str, int]:
     """Delete for less than a minute; the next run continues."""
     deleted = delete_in_steps(_DELETES)
     metrics = {
         "sessions_deleted": deleted["session"],
         "idempotency_keys_deleted": deleted["idempotency_key"],
+        "gauge_samples_deleted": deleted["gauge_sample"],
     }
     record("expired_deleted", metrics)
     return deleted

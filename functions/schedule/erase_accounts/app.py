@@ -1,8 +1,10 @@
 """Erase the accounts whose users asked for it, every minute."""
 
 from plaza.accounts.erase import run_passes
+from plaza.infra.scheduled_jobs import scheduled
 
 
+@scheduled("erase_accounts")
 def handler(event: object, context: object) -> dict[str, int]:
     """Run the passes that are due, for less than a minute."""
     return {"passes": run_passes()}

@@ -1,9 +1,11 @@
 """Project changes that bypassed the API, read from the binlog of MySQL, to Redis."""
 
-from plaza.changes import follow_changes
+from plaza.changes.follow_binlog import follow_changes
+from plaza.infra.scheduled_jobs import scheduled
 
 
-def handler(event: object, context: object) -> dict[str, int]:
+@scheduled("follow_binlog")
+def handler(event: object, context: object) -> dict[str, float]:
     """Continue at the position of the last run."""
     followed = follow_changes()
-    return {"rows": followed.rows, "lost": int(followed.lost)}
+    return {"rows": followed.rows, "lost": int(followed.lost), "lag_s": followed.lag_s}

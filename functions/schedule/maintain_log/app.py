@@ -1,9 +1,11 @@
 """Add partitions for the coming days to the vote log; archive closed days, and orders, in S3."""
 
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
+from plaza.infra.scheduled_jobs import scheduled
 from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
 
 
+@scheduled("maintain_log")
 def handler(event: dict[str, object], context: object) -> dict[str, int]:
     """Run for twelve minutes at most. An operator may limit the rows of the log that are moved,
     ``{"max_moved": rows}``, and archive few orders: ``{"min_orders": 1}``."""

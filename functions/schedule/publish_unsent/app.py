@@ -1,8 +1,10 @@
 """Send posts to the fan-out queue that SQS refused, every minute."""
 
 from plaza.content.publish import publish_unsent
+from plaza.infra.scheduled_jobs import scheduled
 
 
+@scheduled("publish_unsent")
 def handler(event: object, context: object) -> dict[str, int]:
     """Run once; return how many posts were sent."""
     return {"published": publish_unsent()}

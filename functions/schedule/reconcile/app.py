@@ -1,8 +1,10 @@
 """Start a reconciliation run every night, or continue one that has not ended."""
 
+from plaza.infra.scheduled_jobs import scheduled
 from plaza.reconciliation.orchestrator import start
 
 
+@scheduled("reconcile")
 def handler(event: object, context: object) -> dict[str, int]:
     """Start a run, or continue the present one."""
     return {"run": start()}

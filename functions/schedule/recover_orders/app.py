@@ -3,9 +3,10 @@
 from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recover_orders import recover_orders
 from plaza.infra import clock
-from plaza.infra.scheduled_jobs import run_jobs
+from plaza.infra.scheduled_jobs import run_jobs, scheduled
 
 
+@scheduled("recover_orders")
 def handler(event: object, context: object) -> dict[str, int]:
     """Run once over all sales that are not finalized."""
     return run_jobs(

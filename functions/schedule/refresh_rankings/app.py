@@ -1,8 +1,10 @@
 """Bring the rankings of posts to the counts in MySQL."""
 
+from plaza.infra.scheduled_jobs import scheduled
 from plaza.recommendations.post_rankings import refresh_rankings
 
 
+@scheduled("refresh_rankings")
 def handler(event: object, context: object) -> dict[str, int]:
     """Repair the ranking of all time; replace those of the day and the week."""
     return {"ranked": refresh_rankings()}

@@ -1,8 +1,10 @@
 """Roll likes up to votes of reviews and hours of posts, in the order of the log."""
 
+from plaza.infra.scheduled_jobs import scheduled
 from plaza.recommendations.vote_roll_up import roll_up_votes
 
 
+@scheduled("roll_up_votes")
 def handler(event: object, context: object) -> dict[str, int]:
     """Roll up the events that were logged since the last run."""
     return {"rolled_up_to": roll_up_votes()}

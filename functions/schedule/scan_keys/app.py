@@ -1,8 +1,10 @@
 """Scan Redis for large and hot keys, every five minutes."""
 
+from plaza.infra.scheduled_jobs import scheduled
 from plaza.keyspace.key_scan import scan_keys
 
 
+@scheduled("scan_keys")
 def handler(event: object, context: object) -> dict[str, int]:
     """Continue the scan of all keys for half a minute."""
     return scan_keys()

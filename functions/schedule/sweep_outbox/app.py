@@ -2,11 +2,12 @@
 
 from plaza.checkins.sweep import sweep_checkins
 from plaza.infra import clock
-from plaza.infra.scheduled_jobs import run_jobs
+from plaza.infra.scheduled_jobs import run_jobs, scheduled
 from plaza.reactions.failover_recovery import acknowledge_after_failover
 from plaza.reactions.sweep import sweep_outbox
 
 
+@scheduled("sweep_outbox")
 def handler(event: object, context: object) -> dict[str, int]:
     """Run once; return how many entries of each kind were sent."""
     return run_jobs(

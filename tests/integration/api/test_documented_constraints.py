@@ -227,7 +227,9 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
         for text in ("", "a b", "=", "é", "a" * 201, "WzFd" * 50, "a"):
             yield Case(text, False)
         return
-    example = {"month": "2026-11", "type": "11", "ids": ["11"]}.get(name, "latest")
+    example = {"month": "2026-11", "type": "11", "ids": ["11"], "target": ["post:11"]}.get(
+        name, "latest"
+    )
     for case in cases_of(schema, example):
         if isinstance(case.value, list) and all(isinstance(one, str) for one in case.value):
             if case.value and "" not in case.value:

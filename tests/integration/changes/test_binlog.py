@@ -13,7 +13,7 @@ import pytest
 from local.paths import LAYER
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
-from plaza import changes
+from plaza.changes import follow_binlog
 from plaza.changes import mysql_store as binlog_positions
 from plaza.infra import binlog, cache, clock, mysql, redis
 from plaza.infra.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
@@ -45,7 +45,7 @@ def followed(plaza: World) -> World:
     """Types, places, and a saved position at the end of the binlog."""
     add_types()
     build_places()
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     plaza.queues.drain()
     return plaza
 
@@ -67,7 +67,7 @@ def test_a_row_that_an_operator_updates_is_projected(followed: World) -> None:
     assert name_of(shop_id) == NOODLES["name"]
     operator("UPDATE shop SET name = 'Soup', type_id = %s WHERE id = %s", SPA, shop_id)
     assert name_of(shop_id) == NOODLES["name"]
-    assert changes.follow_changes().rows >= 2
+    assert follow_binlog.follow_changes().rows >= 2
     assert name_of(shop_id) == "Soup"
     assert ask("GET", f"{NEAR}&type={FOOD}").body["items"] == []
     assert [s["name"] for s in ask("GET", f"{NEAR}&type={SPA}").body["items"]] == ["Soup"]
@@ -78,7 +78,7 @@ def test_a_row_that_an_operator_inserts_is_projected(followed: World) -> None:
     followed.queues.drain()
     assert ask("GET", "/shops/5").status == 404, "the filter lacks the id"
     insert([(5, FOOD, *BERLIN)])
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     assert name_of(5) == "shop 5"
     assert [s["id"] for s in ask("GET", f"{NEAR}&type={FOOD}").body["items"]] == ["5"]
 
@@ -87,7 +87,7 @@ def test_a_row_that_an_operator_deletes_is_removed(followed: World) -> None:
     shop_id = create()
     name_of(shop_id)
     operator("DELETE FROM shop WHERE id = %s", shop_id)
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     assert ask("GET", f"/shops/{shop_id}").status == 404
     assert ask("GET", NEAR).body["items"] == []
 
@@ -96,7 +96,7 @@ def test_types_that_an_operator_changes_are_projected(followed: World) -> None:
     assert [one["name"] for one in ask("GET", "/shop-types").body["items"]] == ["Spa", "Food"]
     operator("UPDATE shop_type SET name = 'Bath' WHERE id = %s", SPA)
     operator("INSERT INTO shop_type (id, name, sort) VALUES (3, 'Bar', 3)")
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     names = [one["name"] for one in ask("GET", "/shop-types").body["items"]]
     assert names == ["Bath", "Food", "Bar"]
 
@@ -107,7 +107,7 @@ def test_a_reader_with_an_older_row_does_not_restore_the_old_page(
     shop_id = create()
     old = mysql_shops.read([shop_id])[shop_id]
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     late = {redis_store.page_key(shop_id): cache.CacheEntry(old.version, old.to_text())}
     assert cache.store_all(cache.STALE_WHILE_REBUILDING, late, create=True) == [False]
     assert name_of(shop_id) == "Soup"
@@ -117,7 +117,7 @@ def test_a_second_refresh_is_queued(followed: World) -> None:
     shop_id = create()
     followed.queues.drain()
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     [body] = followed.queues.messages["shops"]
     assert queues.SHOPS.decode(body) == ShopRefresh([shop_id])
 
@@ -126,17 +126,17 @@ def test_a_change_through_the_api_keeps_its_version(followed: World) -> None:
     shop_id = create()
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     for _ in range(3):
-        changes.follow_changes()
+        follow_binlog.follow_changes()
     assert mysql.fetch_all("SELECT version FROM shop") == [(2,)]
     operator("UPDATE shop SET name = 'Stew'")
     for _ in range(3):
-        changes.follow_changes()
+        follow_binlog.follow_changes()
     assert mysql.fetch_all("SELECT version FROM shop") == [(3,)], "raised once, for the operator"
 
 
 def test_rollbacks_and_other_tables_are_not_projected(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     connection = mysql.connect_dedicated(database="plaza")
     connection.begin()
     connection.cursor().execute("UPDATE shop SET name = 'never' WHERE id = 5")
@@ -145,7 +145,7 @@ def test_rollbacks_and_other_tables_are_not_projected(followed: World) -> None:
     operator("INSERT INTO user (id, nickname) VALUES (7, 'Ada')")
     operator("CREATE TABLE IF NOT EXISTS unwatched (id BIGINT PRIMARY KEY)")
     operator("DROP TABLE unwatched")
-    assert changes.follow_changes() == (0, False)
+    assert follow_binlog.follow_changes()[:2] == (0, False)
 
 
 def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> None:
@@ -153,17 +153,17 @@ def test_a_transaction_of_many_rows_is_projected_completely(followed: World) -> 
     assert name_of(1) == "shop 1"
     operator("UPDATE shop SET name = CONCAT('new ', id)")
     operator("UPDATE shop SET type_id = %s WHERE id <= 3", SPA)
-    assert changes.follow_changes().rows == 1_500 + 1_500 + 3
+    assert follow_binlog.follow_changes().rows == 1_500 + 1_500 + 3
     assert [name_of(i) for i in (1, 700, 1_500)] == ["new 1", "new 700", "new 1500"]
-    assert changes.follow_changes().rows > 0, "the raised versions"
-    assert changes.follow_changes() == (0, False)
+    assert follow_binlog.follow_changes().rows > 0, "the raised versions"
+    assert follow_binlog.follow_changes()[:2] == (0, False)
 
 
 def test_a_truncated_table_requests_a_full_refresh(followed: World) -> None:
     shop_id = create()
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
     assert ShopJobStep("everything") in queued
 
@@ -173,7 +173,7 @@ def test_a_transaction_above_the_row_limit_requests_a_full_refresh(
 ) -> None:
     monkeypatch.setattr(binlog, "MAX_TRANSACTION_ROWS", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
     assert ShopJobStep("everything") in queued
 
@@ -183,10 +183,10 @@ def test_a_transaction_above_the_row_limit_requests_a_full_refresh(
 
 def test_a_run_continues_at_the_saved_position(followed: World) -> None:
     insert([(5, FOOD, *BERLIN)])
-    assert changes.follow_changes().rows == 1
-    assert changes.follow_changes().rows == 0
+    assert follow_binlog.follow_changes().rows == 1
+    assert follow_binlog.follow_changes().rows == 0
     operator("UPDATE shop SET version = version + 1")
-    assert changes.follow_changes().rows == 1
+    assert follow_binlog.follow_changes().rows == 1
 
 
 def test_a_run_killed_before_its_position_is_saved_projects_again(
@@ -204,26 +204,26 @@ def test_a_run_killed_before_its_position_is_saved_projects_again(
     with monkeypatch.context() as patch:
         patch.setattr("plaza.changes.follow_binlog.refresh.project_changes", die)
         with pytest.raises(Killed):
-            changes.follow_changes()
+            follow_binlog.follow_changes()
     assert name_of(shop_id) == NOODLES["name"]
     with monkeypatch.context() as patch:
         patch.setattr(binlog_positions, "save", die)
         with pytest.raises(Killed):
-            changes.follow_changes()
+            follow_binlog.follow_changes()
     assert name_of(shop_id) == "Soup"
-    assert changes.follow_changes().rows >= 2
+    assert follow_binlog.follow_changes().rows >= 2
     assert name_of(shop_id) == "Soup"
 
 
 def test_the_position_stays_while_redis_is_unavailable(followed: World, redis_away: Away) -> None:
     insert([(5, FOOD, *BERLIN)])
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     before = binlog_positions.read("shops")
     operator("UPDATE shop SET name = 'Soup'")
     with redis_away(), pytest.raises(RedisDown):
-        changes.follow_changes()
+        follow_binlog.follow_changes()
     assert binlog_positions.read("shops") == before
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     assert name_of(5) == "Soup"
 
 
@@ -239,17 +239,17 @@ def test_a_process_continues_after_others_were_killed(
             "import os, signal\n"
             "from plaza.infra import sqs\n"
             "sqs.send = lambda *_, **__: None\n"
-            "from plaza import changes\n"
+            "from plaza.changes import follow_binlog\n"
             "from plaza.changes import mysql_store as binlog_positions\n"
             "binlog_positions.save = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
-            "changes.follow_changes()\n"
+            "follow_binlog.follow_changes()\n"
         )
         env = {**os.environ, "PYTHONPATH": str(LAYER)}
         done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
         assert done.returncode == -9, done.stderr
         assert name_of(7) == f"life {life} of 7"
     redis.execute("FLUSHALL")
-    assert changes.follow_changes().rows >= 300
+    assert follow_binlog.follow_changes().rows >= 300
 
 
 # ---------------------------------------------------------------- rotated and purged logs
@@ -261,14 +261,14 @@ def test_a_rotated_log_is_followed(followed: World) -> None:
     for number in range(3):
         operator("UPDATE shop SET name = %s", f"name {number}")
         operator("FLUSH BINARY LOGS")
-    assert changes.follow_changes() == (4, False)
+    assert follow_binlog.follow_changes()[:2] == (4, False)
     assert name_of(5) == "name 2"
     after = binlog_positions.read("shops")
     assert before
     assert after
     assert after.log_file > before.log_file
     operator("UPDATE shop SET name = 'last'")
-    assert changes.follow_changes().lost is False
+    assert follow_binlog.follow_changes().lost is False
     assert name_of(5) == "last"
 
 
@@ -277,9 +277,9 @@ def test_the_log_is_followed_after_a_restart_of_mysql(followed: World, mysql_awa
     name_of(5)
     operator("UPDATE shop SET name = 'before'")
     with mysql_away(), pytest.raises(MysqlDown):
-        changes.follow_changes()
+        follow_binlog.follow_changes()
     operator("UPDATE shop SET name = 'after'")
-    assert changes.follow_changes() == (3, False)
+    assert follow_binlog.follow_changes()[:2] == (3, False)
     assert name_of(5) == "after"
 
 
@@ -287,7 +287,7 @@ def test_a_purged_log_causes_a_full_refresh(
     followed: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     insert([(i, FOOD, *BERLIN) for i in range(1, 31)])
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     old = {i: mysql_shops.read([i])[i] for i in (1, 30)}
     assert name_of(30) == "shop 30"
     operator("UPDATE shop SET name = CONCAT('new ', id)")
@@ -295,7 +295,7 @@ def test_a_purged_log_causes_a_full_refresh(
     ask("GET", "/shop-types")
     operator("FLUSH BINARY LOGS")
     purge()
-    assert changes.follow_changes() == (0, True)
+    assert follow_binlog.follow_changes()[:2] == (0, True)
     assert "binlogs_lost" in capsys.readouterr().out
     assert name_of(30) == "shop 30"
     followed.queues.drain()
@@ -303,7 +303,7 @@ def test_a_purged_log_causes_a_full_refresh(
     assert "Bath" in [one["name"] for one in ask("GET", "/shop-types").body["items"]]
     assert mysql_shops.read([30])[30].version > old[30].version
     operator("UPDATE shop SET name = 'on'")
-    assert changes.follow_changes().lost is False
+    assert follow_binlog.follow_changes().lost is False
     assert name_of(1) == "on"
 
 
@@ -323,21 +323,21 @@ def purge() -> None:
 )
 def test_a_position_of_another_server_is_lost(followed: World, position: BinlogPosition) -> None:
     binlog_positions.save("shops", position)
-    assert changes.follow_changes().lost is True
-    assert changes.follow_changes().lost is False
+    assert follow_binlog.follow_changes().lost is True
+    assert follow_binlog.follow_changes().lost is False
 
 
 def test_a_position_after_the_end_is_lost(followed: World) -> None:
     """Given a crash of MySQL that lost the end of the log."""
     end = binlog.read_end()
     binlog_positions.save("shops", BinlogPosition(end.log_file, end.log_pos + 100_000))
-    assert changes.follow_changes().lost is True
+    assert follow_binlog.follow_changes().lost is True
 
 
 def test_the_first_run_requests_a_full_refresh(plaza: World) -> None:
-    assert changes.follow_changes() == (0, True)
+    assert follow_binlog.follow_changes()[:2] == (0, True)
     assert len(plaza.queues.messages["shops"]) == 2
-    assert changes.follow_changes() == (0, False)
+    assert follow_binlog.follow_changes()[:2] == (0, False)
 
 
 # ---------------------------------------------------------------- bounds
@@ -348,7 +348,7 @@ def test_a_run_stops_between_two_transactions_when_its_time_is_over(followed: Wo
     for number in range(5):
         operator("UPDATE shop SET name = %s", f"name {number}")
     # With no time each run processes one transaction; saving the position is one too.
-    rows = [changes.follow_changes(max_s=-1).rows for _ in range(15)]
+    rows = [follow_binlog.follow_changes(max_s=-1).rows for _ in range(15)]
     assert max(rows) == 1
     assert sum(rows) >= 6
     assert name_of(5) == "name 4"
@@ -368,7 +368,7 @@ def test_a_log_without_full_rows_is_refused(
     set_variable(bad)
     try:
         with pytest.raises(BinlogUnusable, match=name):
-            changes.follow_changes()
+            follow_binlog.follow_changes()
     finally:
         set_variable(good)
 
@@ -419,8 +419,8 @@ def test_the_lag_is_reported_when_the_time_of_a_run_is_over(
     now_us = clock.now_us
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us() + 100_000_000)
-        changes.follow_changes(max_s=0)  # processes one transaction
+        follow_binlog.follow_changes(max_s=0)  # processes one transaction
     [lag_s] = lags()
     assert 98 < lag_s < 130
-    changes.follow_changes()
+    follow_binlog.follow_changes()
     assert lags() == [0.0], "at the end of the log"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pymysql
 import pytest
 
-from plaza import changes
+from plaza.changes import follow_binlog
 from plaza.infra import migrations, mysql, secrets
 from plaza.infra.database_users import PRIVILEGES, create_users, keep_binlog
 from plaza.infra.settings import settings
@@ -119,8 +119,8 @@ def test_the_binlog_is_followed_with_the_user_of_the_replication(
     users: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with logged_in("REPLICATION", monkeypatch):
-        changes.follow_changes()
-        assert changes.follow_changes().lost is False
+        follow_binlog.follow_changes()
+        assert follow_binlog.follow_changes().lost is False
 
 
 def test_a_rotated_secret_becomes_the_password(

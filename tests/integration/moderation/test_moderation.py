@@ -11,6 +11,7 @@ from plaza.follows import follow
 from plaza.infra import mysql, redis
 from plaza.reactions import LIKE, Target, react
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
+from plaza.recommendations.model import ListPlace
 from tests.support.content_api import (
     SHOP,
     Reply,
@@ -177,7 +178,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
     reviews = [review(), review()]
     path = f"/shops/{SHOP}/reviews"
-    recommend.recommend(SHOP, 0, 20, None)
+    recommend.recommend(SHOP, ListPlace(0, 0), 20, None)
     plaza.queues.drain()
     admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
     as_another_process()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from plaza import operations
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.consumer import consume
@@ -77,7 +76,7 @@ def test_queues_report_their_depths_and_dead_letters(sqs: Sqs) -> None:
     sqs.put("reactions_dlq", EVENT)
     sqs.client.send_message(QueueUrl=sqs.urls["orders"], MessageBody="{}", DelaySeconds=60)
     sqs.client.receive_message(QueueUrl=sqs.urls["reactions"], MaxNumberOfMessages=1)
-    found = {state.name: state for state in operations.read_queues()}
+    found = {state.name: state for state in queue_admin.read_queues()}
     assert list(found) == ["orders", "orders_dlq", "reactions"]
     assert found["reactions"][1:] == (2, 1, 0, None, 1)
     assert found["orders"][1:] == (0, 0, 1, None, 0)
@@ -104,13 +103,13 @@ def test_the_oldest_age_is_the_newest_value_of_cloudwatch(sqs: Sqs) -> None:
 def test_listed_dead_letters_stay_in_the_dlq(sqs: Sqs, capsys: pytest.CaptureFixture[str]) -> None:
     ids = {sqs.put("reactions_dlq", EVENT, cause="no event", request_id=f"r{n}") for n in range(12)}
     for _ in range(3):  # each call releases the messages for the next one
-        letters = operations.list_dead_letters("reactions", 100, operator_id="1")
+        letters = queue_admin.list_dead_letters("reactions", 100, operator_id="1")
         assert {letter.id for letter in letters} == ids
     assert letters[0].body == json.loads(EVENT)
     assert letters[0].cause == "no event"
     assert {letter.request_id for letter in letters} == {f"r{n}" for n in range(12)}
     assert letters[0].receives == 3
-    assert len(operations.list_dead_letters("reactions", 5, operator_id="1")) == 5
+    assert len(queue_admin.list_dead_letters("reactions", 5, operator_id="1")) == 5
     assert len(sqs.take("reactions_dlq")) == 12
     assert [line["operator_id"] for line in lines(capsys, "dead_letters_listed")] == ["1"] * 4
 
@@ -118,13 +117,13 @@ def test_listed_dead_letters_stay_in_the_dlq(sqs: Sqs, capsys: pytest.CaptureFix
 def test_a_dlq_with_a_consumer_is_neither_listed_nor_redriven(sqs: Sqs) -> None:
     sqs.put("orders_dlq", "{}")
     with pytest.raises(DlqHasConsumer):
-        operations.list_dead_letters("orders", 10, operator_id="1")
+        queue_admin.list_dead_letters("orders", 10, operator_id="1")
     with pytest.raises(DlqHasConsumer):
-        operations.redrive("orders", operator_id="1")
+        queue_admin.redrive("orders", operator_id="1")
     [untouched] = sqs.take("orders_dlq")
     assert untouched["Attributes"]["ApproximateReceiveCount"] == "1"
     sqs.put("orders_dlq_dlq", "{}")
-    assert operations.redrive("orders_dlq", operator_id="1").moved == 1
+    assert queue_admin.redrive("orders_dlq", operator_id="1").moved == 1
     assert len(sqs.take("orders_dlq")) == 1
 
 
@@ -136,7 +135,7 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
 ) -> None:
     for n in range(23):
         sqs.put("reactions_dlq", f"{n}", cause="no event", message_id="m", request_id=f"r{n}")
-    result = operations.redrive("reactions", operator_id="9")
+    result = queue_admin.redrive("reactions", operator_id="9")
     assert (result.moved, result.remaining, result.backlog_too_long) == (23, 0, False)
     back = sqs.take("reactions")
     assert sorted(int(m["Body"]) for m in back) == list(range(23))
@@ -145,7 +144,7 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
         assert message["MessageAttributes"]["request_id"]["StringValue"] == f"r{message['Body']}"
     [line] = lines(capsys, "messages_redriven")
     assert (line["operator_id"], line["queue"], line["redriven"]) == ("9", "reactions", 23)
-    again = operations.redrive("reactions", operator_id="9")
+    again = queue_admin.redrive("reactions", operator_id="9")
     assert (again.moved, again.remaining) == (0, 0)
 
 
@@ -188,7 +187,7 @@ def effective_version_us(message: dict[str, Any]) -> int:
 def test_a_redrive_moves_up_to_its_limit(sqs: Sqs) -> None:
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
-    result = operations.redrive("reactions", operator_id="9", limit=12)
+    result = queue_admin.redrive("reactions", operator_id="9", limit=12)
     assert (result.moved, result.remaining) == (12, 18)
     assert len(sqs.take("reactions")) == 12
     assert len(sqs.take("reactions_dlq")) == 18, "none is hidden"
@@ -196,7 +195,7 @@ def test_a_redrive_moves_up_to_its_limit(sqs: Sqs) -> None:
 
 def test_a_redrive_by_id_moves_the_chosen_and_reports_the_missing(sqs: Sqs) -> None:
     ids = [sqs.put("reactions_dlq", f"{n}") for n in range(25)]
-    result = operations.redrive("reactions", operator_id="9", ids=[ids[3], ids[24], "never-was"])
+    result = queue_admin.redrive("reactions", operator_id="9", ids=[ids[3], ids[24], "never-was"])
     assert (result.moved, result.missing) == (2, ("never-was",))
     assert sorted(m["Body"] for m in sqs.take("reactions")) == ["24", "3"]
     assert len(sqs.take("reactions_dlq")) == 23, "none is hidden"
@@ -208,7 +207,7 @@ def test_a_redrive_by_id_stops_after_the_messages_of_one_call(
     for n in range(30):
         sqs.put("reactions_dlq", f"{n}")
     monkeypatch.setattr(queue_admin, "MAX_PER_CALL", 10)
-    result = operations.redrive("reactions", operator_id="9", ids=["never-was"])
+    result = queue_admin.redrive("reactions", operator_id="9", ids=["never-was"])
     assert (result.moved, result.missing, result.remaining) == (0, ("never-was",), 30)
     received = [m["Attributes"]["ApproximateReceiveCount"] for m in sqs.take("reactions_dlq")]
     assert sorted(received) == ["1"] * 20 + ["2"] * 10
@@ -225,7 +224,7 @@ def test_a_crash_between_sending_and_deleting_leaves_a_duplicate(
     with monkeypatch.context() as patch:
         patch.setattr(sqs_client.client(), "delete_message_batch", die)
         with pytest.raises(KeyboardInterrupt):
-            operations.redrive("reactions", operator_id="9")
+            queue_admin.redrive("reactions", operator_id="9")
     assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
     assert sum(sqs_client.measure("reactions_dlq")) == 1
 
@@ -242,7 +241,7 @@ def test_a_message_that_sqs_refuses_stays_in_the_dlq(
         return post(sender, action, {**parameters, "Entries": kept})
 
     monkeypatch.setattr(Sender, "post", refuse_one)
-    result = operations.redrive("reactions", operator_id="9")
+    result = queue_admin.redrive("reactions", operator_id="9")
     assert (result.moved, result.remaining) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]
 
@@ -262,7 +261,7 @@ def test_a_redrive_that_sqs_interrupts_logs_what_was_moved(
 
     monkeypatch.setattr(sqs_client, "move", fail_later)
     with pytest.raises(QueueDown):
-        operations.redrive("reactions", operator_id="9")
+        queue_admin.redrive("reactions", operator_id="9")
     [line] = lines(capsys, "messages_redriven")
     assert line["redriven"] == len(sqs.take("reactions")) == 10
     assert sum(sqs_client.measure("reactions_dlq")) == 15
@@ -282,7 +281,7 @@ def test_a_message_dead_lettered_during_a_redrive_is_not_moved_again(
         return received
 
     monkeypatch.setattr(sqs_client, "move", dead_letter_at_once)
-    assert operations.redrive("reactions", operator_id="9").moved == 1
+    assert queue_admin.redrive("reactions", operator_id="9").moved == 1
     assert len(sent) == 1
 
 
@@ -292,7 +291,7 @@ def test_a_queue_with_a_long_backlog_is_not_redriven(
     sqs.put("reactions", "a")
     sqs.put("reactions_dlq", "b")
     monkeypatch.setattr(queue_admin, "_MAX_BACKLOG", 0)
-    result = operations.redrive("reactions", operator_id="9", ids=["x"])
+    result = queue_admin.redrive("reactions", operator_id="9", ids=["x"])
     assert (result.moved, result.remaining, result.missing, result.backlog_too_long) == (
         0,
         1,
@@ -307,14 +306,14 @@ def test_a_redrive_is_throttled(sqs: Sqs, monkeypatch: pytest.MonkeyPatch) -> No
         sqs.put("reactions_dlq", f"{n}")
     monkeypatch.setattr(queue_admin, "MAX_MESSAGES_PER_S", 40)
     began_s = time.monotonic()
-    assert operations.redrive("reactions", operator_id="9").moved == 30
+    assert queue_admin.redrive("reactions", operator_id="9").moved == 30
     assert time.monotonic() - began_s >= 30 / 40
 
 
 def test_large_messages_are_split_into_calls_that_sqs_accepts(sqs: Sqs) -> None:
     for n in range(6):
         sqs.put("reactions_dlq", str(n) * 120_000)
-    assert operations.redrive("reactions", operator_id="9").moved == 6
+    assert queue_admin.redrive("reactions", operator_id="9").moved == 6
 
 
 # ---------------------------------------------------------------- the routes

@@ -32,6 +32,7 @@ WHOLE_NUMBERS = (
     "PLAZA_ANNOUNCE_DELAY_S",
     "PLAZA_RESEND_ORDERS_AFTER_S",
     "PLAZA_DECIDE_ORDERS_AFTER_S",
+    "PLAZA_HOT_HALF_LIFE_H",
 )
 
 
@@ -70,6 +71,17 @@ def test_a_missing_required_setting_is_named(name: str, value: str | None) -> No
         ("PLAZA_SMS_COUNTRIES", "US,+49"),
         ("PLAZA_SMS_NUMBER_TYPES", "mobile,premium_rate"),
         ("PLAZA_SMS_NUMBER_TYPES", "landline"),
+        ("PLAZA_HOT_HALF_LIFE_H", "5"),
+        ("PLAZA_HOT_HALF_LIFE_H", "73"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=50"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=0,length=0,images=0,age=0,author=0"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,fame=10"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=-1,length=15,images=10,age=15,author=10"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=1.5,length=15,images=10,age=15,author=10"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,author=10,age=3"),
+        ("PLAZA_REVIEW_WEIGHTS", "votes=50,length=15,images=10,age=15,author=1000001"),
+        ("PLAZA_REVIEW_HALVES", "votes=0,length=200,images=1,age=90,author=50"),
+        ("PLAZA_REVIEW_HALVES", "votes=4;length=200;images=1;age=90;author=50"),
         *((name, value) for name in WHOLE_NUMBERS for value in ("many", "0", "-5", "1.5")),
     ],
 )
@@ -166,3 +178,18 @@ def test_all_queues_are_found_by_the_url_of_the_first_one() -> None:
 def test_the_url_of_another_queue_is_refused(url: str) -> None:
     with pytest.raises(BadSettings, match="PLAZA_QUEUES_URL"):
         read_settings(GOOD | {"PLAZA_QUEUES_URL": url, "PLAZA_QUEUES": "reactions,orders"})
+
+
+def test_weights_are_read_by_name_in_any_order() -> None:
+    settings = read_settings(
+        GOOD | {"PLAZA_REVIEW_WEIGHTS": "age=1,author=0,images=2,length=3,votes=4"}
+    )
+    weights = settings.review_weights
+    assert list(weights.items()) == [
+        ("votes", 4),
+        ("length", 3),
+        ("images", 2),
+        ("age", 1),
+        ("author", 0),
+    ]
+    assert settings.review_halves.keys() == weights.keys()

@@ -85,8 +85,8 @@ READERS = {
     "follows": ({"reaction"}, "common follows are a join of two lists"),
     "reactions": ({"content_counter", "watermark"}, "a snapshot is rows and their counter"),
     "recommendations": (
-        {"content", "content_counter", "reaction_log"},
-        "lists and rankings have live content only, in the order of the log",
+        {"content", "content_counter", "reaction_log", "user_counter"},
+        "lists and rankings have live content only; a score counts the likes of the author",
     ),
     "reconciliation": (
         {"delayed_comment_count", "content", "content_counter", "reaction", "user_counter"},
@@ -130,9 +130,10 @@ KEYS = {
     "post:*:viewers": "content",
     "posts:unsent": "content",
     "ranking:*": "reactions",
+    "schedules:runs": "infra/scheduled_jobs",
     "session:*": "auth",
+    "shop:*:best_reviews": "recommendations",
     "shop:*:page": "shops",
-    "shop:*:recommended": "recommendations",
     "shop:*:vouchers": "flash_sales",
     "shops:all:types": "shops",
     "sign-in:*": "auth",

@@ -118,6 +118,13 @@ def test_a_schedule_that_fails_raises_an_alarm(name: str) -> None:
     assert alarm["ComparisonOperator"] == "GreaterThanThreshold"
 
 
+@pytest.mark.parametrize("name", SCHEDULED)
+def test_a_schedule_stores_how_its_runs_end(name: str) -> None:
+    """Under the name of its folder, which GET /ops/lag shows."""
+    folder = template.folder_of(name)
+    assert f'@scheduled("{folder.name}")\ndef handler(' in (folder / "app.py").read_text()
+
+
 def test_the_included_alarms_are_up_to_date() -> None:
     assert make_alarms() == ALARMS.read_text(), "`make alarms` writes it"
 

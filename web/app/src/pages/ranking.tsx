@@ -3,6 +3,7 @@ import { PostCard } from "../posts.tsx";
 import { Empty, List, Tabs, Title } from "../ui.tsx";
 
 const WINDOWS = [
+  { label: "Hot", value: "hot" },
   { label: "Today", value: "day" },
   { label: "Week", value: "week" },
   { label: "All time", value: "all" },
@@ -19,7 +20,7 @@ export function Ranking({ window: asked }: { window: string | null }) {
   );
 }
 
-function Places({ window }: { window: "day" | "week" | "all" }) {
+function Places({ window }: { window: (typeof WINDOWS)[number]["value"] }) {
   const posts = usePages("/posts/ranking", { query: { window } });
   const places = new Map(posts.items?.map((post, index) => [post, index + 1]));
   return (

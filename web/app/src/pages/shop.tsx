@@ -2,6 +2,7 @@ import { ProblemError, type Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useForm, useNow, usePages, useRead, useSession } from "../hooks.ts";
 import { plaza, type Review, type Voucher } from "../plaza.ts";
+import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
 import { go } from "../router.ts";
 import { say } from "../toast.tsx";
@@ -119,7 +120,9 @@ function Reviews({ shopId }: { shopId: string }) {
   const path = { shop_id: shopId };
   const reviews = usePages(isNewest ? "/shops/{shop_id}/reviews" : "/shops/{shop_id}/reviews/recommended", { path });
   const form = useForm(async (data) => {
-    const body = { score: Number(data.get("score")), body: String(data.get("body")) };
+    const image = String(data.get("images")).trim();
+    const images = image === "" ? [] : [image];
+    const body = { score: Number(data.get("score")), body: String(data.get("body")), images };
     const written = await plaza.post("/shops/{shop_id}/reviews", { path, body });
     reviews.change((items) => [written, ...items]);
     document.querySelector<HTMLFormElement>("form.review")?.reset();
@@ -151,6 +154,7 @@ function Reviews({ shopId }: { shopId: string }) {
             ))}
           </fieldset>
           <Field form={form} name="body" label="Your review" rows={3} />
+          <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
           <Problem error={form.problem} />
           <button class="primary" disabled={form.isSending}>
             Publish
@@ -173,6 +177,7 @@ function OneReview({ review }: { review: Review }) {
         ))}
       </p>
       <p class="body">{review.body}</p>
+      <Images of={review.images} />
       <div class="actions">
         <LikeButton type="review" target={review} />
       </div>

@@ -1,5 +1,6 @@
-"""Changes to MySQL that bypass the API: read from the binlog and projected to Redis."""
+"""Changes to MySQL that bypass the API: read from the binlog and projected to Redis.
 
-from plaza.changes.follow_binlog import BinlogProgress, follow_changes
+Owns the table binlog_position. Handlers use ``follow_binlog`` and ``gauges``.
+"""
 
-__all__ = ["BinlogProgress", "follow_changes"]
+__all__ = ["follow_binlog", "gauges"]

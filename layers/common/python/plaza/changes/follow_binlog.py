@@ -21,10 +21,12 @@ _TABLES = ("shop", "shop_type")
 
 
 class BinlogProgress(NamedTuple):
-    """Number of changed rows, and whether the position was lost."""
+    """Number of changed rows, whether the position was lost, and the age of the last row in
+    seconds, 0 at the end of the log."""
 
     rows: int
     lost: bool
+    lag_s: float = 0.0
 
 
 def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
@@ -43,9 +45,10 @@ def follow_changes(max_s: float = MAX_RUN_S) -> BinlogProgress:
     if lost:
         refresh.request_full_refresh()
         mysql_store.save(_NAME, end)
-    metrics = {"rows_followed": rows, "binlog_lag_s": round(lag_s, 1)}
+    progress = BinlogProgress(rows, lost, round(lag_s, 1))
+    metrics = {"rows_followed": rows, "binlog_lag_s": progress.lag_s}
     record("binlog_followed", metrics, lost=lost)
-    return BinlogProgress(rows, lost)
+    return progress
 
 
 def _follow(since: BinlogPosition, deadline: Deadline) -> tuple[int, float]:

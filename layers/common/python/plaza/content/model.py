@@ -50,7 +50,8 @@ class NotAuthor(Forbidden):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A text before it is stored. ``parent_id`` is the post of a comment or the shop of a review;
-    ``kind``, ``title`` and ``images`` are of posts, ``score`` (1 to 5) is of reviews."""
+    ``kind`` and ``title`` are of posts, ``images`` of posts and reviews, ``score`` (1 to 5) is of
+    reviews."""
 
     type: str
     author_id: int

@@ -37,6 +37,7 @@ _SomeText = Annotated[
 PostBody = Annotated[_SomeText, Field(max_length=10_000)]
 ShortBody = Annotated[_SomeText, Field(max_length=2_000)]
 Image = Annotated[str, Field(max_length=512, pattern=HTTPS_URL, description="An https URL.")]
+NineImages = Annotated[list[Image], Field(max_length=9, description="URLs of up to 9 images.")]
 Images = Annotated[list[str], Field(description="URLs of the images.")]
 CreatedAt = Annotated[datetime, Field(description="When it was created.")]
 EditedAt = Annotated[
@@ -97,6 +98,7 @@ _REVIEW_EXAMPLE: dict[str, Any] = {
     "shop_id": "9000001",
     "score": 5,
     "body": "Good coffee",
+    "images": ["https://images.example/3.jpg"],
     "created_at": "2026-11-22T12:10:00.123456Z",
     "hidden": False,
     "author": _AUTHOR_EXAMPLE,
@@ -126,9 +128,7 @@ class PostRequest(RequestModel):
     kind: PostKind
     title: Title
     body: PostBody
-    images: Annotated[list[Image], Field(max_length=9, description="URLs of up to 9 images.")] = (
-        Field(default_factory=list)
-    )
+    images: NineImages = Field(default_factory=list)
 
     def to_draft(self, author_id: int) -> Draft:
         """Returns the draft of ``author_id``."""
@@ -161,9 +161,7 @@ class PostUpdateRequest(RequestModel):
     # A field that is not sent is not in ``changes``; its default is never used.
     title: Title = Field(default_factory=str)
     body: PostBody = Field(default_factory=str)
-    images: Annotated[list[Image], Field(max_length=9, description="URLs of up to 9 images.")] = (
-        Field(default_factory=list)
-    )
+    images: NineImages = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _require_a_field(self) -> PostUpdateRequest:
@@ -193,12 +191,19 @@ class CommentRequest(RequestModel):
 class ReviewRequest(RequestModel):
     """A review to create."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{"score": 5, "body": "Good coffee"}]})
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {"score": 5, "body": "Good coffee", "images": ["https://images.example/3.jpg"]}
+            ]
+        }
+    )
 
     score: Annotated[
         int, Field(ge=1, le=5, description="Stars: 1 is worst, 5 is best."), ACCEPT_INTEGRAL_FLOAT
     ]
     body: ShortBody
+    images: NineImages = Field(default_factory=list)
 
     def to_draft(self, author_id: int, shop_id: int) -> Draft:
         """Returns the draft of ``author_id``."""
@@ -207,6 +212,7 @@ class ReviewRequest(RequestModel):
             author_id=author_id,
             parent_id=shop_id,
             body=self.body,
+            images=tuple(self.images),
             score=self.score,
         )
 
@@ -351,6 +357,7 @@ class Review(ResponseModel):
     shop_id: str
     score: Annotated[int, Field(description="Stars, 1 to 5.")]
     body: str
+    images: Images
     created_at: CreatedAt
     hidden: Hidden
     author: UserCard
@@ -369,6 +376,7 @@ class Review(ResponseModel):
             shop_id=str(text.parent_id or 0),
             score=text.score or 0,
             body=text.body,
+            images=list(text.images),
             created_at=from_us(text.created_us),
             hidden=text.hidden,
             author=_author(view),

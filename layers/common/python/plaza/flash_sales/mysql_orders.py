@@ -15,6 +15,7 @@ from pymysql.cursors import Cursor
 from plaza.flash_sales.model import OrderEvent, OrderRow
 from plaza.infra import mysql, sql
 
+_MAX_COUNTED = 200_000
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"
 _EXPIRED = "(SELECT COALESCE(expires_at <= UTC_TIMESTAMP(6), 0) FROM voucher WHERE id = voucher_id)"
 _SHOWN = f"{_COLUMNS}, used_at IS NOT NULL, {_EXPIRED}"
@@ -184,6 +185,25 @@ def read_holders(voucher_id: int, after_id: int, limit: int) -> list[tuple[int, 
             (voucher_id, after_id),
         )
     ]
+
+
+def count_between(first_id: int, end_id: int) -> int:
+    """Return the number of decided orders from ``first_id`` on, below ``end_id``, counted up to
+    200,000. Raises MysqlDown."""
+    [(number,)] = mysql.fetch_all(
+        f"""
+        SELECT COUNT(*)
+        FROM (
+            SELECT 1
+            FROM voucher_order FORCE INDEX (PRIMARY)
+            WHERE order_id >= %s
+              AND order_id < %s
+            LIMIT {_MAX_COUNTED:d}
+        ) AS found
+        """,
+        (first_id, end_id),
+    )
+    return int(number)
 
 
 def count_without_success(voucher_ids: Collection[int]) -> dict[int, int]:

@@ -3,11 +3,15 @@
 ``Dependency.call`` repeats work by rules, counts failures for a circuit breaker, and raises errors
 of Plaza instead of those of a client library. After five failures in a row the breaker opens for
 two seconds; then it lets one call through.
+
+A breaker is that of one process. Its changes wait in ``unreported`` until they are sent along with
+a command to Redis (``infra.redis``).
 """
 
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
@@ -21,12 +25,26 @@ from plaza.infra.process import on_reset
 
 T = TypeVar("T")
 
+_MAX_UNREPORTED = 20
+
 _METRICS = {
     "Redis": "redis_breaker_open",
     "MySQL": "mysql_breaker_open",
     "SQS": "sqs_breaker_open",
     "S3": "s3_breaker_open",
 }
+
+
+class BreakerChange(NamedTuple):
+    """The breaker of ``dependency`` in this process opened or closed at ``at_ms`` since 1970."""
+
+    dependency: str
+    state: str
+    at_ms: int
+
+
+unreported: deque[BreakerChange] = deque(maxlen=_MAX_UNREPORTED)
+_declared: dict[str, Dependency] = {}
 
 
 class DependencyDown(Unavailable):
@@ -103,6 +121,13 @@ class Dependency:
             throw_new_error_on_trip=False,
         )
         on_reset(self.breaker.close)
+        on_reset(unreported.clear)
+        _declared[self.name] = self
+
+    @property
+    def state(self) -> str:
+        """The state of the breaker: ``closed``, ``open`` or ``half-open``."""
+        return str(self.breaker.current_state)
 
     def call(self, work: Callable[[], T], *retries: RetryRule) -> T:
         """Return the result of ``work``; ``retries`` apply besides those of the dependency.
@@ -141,6 +166,11 @@ class Dependency:
                 clock.sleep(random.uniform(*pause_s))
 
 
+def read_own_states() -> dict[str, str | None]:
+    """Return dependency -> state of its breaker in this process, None if it does not use it."""
+    return {name: _declared[name].state if name in _declared else None for name in _METRICS}
+
+
 class _StateRecorder(CircuitBreakerListener):
     """Records that a breaker opened (1) or closed (0); half-open is not recorded."""
 
@@ -148,6 +178,7 @@ class _StateRecorder(CircuitBreakerListener):
         if old_state is None or old_state.name == new_state.name or new_state.name == "half-open":
             return
         is_open = new_state.name == "open"
+        unreported.append(BreakerChange(str(cb.name), new_state.name, clock.now_ms()))
         record(
             "breaker_state_changed", {_METRICS[str(cb.name)]: int(is_open)}, state=new_state.name
         )

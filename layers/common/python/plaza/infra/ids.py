@@ -57,6 +57,11 @@ def created_at_s(record_id: int) -> int:
     return (record_id >> 32) + EPOCH_S
 
 
+def first_id_at(at_s: int) -> int:
+    """Return the lowest id that could be made in the second ``at_s`` since 1970."""
+    return (at_s - EPOCH_S) << 32
+
+
 def _lease() -> _Block:
     for _ in range(_MAX_ATTEMPTS):
         reply = redis.run(_LEASE, (_KEY,), (BLOCK_SIZE,))

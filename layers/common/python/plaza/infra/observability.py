@@ -28,7 +28,7 @@ _MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
 
 # json.dumps would create an encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
-_function = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
+FUNCTION = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
 
 class _Process:
@@ -80,7 +80,7 @@ def _is_valid_client_id(text: object) -> bool:
 def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
     """Write one line for ``event``, a name in the past tense, with ``fields`` and ``metrics``."""
     now_s = clock.now_s()
-    line: dict[str, Any] = {"event": event, "function": _function, "time_s": round(now_s, 3)}
+    line: dict[str, Any] = {"event": event, "function": FUNCTION, "time_s": round(now_s, 3)}
     if _process.request_id is not None:
         line["request_id"] = _process.request_id
     if _process.is_cold:

@@ -13,13 +13,23 @@ from typing import NamedTuple, TypeVar
 
 from plaza.infra import clock, redis
 from plaza.infra.clock import Deadline
+from plaza.infra.hot_keys import Command
 from plaza.infra.settings import settings
 from plaza.infra.shards import SHARDS
 
 T = TypeVar("T")
 
+_SAMPLED_ENTRIES = 5
+
 MAX_WAIT_US = 3_600_000_000  # between two sweeps of an outbox
 MAX_BACKLOG = 10_000  # messages; with a longer backlog nothing is sent again
+
+
+class OutboxDepth(NamedTuple):
+    """The number of outboxes, and about the age in seconds of their oldest entry."""
+
+    outboxes: int
+    age_s: float
 
 
 class SweepResult(NamedTuple):
@@ -40,6 +50,33 @@ def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> lis
         ]
     )
     return [member for members in replies for member in members]
+
+
+def measure(
+    index_key: Callable[[int], str],
+    outbox_key: Callable[[str], str],
+    read_time_us: Callable[[str, str], int],
+) -> OutboxDepth:
+    """Return how many outboxes there are, and the age of the oldest of some of their entries.
+
+    Looks at five random entries of each of the two oldest outboxes of a shard. ``outbox_key``
+    returns the key of a member's outbox, ``read_time_us`` when an entry (field, value) was
+    accepted. Two round trips. Raises RedisDown.
+    """
+    commands: list[Command] = []
+    for shard in range(SHARDS):
+        commands += [("ZCARD", index_key(shard)), ("ZRANGE", index_key(shard), 0, 1)]
+    replies = redis.pipeline(commands)
+    members = [member for found in replies[1::2] for member in found]
+    times_us = [
+        read_time_us(*entry)
+        for entries in redis.pipeline(
+            [("HRANDFIELD", outbox_key(m), _SAMPLED_ENTRIES, "WITHVALUES") for m in members]
+        )
+        for entry in zip(entries[::2], entries[1::2], strict=True)
+    ]
+    age_s = clock.now_s() - min(times_us) / 1e6 if times_us else 0.0
+    return OutboxDepth(sum(replies[::2]), round(max(0.0, age_s), 1))
 
 
 def sweep(

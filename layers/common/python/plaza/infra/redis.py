@@ -1,4 +1,10 @@
-"""The client of Redis: one connection per process, short timeouts, a circuit breaker."""
+"""The client of Redis: one connection per process, short timeouts, a circuit breaker.
+
+Reports are sent along with ordinary commands: counts of hot keys, and changes of the breakers of
+this process. They cost no round trip and go to the shard of the command.
+
+{<shard>}:breakers  zset  <dependency>:<function>:<process>:<state> -> time in ms
+"""
 
 from __future__ import annotations
 
@@ -29,10 +35,11 @@ from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from plaza.infra import clock, cluster, tls
 from plaza.infra.cluster import connect_cluster
-from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
+from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule, unreported
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.hot_keys import Argument, Command, NodeArguments, bind, key_of_command, sampler
 from plaza.infra.lua import Script, load_script
+from plaza.infra.observability import FUNCTION
 from plaza.infra.process import Lazy, on_reset
 from plaza.infra.redis_connections import connection_options
 from plaza.infra.resends import CountingRetry
@@ -143,11 +150,14 @@ REDIS = Dependency(
 )
 _MAX_CLOCK_AGE_S = 300  # how long a measurement is preferred to a later, lower one
 _COMMANDS_PER_PACK = 128
+MAX_BREAKER_REPORTS = 100  # of one shard
+BREAKER_REPORT_TTL_S = 3_600
 
 _client: Lazy[Any] = Lazy(
     lambda: connect(settings().redis_url, cluster=settings().redis_cluster),
     close=lambda client: client.close(),
 )
+_process = Lazy(lambda: secrets.token_hex(4))  # a name of this process
 _nodes: dict[str, Node] = {}
 on_reset(_nodes.clear)
 
@@ -236,24 +246,45 @@ def _name_node_of(key: str) -> str:
     return REDIS.call(lambda: _name_node(("EXISTS", key)))
 
 
+def breakers_key(tag: str) -> str:
+    """Return the key of the changes that were sent along with keys of ``tag`` (``{7}``)."""
+    return f"{tag}:breakers"
+
+
+def _take_reports(commands: Sequence[Command]) -> list[Command]:
+    """Return what to send along with ``commands``, mostly nothing."""
+    reports = sampler.sample(commands)
+    if unreported and REDIS.state == "closed" and (key := key_of_command(commands[0])):
+        place = breakers_key(tag_of(key) + "}")
+        members = (
+            (change.at_ms, f"{change.dependency}:{FUNCTION}:{_process.get()}:{change.state}")
+            for change in unreported
+        )
+        reports += [
+            ("ZADD", place, *(part for member in members for part in member)),
+            ("ZREMRANGEBYRANK", place, 0, -MAX_BREAKER_REPORTS - 1),
+            ("EXPIRE", place, BREAKER_REPORT_TTL_S),
+        ]
+        unreported.clear()
+    return reports
+
+
 def execute(*command: Argument) -> Any:
     """Run one command; without a key, on all nodes of a cluster that it concerns.
     One round trip. Raises RedisDown."""
-    hot_key_report = sampler.sample((command,))
+    reports = _take_reports((command,))
     of_nodes = settings().redis_cluster and key_of_command(command) is None
-    if not of_nodes and (hot_key_report or settings().redis_cluster):
-        return REDIS.call(lambda: _pipeline([command], {}, hot_key_report))[0]
+    if not of_nodes and (reports or settings().redis_cluster):
+        return REDIS.call(lambda: _pipeline([command], {}, reports))[0]
     return REDIS.call(lambda: client().execute_command(*command) if of_nodes else _execute(command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
     """Run ``script``. One round trip, two if Redis has not cached it. Raises RedisDown."""
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
-    hot_key_report = sampler.sample((command,))
-    if hot_key_report or settings().redis_cluster:
-        return REDIS.call(
-            lambda: _pipeline([command], {script.sha: script.source}, hot_key_report)
-        )[0]
+    reports = _take_reports((command,))
+    if reports or settings().redis_cluster:
+        return REDIS.call(lambda: _pipeline([command], {script.sha: script.source}, reports))[0]
 
     def evaluate() -> Any:
         try:
@@ -286,8 +317,8 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     sent = [("EVALSHA", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls] + [*commands]
     if not sent:
         return []
-    hot_key_report = sampler.sample(sent)
-    return REDIS.call(lambda: _pipeline(sent, sources, hot_key_report))
+    reports = _take_reports(sent)
+    return REDIS.call(lambda: _pipeline(sent, sources, reports))
 
 
 def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
@@ -374,11 +405,11 @@ def read_topology_epoch() -> int:
 def _pipeline(
     commands: Sequence[Command],
     sources: Mapping[str, str],
-    hot_key_report: Sequence[Command] = (),
+    reports: Sequence[Command] = (),
 ) -> list[Any]:
-    """Send ``commands`` with ``hot_key_report``, whose replies are ignored; return the replies.
+    """Send ``commands`` with ``reports``, whose replies are ignored; return the replies.
     A script that a node has not cached is sent there once as EVAL, in a second round trip."""
-    replies = _send([*commands, *hot_key_report])[: len(commands)]
+    replies = _send([*commands, *reports])[: len(commands)]
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
         again, loaded = [], set()

@@ -1,10 +1,81 @@
-"""Several jobs in one scheduled run; a failed job does not stop the others."""
+"""Scheduled runs: several jobs in one run, and how the last run of each schedule ended.
+
+A failed job does not stop the others.
+
+{<shard>}:schedules:runs  hash  <schedule> -> JSON of its last run; <schedule>:succeeded -> of the
+                                last run without an error
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
 
+from plaza.infra import clock, redis
 from plaza.infra.observability import error_fields, record
+from plaza.infra.projections import key_of
+from plaza.infra.redis import RedisDown
+
+E = TypeVar("E")
+Handler = Callable[[E, object], dict[str, Any]]
+
+RUNS_KEY = key_of("schedules", "runs")
+_SUCCEEDED = ":succeeded"
+
+
+class ScheduledRun(NamedTuple):
+    """The last run of a schedule. Times are milliseconds since 1970.
+
+    ``error``: the type of the error that ended it, None for a success. ``succeeded_ms`` and
+    ``result`` are of the last success; None and empty without one.
+    """
+
+    ended_ms: int
+    duration_ms: int
+    error: str | None
+    succeeded_ms: int | None
+    result: Mapping[str, float]
+
+
+def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
+    """Return a decorator that stores how each run of a handler ends, one round trip. While Redis is
+    unavailable a run is not stored. The handler returns numbers."""
+
+    def decorate(handler: Handler[E]) -> Handler[E]:
+        @wraps(handler)
+        def run(event: E, context: object) -> dict[str, Any]:
+            began_s = clock.monotonic_s()
+            try:
+                result = handler(event, context)
+            except Exception as error:
+                _store_run(name, began_s, type(error).__name__, {})
+                raise
+            _store_run(name, began_s, None, result)
+            return result
+
+        return run
+
+    return decorate
+
+
+def read_runs() -> dict[str, ScheduledRun]:
+    """Return schedule -> its last run. One round trip. Raises RedisDown."""
+    ends = {n: json.loads(text) for n, text in redis.execute("HGETALL", RUNS_KEY).items()}
+    runs = {}
+    for name, end in ends.items():
+        if not name.endswith(_SUCCEEDED):
+            success = ends.get(name + _SUCCEEDED, {})
+            runs[name] = ScheduledRun(
+                end["ended_ms"],
+                end["duration_ms"],
+                end["error"],
+                success.get("ended_ms"),
+                success.get("result", {}),
+            )
+    return runs
 
 
 def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
@@ -23,3 +94,12 @@ def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
     if errors:
         raise errors[0]
     return results
+
+
+def _store_run(name: str, began_s: float, error: str | None, result: Mapping[str, float]) -> None:
+    duration_ms = round((clock.monotonic_s() - began_s) * 1000)
+    end = {"ended_ms": clock.now_ms(), "duration_ms": duration_ms, "error": error, "result": result}
+    text = json.dumps(end, separators=(",", ":"))
+    fields = (name, text) if error else (name, text, name + _SUCCEEDED, text)
+    with suppress(RedisDown):
+        redis.execute("HSET", RUNS_KEY, *fields)

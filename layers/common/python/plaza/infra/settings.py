@@ -27,6 +27,8 @@ Types whose owner earns money with each message (premium rate, shared cost) are 
 """
 
 _COUNTRY = re.compile(r"[A-Z]{2}")
+_NUMBER_BY_NAME = re.compile(r"(?:^|,)([a-z]+)=([0-9]{1,9})(?=,|$)")
+_MAX_NUMBER_BY_NAME = 1_000_000
 _VERIFIED = "ssl-mode=VERIFY_IDENTITY"  # as the clients of MySQL name it
 
 
@@ -55,8 +57,9 @@ class Settings:
     ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
 
     Only the sign-in function has the settings of text messages; it and the function with signed
-    cursors have ``auth_secret_id``; only the functions of the vote log and
-    of orders have ``archive_bucket``.
+    cursors have ``auth_secret_id``; only the functions of the vote log and of orders have
+    ``archive_bucket``. ``review_weights`` and ``review_halves`` are of the components of a review's
+    score (docs/ranking.md).
     ``origin_secret_id`` is the secret ``{"current", "previous"}`` that the edge sends.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
@@ -93,6 +96,9 @@ class Settings:
     resend_orders_after_s: int
     decide_orders_after_s: int
     announce_delay_s: int
+    review_weights: Mapping[str, int]
+    review_halves: Mapping[str, int]
+    hot_half_life_h: int
     auth_secret_id: str | None
     sms_sender: str | None
     sms_countries: frozenset[str]
@@ -138,6 +144,11 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         resend_orders_after_s=_whole(env, "PLAZA_RESEND_ORDERS_AFTER_S", 300),
         decide_orders_after_s=_whole(env, "PLAZA_DECIDE_ORDERS_AFTER_S", 1_800),
         announce_delay_s=_whole(env, "PLAZA_ANNOUNCE_DELAY_S", 15),
+        review_weights=_review_weights(env),
+        review_halves=_numbers_by_name(
+            env, "PLAZA_REVIEW_HALVES", "votes=4,length=200,images=1,age=90,author=50", lowest=1
+        ),
+        hot_half_life_h=_hot_half_life_h(env),
         auth_secret_id=env.get("PLAZA_AUTH_SECRET_ID") or None,
         sms_sender=_sms_sender(env),
         sms_countries=_sms_countries(env),
@@ -184,6 +195,38 @@ def _whole(env: Mapping[str, str], name: str, default: int) -> int:
     if value != int(value):
         raise BadSettings(f"{name} is {value:g}, not a whole number")
     return int(value)
+
+
+def _numbers_by_name(
+    env: Mapping[str, str], name: str, default: str, *, lowest: int
+) -> dict[str, int]:
+    """Read ``votes=50,age=15``: a whole number for each of the names in ``default``."""
+    raw = env.get(name) or default
+    numbers = dict(_NUMBER_BY_NAME.findall(raw))
+    expected = dict(_NUMBER_BY_NAME.findall(default))
+    if numbers.keys() != expected.keys() or raw.count(",") != len(expected) - 1:
+        raise BadSettings(f"{name} is {raw!r}, not of the form {default!r}")
+    for key, number in numbers.items():
+        if not lowest <= int(number) <= _MAX_NUMBER_BY_NAME:
+            raise BadSettings(f"{name} has {key}={number}, not {lowest} to {_MAX_NUMBER_BY_NAME}")
+    return {key: int(numbers[key]) for key in expected}
+
+
+def _review_weights(env: Mapping[str, str]) -> dict[str, int]:
+    name = "PLAZA_REVIEW_WEIGHTS"
+    weights = _numbers_by_name(env, name, "votes=50,length=15,images=10,age=15,author=10", lowest=0)
+    if not any(weights.values()):
+        raise BadSettings(f"{name} has no weight above 0")
+    return weights
+
+
+def _hot_half_life_h(env: Mapping[str, str]) -> int:
+    """Return hours; shorter or longer ones would exceed what a sorted set stores exactly, or the
+    hours that are kept."""
+    hours = _whole(env, "PLAZA_HOT_HALF_LIFE_H", 12)
+    if not 6 <= hours <= 72:
+        raise BadSettings(f"PLAZA_HOT_HALF_LIFE_H is {hours}, not 6 to 72")
+    return hours
 
 
 def _queues(env: Mapping[str, str]) -> dict[str, str]:

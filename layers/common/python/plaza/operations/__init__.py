@@ -1,4 +1,8 @@
-"""Operations: depths of queues, their dead letters and redrives, for admins. Owns no data."""
+"""Operations: queues, dead letters, breakers, schedules, and samples of gauges, for admins.
+
+A gauge is a named number that a context measures; a handler passes the functions that measure
+them. Owns the table gauge_sample. Handlers use ``queue_admin``, ``gauges``, ``lag``, ``breakers``.
+"""
 
 from plaza.operations.model import (
     DeadLetter,
@@ -7,21 +11,15 @@ from plaza.operations.model import (
     QueueState,
     RedriveResult,
 )
-from plaza.operations.queue_admin import (
-    MAX_PER_CALL,
-    list_dead_letters,
-    read_queues,
-    redrive,
-)
 
 __all__ = [
-    "MAX_PER_CALL",
     "DeadLetter",
     "DlqHasConsumer",
     "QueueNotFound",
     "QueueState",
     "RedriveResult",
-    "list_dead_letters",
-    "read_queues",
-    "redrive",
+    "breakers",
+    "gauges",
+    "lag",
+    "queue_admin",
 ]

@@ -40,15 +40,28 @@ _AGES_WINDOW_S = 600
 _AGES_PERIOD_S = 60
 
 
-def read_queues() -> list[QueueState]:
-    """Return the state of each queue that has a DLQ, by name. Raises QueueDown."""
+def read_queues(*, with_ages: bool = True) -> list[QueueState]:
+    """Return the state of each queue that has a DLQ, by name. Two calls a queue, and one for all
+    ages. Raises QueueDown."""
     names = list_queues_with_dlq(settings().queues)
-    ages_s = read_oldest_ages(names)
+    ages_s = read_oldest_ages(names) if with_ages else {}
     states = []
     for name in names:
         depth, dead = sqs.measure(name), sqs.measure(dlq_of(name))
         states.append(QueueState(name, *depth, ages_s.get(name), sum(dead)))
     return states
+
+
+def read_depth_gauges() -> dict[str, float]:
+    """Return the backlog and the dead letters of each queue that has a DLQ. Raises QueueDown."""
+    return {
+        f"{gauge}:{queue.name}": number
+        for queue in read_queues(with_ages=False)
+        for gauge, number in (
+            ("backlog", queue.backlog + queue.in_flight + queue.delayed),
+            ("dead_letters", queue.dead_letters),
+        )
+    }
 
 
 def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLetter]:

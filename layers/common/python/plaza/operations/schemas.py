@@ -1,13 +1,19 @@
-"""Schemas of the API: stores, queues and dead letters, for admins."""
+"""Schemas of the API: stores, breakers, queues, gauges and dead letters, for admins."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
+from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.scheduled_jobs import ScheduledRun
+from plaza.operations.breakers import BreakerReport
+from plaza.operations.gauges import RETAINED_MIN, Series
+from plaza.operations.lag import Lag
 from plaza.operations.model import DeadLetter, QueueState, RedriveResult
 
 State = Literal["up", "down"]
@@ -164,3 +170,235 @@ class RedriveResponse(ResponseModel):
             missing=list(redriven.missing),
             delayed=redriven.backlog_too_long,
         )
+
+
+def _at_ms(at_ms: int | None) -> datetime | None:
+    return None if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC)
+
+
+class BreakerResponse(ResponseModel):
+    """The circuit breakers for one dependency: each process has its own."""
+
+    dependency: Annotated[str, Field(description="`Redis`, `MySQL`, `SQS` or `S3`.")]
+    state: Annotated[
+        Literal["open", "closed"],
+        Field(description="`open`: the breaker of at least one process is open."),
+    ]
+    own: Annotated[
+        Literal["closed", "open", "half-open"] | None,
+        Field(
+            description=(
+                "The state in the process that answers; null if it does not use the dependency."
+            )
+        ),
+    ]
+    open_in: Annotated[
+        dict[str, int],
+        Field(description="Functions with open breakers, and in how many of their processes."),
+    ]
+    last_opened_at: Annotated[datetime | None, Field(description="Within the last hour.")]
+    last_closed_at: Annotated[datetime | None, Field(description="Within the last hour.")]
+
+    @classmethod
+    def of(cls, report: BreakerReport) -> BreakerResponse:
+        """Returns ``report`` as the API sends it."""
+        return cls.model_validate(
+            {
+                "dependency": report.dependency,
+                "state": "open" if report.is_open else "closed",
+                "own": report.own,
+                "open_in": dict(report.open_in),
+                "last_opened_at": _at_ms(report.opened_ms),
+                "last_closed_at": _at_ms(report.closed_ms),
+            }
+        )
+
+
+class BreakersResponse(ResponseModel):
+    """The circuit breakers of all processes."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "complete": True,
+                    "items": [
+                        {
+                            "dependency": "MySQL",
+                            "state": "open",
+                            "own": "closed",
+                            "open_in": {"SaveReactions": 2},
+                            "last_opened_at": "2026-11-22T12:00:00.104000Z",
+                            "last_closed_at": None,
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    complete: Annotated[
+        bool,
+        Field(
+            description=(
+                "False while Redis, which has the reports of the other processes, is unavailable."
+            )
+        ),
+    ]
+    items: list[BreakerResponse]
+
+    @classmethod
+    def of(cls, reports: Iterable[BreakerReport], is_complete: bool) -> BreakersResponse:
+        """Returns ``reports`` as the API sends them."""
+        return cls(complete=is_complete, items=[BreakerResponse.of(one) for one in reports])
+
+
+class ScheduleResponse(ResponseModel):
+    """The last run of a schedule that has ended."""
+
+    name: Annotated[str, Field(description="Name of the schedule, such as `sweep_outbox`.")]
+    ended_at: datetime
+    duration_ms: int
+    outcome: Literal["succeeded", "failed"]
+    error: Annotated[str | None, Field(description="Type of the error; null for a success.")]
+    succeeded_at: Annotated[
+        datetime | None, Field(description="End of the last successful run; null without one.")
+    ]
+    result: Annotated[
+        dict[str, float], Field(description="Numbers that the last successful run returned.")
+    ]
+
+    @classmethod
+    def of(cls, name: str, run: ScheduledRun) -> ScheduleResponse:
+        """Returns ``run`` as the API sends it."""
+        return cls.model_validate(
+            {
+                "name": name,
+                "ended_at": _at_ms(run.ended_ms),
+                "duration_ms": run.duration_ms,
+                "outcome": "failed" if run.error else "succeeded",
+                "error": run.error,
+                "succeeded_at": _at_ms(run.succeeded_ms),
+                "result": dict(run.result),
+            }
+        )
+
+
+class LagResponse(ResponseModel):
+    """How far the stores, the queues and the schedules are behind."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "queues": [
+                        {
+                            "name": "reactions",
+                            "backlog": 12,
+                            "in_flight": 10,
+                            "delayed": 0,
+                            "oldest_age_s": 1.5,
+                            "dead_letters": 0,
+                        }
+                    ],
+                    "gauges": {
+                        "outboxes": 3,
+                        "outbox_age_s": 0.4,
+                        "checkin_outboxes": 0,
+                        "checkin_outbox_age_s": 0,
+                        "spilled_messages": 0,
+                        "binlog_lag_s": 0,
+                    },
+                    "schedules": [
+                        {
+                            "name": "sweep_outbox",
+                            "ended_at": "2026-11-22T12:00:00.104000Z",
+                            "duration_ms": 42,
+                            "outcome": "succeeded",
+                            "error": None,
+                            "succeeded_at": "2026-11-22T12:00:00.104000Z",
+                            "result": {"republished": 0},
+                        }
+                    ],
+                }
+            ]
+        }
+    )
+
+    queues: Annotated[
+        list[QueueResponse] | None, Field(description="Null while SQS is unavailable.")
+    ]
+    gauges: Annotated[
+        dict[str, float],
+        Field(description="Gauges by name, without those whose store is unavailable."),
+    ]
+    schedules: Annotated[
+        list[ScheduleResponse] | None,
+        Field(description="Schedules that ran, by name; null while Redis is unavailable."),
+    ]
+
+    @classmethod
+    def of(cls, lag: Lag) -> LagResponse:
+        """Returns ``lag`` as the API sends it."""
+        queues, gauges, runs = lag
+        return cls(
+            queues=None if queues is None else [QueueResponse.of(one) for one in queues],
+            gauges=gauges,
+            schedules=None
+            if runs is None
+            else [ScheduleResponse.of(name, run) for name, run in sorted(runs.items())],
+        )
+
+
+class GaugeSeriesResponse(ResponseModel):
+    """One gauge, with a value for each of the minutes."""
+
+    name: Annotated[str, Field(description="Name of the gauge.")]
+    queue: Annotated[str | None, Field(description="Its queue; null for a gauge of no queue.")]
+    values: Annotated[
+        list[float | None], Field(description="One for each of `minutes`; null without a sample.")
+    ]
+
+    @classmethod
+    def of(cls, series: Series) -> GaugeSeriesResponse:
+        """Returns ``series`` as the API sends it."""
+        return cls(name=series.name, queue=series.queue, values=series.values)
+
+
+class SeriesResponse(ResponseModel):
+    """Samples of gauges, one a minute."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "minutes": ["2026-11-22T12:00:00Z", "2026-11-22T12:01:00Z"],
+                    "series": [
+                        {"name": "backlog", "queue": "reactions", "values": [12, None]},
+                        {"name": "reactions_saved_per_min", "queue": None, "values": [840, None]},
+                    ],
+                }
+            ]
+        }
+    )
+
+    minutes: Annotated[
+        list[datetime], Field(description="Begin of each minute; the last is the present one.")
+    ]
+    series: Annotated[list[GaugeSeriesResponse], Field(description="By name and queue.")]
+
+    @classmethod
+    def of(cls, first_minute: int, minutes: int, found: Sequence[Series]) -> SeriesResponse:
+        """Returns series from ``first_minute`` since 1970 on as the API sends them."""
+        return cls(
+            minutes=[
+                datetime.fromtimestamp(minute * 60, UTC)
+                for minute in range(first_minute, first_minute + minutes)
+            ],
+            series=[GaugeSeriesResponse.of(one) for one in found],
+        )
+
+
+Minutes = Annotated[
+    int, Query(ge=1, le=RETAINED_MIN, description="How many minutes, the present one included.")
+]

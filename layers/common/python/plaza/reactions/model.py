@@ -15,7 +15,7 @@ MAX_ID = messages.MAX_ID
 MAX_VERSION_US = messages.MAX_VERSION
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
-Window = Literal["day", "week", "all"]
+Window = Literal["hot", "day", "week", "all"]
 MAX_RANKING_LISTED = 1_000
 MAX_RANKED = 1_500  # more than are listed: posts that fall out are replaced by the next ones
 TOMBSTONE_VERSION = 2**53  # above every version, so a late write does not restore deleted content
@@ -266,7 +266,7 @@ class Unreadable(NamedTuple):
 
 
 class PostRank(NamedTuple):
-    """A post and its likes, of all time or within the window."""
+    """A post and its likes, of all time or within the window; in ``hot``, its decayed likes."""
 
     likes: int
     post_id: int

@@ -11,6 +11,9 @@ from plaza.infra.messages import ID, list_of, read
 from plaza.reactions.model import PostRank
 
 LIST_LENGTH = 100
+MAX_POINTS = 1_000_000
+HOT_HALF_LIVES = 10  # an older like has less than a thousandth of its weight
+MAX_HOT_HOURS = 7 * 24  # hourly likes are kept for a day more
 MAX_SHOPS_PER_MESSAGE = 10
 _SHOP_IDS = list_of(ID, 1, MAX_SHOPS_PER_MESSAGE)
 
@@ -50,8 +53,64 @@ class RankingPage(NamedTuple):
     last: PostRank | None
 
 
+class ListPlace(NamedTuple):
+    """A place in the recommended reviews of a shop: in the list ``number``, or in the latest one if
+    that is no longer stored."""
+
+    offset: int
+    number: int
+
+    @property
+    def is_valid(self) -> bool:
+        """Return False for a place in no list."""
+        return 0 <= self.offset <= LIST_LENGTH and self.number >= 0
+
+
 class RecommendedPage(NamedTuple):
-    """A page of reviews, and the offset of the next page (None: the end)."""
+    """A page of reviews, and where the next page begins (None: the end)."""
 
     reviews: list[ContentView]
-    next_offset: int | None
+    next: ListPlace | None
+
+
+class ScoreComponent(NamedTuple):
+    """A component of a review's score: a measured ``value`` that gives ``points`` of 1,000,000,
+    half of them at ``half``, and counts with ``weight``."""
+
+    name: str
+    value: int
+    points: int
+    weight: int
+    half: int
+
+
+class ReviewScore(NamedTuple):
+    """The score of a review, of 1,000,000, and its components; ``rank`` (from 1) is its place in
+    the list that readers get, None if it is not in it."""
+
+    review_id: int
+    shop_id: int
+    score: int
+    components: list[ScoreComponent]
+    rank: int | None
+
+
+class RankedHours(NamedTuple):
+    """The hours whose likes a ranking counts, by hours since 1970, both inclusive.
+
+    With a half-life, in hours, likes decay: a like of an hour has the weight (h + r) * 2**k, where
+    h is the half-life, and k and r are the quotient and the remainder of the hours since the
+    ``landmark`` by h. Weights grow instead of shrinking with age, so that the order of posts
+    changes by new likes only, not by the passing of time. All of it is exact in 64-bit integers.
+    """
+
+    first: int
+    last: int
+    half_life_h: int | None = None
+
+    @property
+    def landmark(self) -> int:
+        """The hour from which weights are counted. It moves every ten half-lives; weights of one
+        landmark are those of another times a power of two."""
+        period_h = HOT_HALF_LIVES * (self.half_life_h or 1)
+        return self.first // period_h * period_h

@@ -1,4 +1,5 @@
-"""Rankings of posts in MySQL: of all time by counters, of a window by hourly likes."""
+"""Rankings of posts in MySQL: of all time by counters, of a window by hourly likes, which may
+decay."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 from plaza.infra import mysql, sql
 from plaza.reactions.inspection import EPOCH_NOW
 from plaza.reactions.model import TOMBSTONE_VERSION, PostLikes, PostRank
+from plaza.recommendations.model import RankedHours
 
 _LIVE = """
         STRAIGHT_JOIN content AS c ON c.content_type = 'post'
@@ -55,22 +57,22 @@ def read_ranking(after: PostRank | None, limit: int, cap: int) -> list[PostRank]
     return [PostRank(*row) for row in rows]
 
 
-def read_window(first_hour: int, last_hour: int, count: int) -> list[PostRank]:
-    """Return the ``count`` posts with the most likes from ``first_hour`` to ``last_hour``, both
-    inclusive. One statement. Raises MysqlDown."""
-    rows = mysql.fetch_all(_select_window(first_hour, last_hour, count))
+def read_window(hours: RankedHours, count: int) -> list[PostRank]:
+    """Return the ``count`` posts with the most likes within ``hours``. One statement. Raises
+    MysqlDown."""
+    rows = mysql.fetch_all(_select_window(hours, count))
     return [PostRank(int(likes), post_id) for likes, post_id in rows]
 
 
 def read_window_ranking(
-    first_hour: int, last_hour: int, after: PostRank | None, limit: int, cap: int
+    hours: RankedHours, after: PostRank | None, limit: int, cap: int
 ) -> list[PostRank]:
-    """Return a page past ``after`` of the first ``cap`` posts of a window. One statement. Raises
+    """Return a page past ``after`` of the first ``cap`` posts of ``hours``. One statement. Raises
     MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT likes, post_id
-        FROM ({_select_window(first_hour, last_hour, cap)}) AS ranked
+        FROM ({_select_window(hours, cap)}) AS ranked
         {_where_after(after, "likes", "post_id")}
         ORDER BY likes DESC, post_id DESC LIMIT {limit:d}
         """
@@ -88,19 +90,32 @@ def _select_most_liked(count: int) -> str:
         """
 
 
-def _select_window(first_hour: int, last_hour: int, count: int) -> str:
+def _select_window(hours: RankedHours, count: int) -> str:
+    likes = f"SUM({_weigh_likes(hours)})"
     return f"""
         SELECT likes, post_id
         FROM (
-            SELECT post_id, SUM(net) AS likes
+            SELECT post_id, {likes} AS likes
             FROM post_hour
-            WHERE hour >= {first_hour:d}
-              AND hour <= {last_hour:d}
+            WHERE hour >= {hours.first:d}
+              AND hour <= {hours.last:d}
             GROUP BY post_id
-            HAVING SUM(net) > 0
+            HAVING {likes} > 0
         ) AS liked{_LIVE.format(post_id="liked.post_id")}
         ORDER BY likes DESC, post_id DESC LIMIT {count:d}
         """
+
+
+def _weigh_likes(hours: RankedHours) -> str:
+    """Return SQL for the likes of an hour times its weight (``RankedHours``)."""
+    if hours.half_life_h is None:
+        return "net"
+    age_h, half_life_h = f"(hour - {hours.landmark:d})", f"{hours.half_life_h:d}"
+    # 1 << n is unsigned, and likes minus unlikes may be negative.
+    return (
+        f"net * ({half_life_h} + {age_h} MOD {half_life_h})"
+        f" * CAST(1 << ({age_h} DIV {half_life_h}) AS SIGNED)"
+    )
 
 
 def _where_after(after: PostRank | None, likes: str, post_id: str) -> str:

@@ -1,15 +1,23 @@
-"""Recommended reviews in MySQL: reviews by votes, and the marks of stale lists."""
+"""Recommended reviews in MySQL: reviews by their score, and the marks of stale lists.
+
+The score is computed in integers, so that the order is the same in each client of MySQL
+(docs/ranking.md has the statement).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from plaza.infra import mysql
-from plaza.recommendations.model import LIST_LENGTH, ReviewList
+from plaza.infra.settings import settings
+from plaza.recommendations.model import LIST_LENGTH, MAX_POINTS, ReviewList, ScoreComponent
+
+MAX_CANDIDATES = 500  # most liked reviews of a shop that are scored, and as many newest ones
 
 
 def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
-    """Return the best reviews of each of ``shop_ids``. One statement. Raises MysqlDown."""
+    """Return the reviews with the highest scores of each of ``shop_ids``, of equals the newest
+    first. One statement. Raises MysqlDown."""
     numbers = [str(int(shop_id)) for shop_id in shop_ids]
     arms = [
         f"(SELECT 'stale', shop_id, seq FROM stale_list WHERE shop_id IN ({','.join(numbers)}))",
@@ -18,11 +26,8 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
         f"""
         (
             SELECT 'review', {number}, content_id
-            FROM content FORCE INDEX (by_votes)
-            WHERE content_type = 'review'
-              AND parent_id = {number}
-              AND deleted_at IS NULL
-            ORDER BY votes DESC, content_id DESC LIMIT {LIST_LENGTH:d}
+            FROM ({_measure(_select_candidates(number))}) AS measured
+            ORDER BY {_score()} DESC, content_id DESC LIMIT {LIST_LENGTH:d}
         )
         """
         for number in numbers
@@ -36,6 +41,70 @@ def read_best_reviews(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
             case "review":
                 best[shop_id].append(number)
     return {s: ReviewList(ids, stale.get(s)) for s, ids in best.items()}
+
+
+def read_score(review_id: int) -> tuple[int, list[ScoreComponent]]:
+    """Return the score of a review and its components. One statement. Raises MysqlDown."""
+    weights, halves = settings().review_weights, settings().review_halves
+    points = ", ".join(_points(name) for name in weights)
+    [row] = mysql.fetch_all(
+        f"""
+        SELECT {_score()}, {", ".join(weights)}, {points}
+        FROM ({_measure(f"SELECT {review_id:d} AS content_id")}) AS measured
+        """
+    )
+    score, *numbers = map(int, row)
+    values, points_of = numbers[: len(weights)], numbers[len(weights) :]
+    return score, [
+        ScoreComponent(name, value, points, weights[name], halves[name])
+        for name, value, points in zip(weights, values, points_of, strict=True)
+    ]
+
+
+def _select_candidates(shop_id: str) -> str:
+    reviews = f"content_type = 'review' AND parent_id = {shop_id} AND deleted_at IS NULL"
+    return f"""
+        (
+            SELECT content_id
+            FROM content FORCE INDEX (by_votes)
+            WHERE {reviews}
+            ORDER BY votes DESC, content_id DESC LIMIT {MAX_CANDIDATES:d}
+        )
+        UNION
+        (
+            SELECT content_id
+            FROM content FORCE INDEX (by_parent)
+            WHERE {reviews}
+            ORDER BY created_at DESC, content_id DESC LIMIT {MAX_CANDIDATES:d}
+        )
+        """
+
+
+def _measure(reviews: str) -> str:
+    """Return SQL for the values of the components of ``reviews``, a SELECT of their ids."""
+    return f"""
+        SELECT c.content_id, c.votes, CHAR_LENGTH(COALESCE(c.body, '')) AS length,
+               COALESCE(JSON_LENGTH(c.images), 0) AS images,
+               GREATEST(DATEDIFF(UTC_DATE(), c.created_at), 0) AS age,
+               COALESCE(u.likes_received_total, 0) AS author
+        FROM ({reviews}) AS candidate
+        STRAIGHT_JOIN content AS c ON c.content_type = 'review'
+            AND c.content_id = candidate.content_id
+        LEFT JOIN user_counter AS u ON u.user_id = c.author_id
+        """
+
+
+def _points(name: str) -> str:
+    """Return SQL for the points of a component: more for a higher value, for a lower age."""
+    half = f"{settings().review_halves[name]:d}"
+    return f"{MAX_POINTS:d} * {half if name == 'age' else name} DIV ({name} + {half})"
+
+
+def _score() -> str:
+    """Return SQL for the score: the weighted mean of the points, rounded down."""
+    weights = settings().review_weights
+    terms = " + ".join(f"{weight:d} * ({_points(name)})" for name, weight in weights.items())
+    return f"({terms}) DIV {sum(weights.values()):d}"
 
 
 def find_stale_shops(after_id: int, limit: int) -> list[int]:

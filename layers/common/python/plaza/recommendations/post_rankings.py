@@ -1,4 +1,4 @@
-"""Rankings of posts by likes: of all time, of the week, of the day.
+"""Rankings of posts by likes: of all time, of the week, of the day, and hot: by decayed likes.
 
 Consumers that store likes update the ranking of all time; a schedule repairs its tail and removes
 deleted posts. A window is the current hour and the whole hours before it, rebuilt by each run.
@@ -6,7 +6,7 @@ deleted posts. A window is the current hour and the whole hours before it, rebui
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
@@ -14,14 +14,22 @@ from plaza.infra import clock, switch_state
 from plaza.infra.errors import SwitchedOff
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
+from plaza.infra.settings import settings
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import rankings
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostRank, Window
 from plaza.recommendations import mysql_rankings
-from plaza.recommendations.model import RankedPost, RankingPage
+from plaza.recommendations.model import (
+    HOT_HALF_LIVES,
+    MAX_HOT_HOURS,
+    RankedHours,
+    RankedPost,
+    RankingPage,
+)
 from plaza.switches import refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
+WINDOWS: Sequence[Window] = ("hot", *WINDOW_HOURS)
 _HOUR_US = 3_600_000_000
 _MAX_ROUNDS = 3
 
@@ -42,12 +50,21 @@ def refresh_rankings() -> int:
     rechecked = mysql_rankings.read_likes(sorted(others))
     rankings.project_likes(rechecked)
     rankings.mark_ranking_complete(most_liked, at_us)
-    for window, hours in WINDOW_HOURS.items():
-        last_hour = at_us // _HOUR_US
-        ranked = mysql_rankings.read_window(last_hour - hours + 1, last_hour, MAX_RANKED)
+    for window in WINDOWS:
+        ranked = mysql_rankings.read_window(hours_of(window, at_us), MAX_RANKED)
         rankings.swap_ranking(window, ranked, at_us)
     record("rankings_refreshed", ranked=len(most_liked), rechecked=len(rechecked))
     return len(most_liked)
+
+
+def hours_of(window: Window, at_us: int) -> RankedHours:
+    """Return the hours whose likes the ranking of ``window`` counts at ``at_us``."""
+    last = at_us // _HOUR_US
+    if window != "hot":
+        return RankedHours(last - WINDOW_HOURS[window] + 1, last)
+    half_life_h = settings().hot_half_life_h
+    count = min(HOT_HALF_LIVES * half_life_h, MAX_HOT_HOURS)
+    return RankedHours(last - count + 1, last, half_life_h)
 
 
 def list_most_liked(
@@ -91,8 +108,5 @@ def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:
         raise failure
     if window == "all":
         return mysql_rankings.read_ranking(after, limit, MAX_RANKING_LISTED)
-    last_hour = clock.now_us() // _HOUR_US
-    first_hour = last_hour - WINDOW_HOURS[window] + 1
-    return mysql_rankings.read_window_ranking(
-        first_hour, last_hour, after, limit, MAX_RANKING_LISTED
-    )
+    hours = hours_of(window, clock.now_us())
+    return mysql_rankings.read_window_ranking(hours, after, limit, MAX_RANKING_LISTED)

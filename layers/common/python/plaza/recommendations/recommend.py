@@ -12,14 +12,22 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
+from plaza.reactions import Target
 from plaza.recommendations import mysql_recommendations, redis_store
-from plaza.recommendations.model import MAX_SHOPS_PER_MESSAGE, RebuildLists, RecommendedPage
+from plaza.recommendations.model import (
+    MAX_SHOPS_PER_MESSAGE,
+    ListPlace,
+    RebuildLists,
+    RecommendedPage,
+    ReviewScore,
+)
 from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.switches import refresh
 
 __all__ = [
     "MAX_RUN_S",
     "RECOMMENDATIONS",
+    "explain_score",
     "rebuild_recommendations",
     "recommend",
     "refresh_recommendations",
@@ -34,8 +42,8 @@ _MAX_ROUNDS = 3
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
-def recommend(shop_id: int, offset: int, limit: int, actor_id: int | None) -> RecommendedPage:
-    """Return the best reviews of a shop from ``offset`` on (0: the best).
+def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) -> RecommendedPage:
+    """Return the best reviews of a shop from ``place`` on.
 
     The page is empty until the list is built; the first read requests that. While operators allow
     cached lists only, it is the list as last built, without reviews whose texts are not cached.
@@ -43,8 +51,9 @@ def recommend(shop_id: int, offset: int, limit: int, actor_id: int | None) -> Re
     """
     cached_only = switch_state.current().cached_lists_only
     queries.require_shop(shop_id)
-    review_ids = _read_list(shop_id)
+    review_ids, number = _read_list(shop_id, place.number)
     found: list[ContentView] = []
+    offset = place.offset
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
         part = review_ids[offset : offset + limit - len(found)]
@@ -53,18 +62,32 @@ def recommend(shop_id: int, offset: int, limit: int, actor_id: int | None) -> Re
         offset += len(part)
         if len(found) == limit or offset >= len(review_ids):
             break
-    return RecommendedPage(found, offset if offset < len(review_ids) else None)
+    return RecommendedPage(found, ListPlace(offset, number) if offset < len(review_ids) else None)
 
 
-def _read_list(shop_id: int) -> Sequence[int]:
+def explain_score(review_id: int) -> ReviewScore:
+    """Return the score of a review at present, and its rank in the latest list. Two statements and
+    one round trip. Raises ContentMissing, ContentDeleted, MysqlDown, RedisDown."""
+    target = Target("review", review_id)
+    text, deleted = queries.read_stored(target)
+    queries.require_not_deleted(target, deleted)
+    shop_id = text.parent_id or 0
+    score, components = mysql_recommendations.read_score(review_id)
+    listed, _ = _read_list(shop_id)
+    rank = listed.index(review_id) + 1 if review_id in listed else None
+    return ReviewScore(review_id, shop_id, score, components, rank)
+
+
+def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
+    """Return the reviews of a list and its number, 0 for one that is not stored."""
     try:
-        cached = redis_store.read_list(shop_id)
+        cached = redis_store.read_list(shop_id, number)
     except RedisDown as error:
         if switch_state.current().cached_lists_only:
             raise SwitchedOff("Recommendations are served from the cache only.") from error
         if not _fallback_budget.take():
             raise
-        return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids
+        return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
     if cached.needs_rebuild and not switch_state.current().cached_lists_only:
         try:
             RECOMMENDATIONS.send(RebuildLists([shop_id]))
@@ -75,7 +98,7 @@ def _read_list(shop_id: int) -> Sequence[int]:
                 shop_id=shop_id,
                 **error_fields(error),
             )
-    return cached.review_ids
+    return cached.review_ids, cached.number
 
 
 @RECOMMENDATIONS.consumer

@@ -1,10 +1,11 @@
 """The recommended reviews of shops in Redis:
 
-{<shard>}:shop:<id>:recommended          list    reviews, the best first
-{<shard>}:shop:<id>:recommended:fresh    string  while it exists, the list is fresh or its rebuild
-                                                 is requested
-{<shard>}:shop:<id>:recommended:rebuild  string  the rebuild that began last, the only one that may
-                                                 replace the list
+{<shard>}:shop:<id>:best_reviews          hash    number of a list -> its reviews, the best first;
+                                                  latest -> number of the latest list
+{<shard>}:shop:<id>:best_reviews:fresh    string  while it exists, the list is fresh or its rebuild
+                                                  is requested
+{<shard>}:shop:<id>:best_reviews:rebuild  string  the rebuild that began last, the only one that may
+                                                  replace the list
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from plaza.recommendations.model import ReviewList
 REBUILD_REQUEST_TTL_MS = 2_000
 FRESH_TTL_MS = 3_600_000
 REBUILD_TTL_MS = 900_000  # longer than the timeout of a consumer
+MAX_LISTS = 4  # of one shop: the latest, and those whose later pages clients may still read
 
 _LUA = Path(__file__).with_name("lua")
 READ_LIST = load_script(_LUA / "read_list.lua")
@@ -32,14 +34,16 @@ REPLACE_LIST = load_script(_LUA / "replace_list.lua")
 
 
 class CachedList(NamedTuple):
-    """The recommended reviews, and whether the reader must request a rebuild."""
+    """The recommended reviews, the number of their list (0: none is stored), and whether the reader
+    must request a rebuild."""
 
     review_ids: list[int]
+    number: int
     needs_rebuild: bool
 
 
 def keys_of(shop_id: int) -> tuple[str, str]:
-    key = key_of(f"shop:{shop_id}", "recommended")
+    key = key_of(f"shop:{shop_id}", "best_reviews")
     return key, f"{key}:fresh"
 
 
@@ -47,12 +51,14 @@ def rebuild_key(shop_id: int) -> str:
     return f"{keys_of(shop_id)[0]}:rebuild"
 
 
-def read_list(shop_id: int) -> CachedList:
-    """Return the list of a shop. One round trip. Raises RedisDown."""
-    must_request, *ids = redis.run(
-        READ_LIST, keys_of(shop_id), (REBUILD_REQUEST_TTL_MS, secrets.token_hex(8))
+def read_list(shop_id: int, number: int = 0) -> CachedList:
+    """Return the list of a shop: that of ``number`` if it is still stored, else the latest. One
+    round trip. Raises RedisDown."""
+    must_request, found, ids = redis.run(
+        READ_LIST, keys_of(shop_id), (REBUILD_REQUEST_TTL_MS, secrets.token_hex(8), number)
     )
-    return CachedList([int(review_id) for review_id in ids], must_request == 1)
+    review_ids = [int(review_id) for review_id in ids.split(",") if review_id]
+    return CachedList(review_ids, int(found), must_request == 1)
 
 
 def begin_rebuilds(shop_ids: Iterable[int]) -> str:
@@ -74,7 +80,13 @@ def replace_lists(lists: Mapping[int, ReviewList], rebuild: str) -> list[int]:
             Call(
                 REPLACE_LIST,
                 (*keys_of(shop_id), rebuild_key(shop_id)),
-                (rebuild, _add_jitter(idle_ms), _add_jitter(FRESH_TTL_MS), *review_list.review_ids),
+                (
+                    rebuild,
+                    _add_jitter(idle_ms),
+                    _add_jitter(FRESH_TTL_MS),
+                    MAX_LISTS,
+                    ",".join(map(str, review_list.review_ids)),
+                ),
             )
             for shop_id, review_list in lists.items()
         ]

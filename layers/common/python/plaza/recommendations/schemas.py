@@ -1,4 +1,4 @@
-"""Schemas of the API: rankings."""
+"""Schemas of the API: rankings, and scores of reviews."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from plaza.content.schemas import POST_EXAMPLE, Post
-from plaza.recommendations.model import RankedPost
+from plaza.infra.http import ResponseModel
+from plaza.recommendations.model import RankedPost, ReviewScore
 
 
 class RankedPostResponse(Post):
@@ -19,8 +20,9 @@ class RankedPostResponse(Post):
         int,
         Field(
             description=(
-                "Likes that the ranking counted: given minus taken back within the window. `likes` "
-                "may be newer."
+                "What the ranking orders by: likes given minus taken back within the window. In "
+                "`hot` each like has a weight, so only scores of one page compare. `likes` may be "
+                "newer."
             )
         ),
     ]
@@ -29,3 +31,87 @@ class RankedPostResponse(Post):
     def at(cls, ranked: RankedPost, actor_id: int | None) -> RankedPostResponse:
         """Returns ``ranked`` as the API sends it to ``actor_id``."""
         return cls(**dict(Post.of(ranked.post, actor_id)), score=ranked.likes)
+
+
+class ScoreComponentResponse(ResponseModel):
+    """A component of the score of a review."""
+
+    name: Annotated[
+        str,
+        Field(
+            description=(
+                "`votes` (likes), `length` (characters), `images`, `age` (days), `author` (likes "
+                "that the author received)."
+            )
+        ),
+    ]
+    value: Annotated[int, Field(description="The measured value.")]
+    points: Annotated[
+        int,
+        Field(
+            description=(
+                "Of 1,000,000, rounded down: value / (value + half), of `age` half / (value + "
+                "half)."
+            )
+        ),
+    ]
+    weight: Annotated[int, Field(description="Its weight, a setting.")]
+    half: Annotated[int, Field(description="The value that gives half of the points, a setting.")]
+
+
+class ReviewScoreResponse(ResponseModel):
+    """The score of a review and how it comes about."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "review_id": "9200001",
+                    "shop_id": "9000001",
+                    "score": 511566,
+                    "rank": 3,
+                    "components": [
+                        {"name": "votes", "value": 4, "points": 500000, "weight": 50, "half": 4},
+                        {
+                            "name": "length",
+                            "value": 150,
+                            "points": 428571,
+                            "weight": 15,
+                            "half": 200,
+                        },
+                        {"name": "images", "value": 1, "points": 500000, "weight": 10, "half": 1},
+                        {"name": "age", "value": 10, "points": 900000, "weight": 15, "half": 90},
+                        {
+                            "name": "author",
+                            "value": 7,
+                            "points": 122807,
+                            "weight": 10,
+                            "half": 50,
+                        },
+                    ],
+                }
+            ]
+        }
+    )
+
+    review_id: str
+    shop_id: str
+    score: Annotated[
+        int, Field(description="The weighted mean of the points, rounded down: 0 to 1,000,000.")
+    ]
+    rank: Annotated[
+        int | None,
+        Field(description="Place in the list that readers get, from 1; null if it is not in it."),
+    ]
+    components: list[ScoreComponentResponse]
+
+    @classmethod
+    def of(cls, explained: ReviewScore) -> ReviewScoreResponse:
+        """Returns ``explained`` as the API sends it."""
+        return cls(
+            review_id=str(explained.review_id),
+            shop_id=str(explained.shop_id),
+            score=explained.score,
+            rank=explained.rank,
+            components=[ScoreComponentResponse(**one._asdict()) for one in explained.components],
+        )

@@ -1,0 +1,29 @@
+"""Sample the gauges of all contexts for plots, every minute."""
+
+from plaza.changes.gauges import read_lag
+from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.flash_sales.gauges import read_orders
+from plaza.infra import spill
+from plaza.infra.scheduled_jobs import scheduled
+from plaza.operations import gauges
+from plaza.operations.queue_admin import read_depth_gauges
+from plaza.reactions.gauges import read_outboxes, read_saved
+from plaza.reconciliation.gauges import audit_active, read_newest_run
+
+_METERS = (
+    read_depth_gauges,
+    read_outboxes,
+    read_checkin_outboxes,
+    spill.read_gauges,
+    read_lag,
+    read_saved,
+    read_orders,
+    audit_active,
+    read_newest_run,
+)
+
+
+@scheduled("sample_gauges")
+def handler(event: object, context: object) -> dict[str, int]:
+    """Store one sample."""
+    return {"gauges": gauges.take_sample(_METERS)}
