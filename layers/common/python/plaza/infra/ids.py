@@ -73,9 +73,4 @@ def _lease() -> _Block:
     raise SerialsExhausted("All ids of this second are in use; try again.", retry_after_s=1)
 
 
-def first_id_at(time_s: int) -> int:
-    """Return the lowest id that can be made at a time, in seconds since 1970."""
-    return (time_s - EPOCH_S) << 32
-
-
 _block = Lazy(_lease)
