@@ -668,6 +668,7 @@ SCHEDULES: list[UseCase] = [
     UseCase(folder, ScheduledRun(folder), given)
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
+        "schedule/sample_gauges": lambda harness: None,
         "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
         "schedule/erase_accounts": _erasure_requested,

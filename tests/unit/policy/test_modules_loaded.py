@@ -60,6 +60,7 @@ MODULES = {
     "schedule/refresh_rankings": 88,
     "schedule/refresh_recommendations": 86,
     "schedule/roll_up_votes": 35,
+    "schedule/sample_gauges": 64,
     "schedule/scan_keys": 20,
     "schedule/sweep_outbox": 59,
 }
