@@ -501,6 +501,7 @@ ROUTES: list[UseCase] = [
             )
         ],
     ),
+    _route("POST /visitors", caller=None, then=[], varying={"visitor_id"}),
     _route(
         "POST /auth/sessions",
         caller=None,
@@ -668,7 +669,6 @@ SCHEDULES: list[UseCase] = [
     UseCase(folder, ScheduledRun(folder), given)
     for folder, given in {
         "schedule/sweep_outbox": _lost_messages(_LIKE, _FOLLOW, _CHECK_IN),
-        "schedule/sample_gauges": lambda harness: None,
         "schedule/scan_keys": lambda harness: None,
         "schedule/delete_expired": _expired,
         "schedule/erase_accounts": _erasure_requested,
@@ -681,6 +681,7 @@ SCHEDULES: list[UseCase] = [
         ),
         "schedule/finalize_vouchers": _closed_sale,
         "schedule/reconcile": _drifted,
+        "schedule/sample_gauges": _liked,
     }.items()
 ] + [
     UseCase(

@@ -471,6 +471,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/reach": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of visitors
+         * @description Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of callers without an id. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_reach"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/reconciliations": {
         parameters: {
             query?: never;
@@ -780,7 +800,7 @@ export interface paths {
         };
         /**
          * Get a post
-         * @description Counts the caller, or the network of an anonymous caller, as a viewer of the post, once. A session is optional. Counts as one read of the caller.
+         * @description Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in `X-Visitor-Id`, and without a valid id all callers of the network. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_post"];
         put?: never;
@@ -1543,6 +1563,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/visitors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an anonymous id
+         * @description A client without a session sends it with views of posts, so that it counts as one visitor. The id is signed, is stored nowhere, and ends with the week. Needs no session. Counts as one request of the caller's network.
+         */
+        post: operations["create_visitor_id"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/vouchers": {
         parameters: {
             query?: never;
@@ -1853,6 +1893,12 @@ export interface components {
         CommentRequest: {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
+        };
+        /** @description The visitors of a day. */
+        DayReach: {
+            /** Format: date */
+            day: string;
+            visitors: number;
         };
         /** @description One page of a list. */
         DeadLetterPage: {
@@ -2391,6 +2437,15 @@ export interface components {
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
         };
+        /** @description Estimated numbers of visitors who viewed posts. Each number counts a visitor once. */
+        ReachResponse: {
+            /** @description Each day, the earliest first. */
+            days: components["schemas"]["DayReach"][];
+            /** @description Visitors of the site in all of these days. */
+            visitors: number;
+            /** @description Each week that one of the days is in, whole, the earliest first. */
+            weeks: components["schemas"]["WeekReach"][];
+        };
         /** @description A target that the caller likes or collects. */
         ReactionListItem: {
             /**
@@ -2912,6 +2967,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description An anonymous id. */
+        VisitorIdResponse: {
+            /** @description Seconds until it ends, with the week in UTC. Then ask for another. */
+            expires_in: number;
+            /** @description Value of the header `X-Visitor-Id`. */
+            visitor_id: string;
+        };
         /** @description One page of a list. */
         VoucherPage: {
             items: components["schemas"]["VoucherResponse"][];
@@ -2978,6 +3040,15 @@ export interface components {
              */
             status: "waiting" | "offered";
             voucher_id: string;
+        };
+        /** @description The visitors of a week. */
+        WeekReach: {
+            /**
+             * Format: date
+             * @description Its first day, in UTC.
+             */
+            monday: string;
+            visitors: number;
         };
     };
     responses: never;
@@ -3632,6 +3703,29 @@ export interface operations {
             };
         };
     };
+    get_reach: {
+        parameters: {
+            query?: {
+                /** @description Number of days in UTC, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The visitors. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachResponse"];
+                };
+            };
+        };
+    };
     list_reconciliations: {
         parameters: {
             query?: {
@@ -4100,7 +4194,10 @@ export interface operations {
     get_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An id that `POST /visitors` issued this week. Without a session it counts its client as one visitor; any other value counts as none. */
+                "X-Visitor-Id"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 post_id: string;
@@ -5540,6 +5637,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EndSessionsResponse"];
+                };
+            };
+        };
+    };
+    create_visitor_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VisitorIdResponse"];
                 };
             };
         };
