@@ -12,7 +12,7 @@ RUNS ?= 900
 ARGS ?=
 
 ENV ?=
-ARCHITECTURE ?= x86_64
+ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
@@ -164,7 +164,7 @@ smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=stagin
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
 	@mkdir -p .aws-sam
-	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --outfile .aws-sam/sbom.json \
+	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --output-file .aws-sam/sbom.json \
 	  layers/common/python/requirements.txt
 	@echo "wrote .aws-sam/sbom.json"
 
@@ -173,9 +173,8 @@ reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and co
 	@.venv/bin/python -m local.stack.reproducible
 
 .PHONY: build
-build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS, and add bytecode to the layer (ARCHITECTURE=arm64)
+build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
-	@.venv/bin/python -m local.stack.bytecode
 
 .PHONY: layer-size
 layer-size: build ## print the size of the unzipped layer (limit: 25 MB)

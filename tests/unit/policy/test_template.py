@@ -264,8 +264,18 @@ def test_every_folder_of_functions_is_deployed_once() -> None:
 
 def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
     layer = template.TEMPLATE["Resources"]["CommonLayer"]
-    assert layer["Metadata"]["BuildMethod"] == template.GLOBALS["Runtime"]
-    assert layer["Properties"]["ContentUri"] == "layers/common/python"
+    assert layer["Properties"]["CompatibleRuntimes"] == [template.GLOBALS["Runtime"]]
+    versions = template.TEMPLATE["Parameters"]["Runtime"]["AllowedValues"]
+    assert [f"PYTHON ?= {version}" for version in versions] == re.findall(
+        "^PYTHON .*", (ROOT / "layers" / "common" / "layer.mk").read_text(), re.MULTILINE
+    )
+
+
+def test_the_layer_is_built_for_the_processor_of_the_functions() -> None:
+    metadata = template.TEMPLATE["Resources"]["CommonLayer"]["Metadata"]
+    assert metadata["ContextPath"] == {"Fn::Sub": "layers/common/${Architecture}"}
+    for architecture in template.TEMPLATE["Parameters"]["Architecture"]["AllowedValues"]:
+        assert (ROOT / "layers" / "common" / architecture / "Makefile").exists()
 
 
 # A phone number has no ARN: sending to anything but a topic is allowed.
@@ -278,10 +288,14 @@ TEXTS = {
 METRICS = {"Effect": "Allow", "Action": "cloudwatch:GetMetricData", "Resource": "*"}
 UNNAMEABLE = [("AuthApi", TEXTS), ("OperationsApi", METRICS)]
 # Objects that do not exist yet are allowed by their prefix.
+_ORDERS = {"Fn::Sub": "${LogArchive.Arn}/orders/*"}
 ARCHIVES = {
-    "Effect": "Allow",
-    "Action": ["s3:GetObject", "s3:PutObject"],
-    "Resource": {"Fn::Sub": "${LogArchive.Arn}/reaction_log/*"},
+    "MaintainLog": {
+        "Effect": "Allow",
+        "Action": ["s3:GetObject", "s3:PutObject"],
+        "Resource": [{"Fn::Sub": "${LogArchive.Arn}/reaction_log/*"}, _ORDERS],
+    },
+    "FlashSalesApi": {"Effect": "Allow", "Action": "s3:GetObject", "Resource": _ORDERS},
 }
 
 
@@ -290,7 +304,7 @@ def test_no_policy_has_a_wildcard(function: str) -> None:
     for name, statement in statements():
         if name != function or (name, statement) in UNNAMEABLE:
             continue
-        if function == "MaintainLog" and statement == ARCHIVES:
+        if ARCHIVES.get(function) == statement:
             continue
         actions, where = statement["Action"], statement["Resource"]
         for action in [actions] if isinstance(actions, str) else actions:
@@ -320,7 +334,7 @@ def test_the_archive_is_private_and_is_never_deleted() -> None:
     assert denied["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
     users = {f for f, statement in statements() if "s3:" in json.dumps(statement)}
     configured = {f for f in FUNCTIONS if "PLAZA_ARCHIVE_BUCKET" in template.variables_of(f)}
-    assert users == configured == {"MaintainLog"}
+    assert users == configured == set(ARCHIVES)
 
 
 OWN_MANAGED_POLICIES = {("HasRedisLogin", "RedisLogin"), ("HasEdge", "EdgeLogin")}
