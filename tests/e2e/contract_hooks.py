@@ -29,7 +29,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/collects": (10**15, "post", 7),
     "/users/me/orders": (7,),
     "/shops/{shop_id}/vouchers": (7,),
-    "/shops/{shop_id}/reviews/recommended": (7,),
+    "/shops/{shop_id}/reviews/recommended": (7, 0),
 }
 
 

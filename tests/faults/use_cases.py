@@ -501,6 +501,7 @@ ROUTES: list[UseCase] = [
             )
         ],
     ),
+    _route("POST /visitors", caller=None, then=[], varying={"visitor_id"}),
     _route(
         "POST /auth/sessions",
         caller=None,
@@ -680,6 +681,7 @@ SCHEDULES: list[UseCase] = [
         ),
         "schedule/finalize_vouchers": _closed_sale,
         "schedule/reconcile": _drifted,
+        "schedule/sample_gauges": _liked,
     }.items()
 ] + [
     UseCase(

@@ -51,6 +51,7 @@ def ask(
     user: int | None = 7,
     role: str = "user",
     key: str | None = None,
+    visitor: str | None = None,
     ip: str = "203.0.113.7",
     agent: str = "tests",
     folder: str = "api/content",
@@ -62,6 +63,8 @@ def ask(
         headers["authorization"] = f"Bearer {functions.make_plain_token(user, role)}"
     if key is not None:
         headers["idempotency-key"] = key
+    if visitor is not None:
+        headers["x-visitor-id"] = visitor
     event: dict[str, Any] = {
         "version": "2.0",
         **match(method, path),

@@ -2,12 +2,14 @@ import { KEYED_PATHS } from "./contract.ts";
 import type { Args, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
 import { ProblemError } from "./problems.ts";
 import { Reaction, type Snapshot } from "./reaction.ts";
-import { memoryStore, type Session, type SessionStore } from "./session.ts";
+import { memoryStore, type Session, type SessionStore, type Store, type Visitor } from "./session.ts";
 import { RETRY, type RetryOptions, sendWithRetries, sleep, TIMEOUT_MS } from "./transport.ts";
 
 export interface PlazaOptions {
   /** Where the session is stored; by default in memory. */
   store?: SessionStore;
+  /** Where the anonymous id is stored that views of posts send without a session; by default there is none. */
+  visitor?: Store<Visitor>;
   /** Limit of one attempt of a request; 15 s by default. */
   timeoutMs?: number;
   retry?: Partial<RetryOptions>;
@@ -46,6 +48,8 @@ export interface Followable {
 
 /** POSTs without a key that can be repeated: a query, and an order that a buyer has once. */
 const REPEATABLE_POSTS: ReadonlySet<string> = new Set(["/reactions/query", "/vouchers/{voucher_id}/orders"]);
+const VIEW = "/posts/{post_id}";
+const VISITOR_TIMEOUT_MS = 2_000;
 const MAX_IDLE_REACTIONS = 500;
 const ORDER_POLL_S = 1;
 
@@ -68,6 +72,7 @@ export class Plaza {
   #clock = 0;
   #session: Session | null = null;
   #loading: Promise<void> | undefined;
+  #visitorId: Promise<string | undefined> | undefined;
 
   constructor(baseUrl: string, options: PlazaOptions = {}) {
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
@@ -214,6 +219,10 @@ export class Plaza {
     const { token } = this.#session ?? {};
     const headers: Record<string, string> = { accept: "application/json" };
     if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    else if (method === "get" && path === VIEW) {
+      const visitorId = await this.#loadVisitorId();
+      if (visitorId !== undefined) headers["x-visitor-id"] = visitorId;
+    }
     if (input.body !== undefined) headers["content-type"] = "application/json";
     const keyed = method === "post" && KEYED_PATHS.has(path);
     if (keyed) headers["idempotency-key"] = input.idempotencyKey ?? randomId();
@@ -245,6 +254,22 @@ export class Plaza {
       if (ended && token !== undefined && token === this.#session?.token) await this.#save(null);
       throw error;
     }
+  }
+
+  /** Returns the stored id, or a new one. After a failure there is none until the page is loaded again. */
+  async #loadVisitorId(): Promise<string | undefined> {
+    const store = this.#options.visitor;
+    if (store === undefined) return undefined;
+    const stored = await store.load();
+    if (stored !== null && stored.expiresAt > Date.now()) return stored.id;
+    const issue = async () => {
+      const issued = await this.post("/visitors", { timeoutMs: VISITOR_TIMEOUT_MS });
+      await store.save({ id: issued.visitor_id, expiresAt: Date.now() + issued.expires_in * 1000 });
+      this.#visitorId = undefined;
+      return issued.visitor_id;
+    };
+    this.#visitorId ??= issue().catch(() => undefined);
+    return this.#visitorId;
   }
 
   #tick(): number {

@@ -42,7 +42,7 @@ export interface paths {
         put?: never;
         /**
          * Sign in with a code
-         * @description Exchanges a challenge and its code for a session. The first sign-in of a phone creates the user. A code works once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
+         * @description Exchanges a challenge and its code for a session. The first sign-in of a phone creates the user, unless operators stopped new accounts. A code works once: do not repeat a request that succeeded. Five wrong codes end the challenge. Needs no session. Counts as one request of the caller's network.
          */
         post: operations["create_session"];
         /**
@@ -263,6 +263,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ops/breakers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the circuit breakers of all processes
+         * @description Each process has a breaker for each dependency, and reports its changes with its next command to Redis. While Redis is unavailable only the process that answers is known. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_breakers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/ops/comments/{comment_id}/hidden": {
         parameters: {
             query?: never;
@@ -339,6 +359,26 @@ export interface paths {
          * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/lag": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the lag of queues, outboxes and schedules
+         * @description Returns what is left to do and how old it is, and the last run of each schedule. What cannot be read now is missing or null. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_lag"];
         put?: never;
         post?: never;
         delete?: never;
@@ -425,6 +465,26 @@ export interface paths {
          * @description Moves dead letters back to the queue, about 500 messages a request: repeat it while `remaining` is above 0. A message may be processed twice, which does no harm. For admins. Needs a session. Counts as one write of the caller.
          */
         post: operations["redrive_dead_letters"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/reach": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the numbers of visitors
+         * @description Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of callers without an id. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_reach"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -532,6 +592,90 @@ export interface paths {
          */
         get: operations["get_review_score"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List gauges by minute, for plots
+         * @description Gauges are sampled once a minute and kept for a day. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/switches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the switches
+         * @description Returns what operators stopped, limited or slowed down, and the newest change. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["get_switches"];
+        /**
+         * Replace the switches
+         * @description Replaces all switches, for all requests 2 s later. If another operator changed them since `version`, the response is a 409 and nothing is changed. A repeat changes nothing. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["replace_switches"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/switches/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the changes of the switches
+         * @description Newest first, each with the switches before and after it. For admins. Needs a session. Counts as one read of the caller.
+         */
+        get: operations["list_switch_changes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ops/switches/level": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a level of degradation
+         * @description Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
+         */
+        put: operations["replace_level"];
         post?: never;
         delete?: never;
         options?: never;
@@ -656,7 +800,7 @@ export interface paths {
         };
         /**
          * Get a post
-         * @description Counts the caller, or the network of an anonymous caller, as a viewer of the post, once. A session is optional. Counts as one read of the caller.
+         * @description Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in `X-Visitor-Id`, and without a valid id all callers of the network. A session is optional. Counts as one read of the caller.
          */
         get: operations["get_post"];
         put?: never;
@@ -1419,6 +1563,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/visitors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create an anonymous id
+         * @description A client without a session sends it with views of posts, so that it counts as one visitor. The id is signed, is stored nowhere, and ends with the week. Needs no session. Counts as one request of the caller's network.
+         */
+        post: operations["create_visitor_id"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/vouchers": {
         parameters: {
             query?: never;
@@ -1629,6 +1793,32 @@ export interface components {
             /** @description Whether this request changed `blocked`. */
             changed: boolean;
         };
+        /** @description The circuit breakers for one dependency: each process has its own. */
+        BreakerResponse: {
+            /** @description `Redis`, `MySQL`, `SQS` or `S3`. */
+            dependency: string;
+            /** @description Within the last hour. */
+            last_closed_at: string | null;
+            /** @description Within the last hour. */
+            last_opened_at: string | null;
+            /** @description Functions with open breakers, and in how many of their processes. */
+            open_in: {
+                [key: string]: number;
+            };
+            /** @description The state in the process that answers; null if it does not use the dependency. */
+            own: ("closed" | "open" | "half-open") | null;
+            /**
+             * @description `open`: the breaker of at least one process is open.
+             * @enum {string}
+             */
+            state: "open" | "closed";
+        };
+        /** @description The circuit breakers of all processes. */
+        BreakersResponse: {
+            /** @description False while Redis, which has the reports of the other processes, is unavailable. */
+            complete: boolean;
+            items: components["schemas"]["BreakerResponse"][];
+        };
         /** @description The caller's check-ins of a month. */
         CheckInsResponse: {
             /** @description Days of the month with a check-in; null while it is provisional. */
@@ -1703,6 +1893,12 @@ export interface components {
         CommentRequest: {
             /** @description Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
             body: string;
+        };
+        /** @description The visitors of a day. */
+        DayReach: {
+            /** Format: date */
+            day: string;
+            visitors: number;
         };
         /** @description One page of a list. */
         DeadLetterPage: {
@@ -1814,6 +2010,15 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description One gauge, with a value for each of the minutes. */
+        GaugeSeriesResponse: {
+            /** @description Name of the gauge. */
+            name: string;
+            /** @description Its queue; null for a gauge of no queue. */
+            queue: string | null;
+            /** @description One for each of `minutes`; null without a sample. */
+            values: (number | null)[];
+        };
         /** @description Plaza answers. Says nothing about the stores. */
         Health: {
             /** @constant */
@@ -1857,6 +2062,17 @@ export interface components {
             /** @description End of the last complete scan; null before the first. */
             scanned_at: string | null;
         };
+        /** @description How far the stores, the queues and the schedules are behind. */
+        LagResponse: {
+            /** @description Gauges by name, without those whose store is unavailable. */
+            gauges: {
+                [key: string]: number;
+            };
+            /** @description Null while SQS is unavailable. */
+            queues: components["schemas"]["QueueResponse"][] | null;
+            /** @description Schedules that ran, by name; null while Redis is unavailable. */
+            schedules: components["schemas"]["ScheduleResponse"][] | null;
+        };
         /** @description A key of Redis and its size. */
         LargeKeyResponse: {
             /** @description Its memory, estimated by Redis. */
@@ -1871,6 +2087,15 @@ export interface components {
             oversized: boolean;
             /** @description `string`, `hash`, `zset`, `set` or `list`. */
             type: string;
+        };
+        /** @description A level of degradation, and why. */
+        LevelRequest: {
+            /** @enum {string} */
+            level: "normal" | "relieved" | "essential" | "read_only";
+            /** @description Why, for the other operators. Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            reason: string;
+            /** @description `version` of the switches that the caller read. */
+            version: number;
         };
         /** @description The caller's like of a target after the request. */
         LikeResponse: {
@@ -2212,6 +2437,15 @@ export interface components {
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
         };
+        /** @description Estimated numbers of visitors who viewed posts. Each number counts a visitor once. */
+        ReachResponse: {
+            /** @description Each day, the earliest first. */
+            days: components["schemas"]["DayReach"][];
+            /** @description Visitors of the site in all of these days. */
+            visitors: number;
+            /** @description Each week that one of the days is in, whole, the earliest first. */
+            weeks: components["schemas"]["WeekReach"][];
+        };
         /** @description A target that the caller likes or collects. */
         ReactionListItem: {
             /**
@@ -2478,6 +2712,24 @@ export interface components {
             /** @description Buyers in the waitlist. */
             waiting: number;
         };
+        /** @description The last run of a schedule that has ended. */
+        ScheduleResponse: {
+            duration_ms: number;
+            /** Format: date-time */
+            ended_at: string;
+            /** @description Type of the error; null for a success. */
+            error: string | null;
+            /** @description Name of the schedule, such as `sweep_outbox`. */
+            name: string;
+            /** @enum {string} */
+            outcome: "succeeded" | "failed";
+            /** @description Numbers that the last successful run returned. */
+            result: {
+                [key: string]: number;
+            };
+            /** @description End of the last successful run; null without one. */
+            succeeded_at: string | null;
+        };
         /** @description A component of the score of a review. */
         ScoreComponentResponse: {
             /** @description The value that gives half of the points, a setting. */
@@ -2490,6 +2742,13 @@ export interface components {
             value: number;
             /** @description Its weight, a setting. */
             weight: number;
+        };
+        /** @description Samples of gauges, one a minute. */
+        SeriesResponse: {
+            /** @description Begin of each minute; the last is the present one. */
+            minutes: string[];
+            /** @description By name and queue. */
+            series: components["schemas"]["GaugeSeriesResponse"][];
         };
         /** @description A sign-in code and its challenge. */
         SessionRequest: {
@@ -2578,6 +2837,68 @@ export interface components {
             id: string;
             name: string;
         };
+        /** @description One page of a list. */
+        SwitchChangePage: {
+            items: components["schemas"]["SwitchChangeResponse"][];
+            /** @description Cursor of the page after this one; null on the last page. */
+            next: string | null;
+        };
+        /** @description A change of the switches. */
+        SwitchChangeResponse: {
+            after: components["schemas"]["SwitchSet"];
+            before: components["schemas"]["SwitchSet"];
+            /** Format: date-time */
+            changed_at: string;
+            /** @description User id of the operator. */
+            changed_by: string;
+            /** @description Null if no level has these switches. */
+            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            reason: string;
+            version: number;
+        };
+        /** @description All switches. A request has each of them. */
+        SwitchSet: {
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            anonymous_factor: number;
+            /** @description Rankings and recommendations as last built, from Redis only. */
+            cached_lists_only: boolean;
+            /** @description No new comments. */
+            comments_stopped: boolean;
+            /** @description Share of the successful requests that is logged. */
+            log_sample_rate: number;
+            /** @description No new posts and no changes of posts. */
+            posts_stopped: boolean;
+            /** @description No request changes anything, except `/ops`. */
+            read_only: boolean;
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            reads_factor: number;
+            /** @description No new accounts. Users can sign in. */
+            sign_ups_stopped: boolean;
+            /** @description Vouchers that cannot be ordered. */
+            stopped_sales: string[];
+            /** @description Multiplies rate and burst of a rate limit; 1 is normal. */
+            writes_factor: number;
+        };
+        /** @description All switches, as they should be, and why. */
+        SwitchesRequest: {
+            /** @description Why, for the other operators. Text with at least one visible character. Line breaks and tabs are allowed, other control characters are refused. */
+            reason: string;
+            switches: components["schemas"]["SwitchSet"];
+            /** @description `version` of the switches that the caller read. */
+            version: number;
+        };
+        /** @description The present switches, and their newest change. */
+        SwitchesResponse: {
+            changed_at: string | null;
+            /** @description User id of the operator. */
+            changed_by: string | null;
+            /** @description Null if no level has these switches. */
+            level: ("normal" | "relieved" | "essential" | "read_only") | null;
+            reason: string | null;
+            switches: components["schemas"]["SwitchSet"];
+            /** @description Number of the change; 0 before the first one. */
+            version: number;
+        };
         /** @description The type and the id of a target. */
         TargetReference: {
             /** @description Positive integer of at most 9223372036854775807, as a string. */
@@ -2646,6 +2967,13 @@ export interface components {
             /** @description Whether the caller follows the user. */
             following: boolean;
         };
+        /** @description An anonymous id. */
+        VisitorIdResponse: {
+            /** @description Seconds until it ends, with the week in UTC. Then ask for another. */
+            expires_in: number;
+            /** @description Value of the header `X-Visitor-Id`. */
+            visitor_id: string;
+        };
         /** @description One page of a list. */
         VoucherPage: {
             items: components["schemas"]["VoucherResponse"][];
@@ -2712,6 +3040,15 @@ export interface components {
              */
             status: "waiting" | "offered";
             voucher_id: string;
+        };
+        /** @description The visitors of a week. */
+        WeekReach: {
+            /**
+             * Format: date
+             * @description Its first day, in UTC.
+             */
+            monday: string;
+            visitors: number;
         };
     };
     responses: never;
@@ -3098,6 +3435,26 @@ export interface operations {
             };
         };
     };
+    get_breakers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A report of each dependency. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BreakersResponse"];
+                };
+            };
+        };
+    };
     hide_comment: {
         parameters: {
             query?: never;
@@ -3203,6 +3560,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["KeysResponse"];
+                };
+            };
+        };
+    };
+    get_lag: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The lag. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LagResponse"];
                 };
             };
         };
@@ -3322,6 +3699,29 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RedriveResponse"];
+                };
+            };
+        };
+    };
+    get_reach: {
+        parameters: {
+            query?: {
+                /** @description Number of days in UTC, today included. */
+                days?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The visitors. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachResponse"];
                 };
             };
         };
@@ -3488,6 +3888,122 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReviewScoreResponse"];
+                };
+            };
+        };
+    };
+    list_series: {
+        parameters: {
+            query?: {
+                /** @description How many minutes, the present one included. */
+                minutes?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesResponse"];
+                };
+            };
+        };
+    };
+    get_switches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The present switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
+                };
+            };
+        };
+    };
+    replace_switches: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SwitchesRequest"];
+            };
+        };
+        responses: {
+            /** @description The new switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
+                };
+            };
+        };
+    };
+    list_switch_changes: {
+        parameters: {
+            query?: {
+                /** @description Maximum number of items on the page. */
+                limit?: number;
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of changes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchChangePage"];
+                };
+            };
+        };
+    };
+    replace_level: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LevelRequest"];
+            };
+        };
+        responses: {
+            /** @description The new switches. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SwitchesResponse"];
                 };
             };
         };
@@ -3678,7 +4194,10 @@ export interface operations {
     get_post: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description An id that `POST /visitors` issued this week. Without a session it counts its client as one visitor; any other value counts as none. */
+                "X-Visitor-Id"?: string;
+            };
             path: {
                 /** @description Positive integer of at most 9223372036854775807, as a string. */
                 post_id: string;
@@ -5118,6 +5637,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["EndSessionsResponse"];
+                };
+            };
+        };
+    };
+    create_visitor_id: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The id. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VisitorIdResponse"];
                 };
             };
         };

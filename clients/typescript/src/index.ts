@@ -2,5 +2,5 @@ export { Plaza, type Collectable, type Followable, type Likeable, type PlazaOpti
 export type { Args, Input, ItemOf, ListPath, Method, PathOf, RequestOptions, Result, Schemas } from "./operations.ts";
 export { type FieldProblem, NetworkError, PlazaError, ProblemError } from "./problems.ts";
 export { Reaction, type ReactionState, type SendWish, type Snapshot } from "./reaction.ts";
-export { memoryStore, type Session, type SessionStore, webStore } from "./session.ts";
+export { memoryStore, type Session, type SessionStore, type Store, type Visitor, webStore } from "./session.ts";
 export type { RetryOptions } from "./transport.ts";

@@ -1,4 +1,4 @@
-/** Where the session of a client is stored. */
+/** Where the session of a client and its anonymous id are stored. */
 import type { Schemas } from "./operations.ts";
 
 export interface Session {
@@ -8,41 +8,52 @@ export interface Session {
   user: Schemas["UserCard"];
 }
 
-/** Storage of one session. Either method may return a promise. */
-export interface SessionStore {
-  load(): Session | null | Promise<Session | null>;
-  save(session: Session | null): void | Promise<void>;
+/** An anonymous id, by which a client without a session counts as one visitor. */
+export interface Visitor {
+  id: string;
+  /** When it ends: milliseconds since 1970. */
+  expiresAt: number;
 }
 
-/** Keeps the session until the page or the process ends. */
-export function memoryStore(session: Session | null = null): SessionStore {
+/** Storage of one value. Either method may return a promise. */
+export interface Store<T> {
+  load(): T | null | Promise<T | null>;
+  save(value: T | null): void | Promise<void>;
+}
+export type SessionStore = Store<Session>;
+
+/** Keeps the value until the page or the process ends. */
+export function memoryStore<T = Session>(value: T | null = null): Store<T> {
   return {
-    load: () => session,
+    load: () => value,
     save: (changed) => {
-      session = changed;
+      value = changed;
     },
   };
 }
 
-/** Keeps the session in `localStorage` or `sessionStorage`; in memory where they are refused. */
-export function webStore(storage: () => Storage, key = "plaza-session"): SessionStore {
-  const memory = memoryStore();
+/** Keeps the value in `localStorage` or `sessionStorage`; in memory where they are refused. */
+export function webStore<T extends { expiresAt: number } = Session>(
+  storage: () => Storage,
+  key = "plaza-session",
+): Store<T> {
+  const memory = memoryStore<T>();
   return {
     load() {
       try {
-        const found: Session | null = JSON.parse(storage().getItem(key) ?? "null");
+        const found: T | null = JSON.parse(storage().getItem(key) ?? "null");
         return found !== null && found.expiresAt > Date.now() ? found : null;
       } catch {
         return memory.load();
       }
     },
-    save(session) {
-      void memory.save(session);
+    save(value) {
+      void memory.save(value);
       try {
-        if (session === null) storage().removeItem(key);
-        else storage().setItem(key, JSON.stringify(session));
+        if (value === null) storage().removeItem(key);
+        else storage().setItem(key, JSON.stringify(value));
       } catch {
-        // Private windows and full storage: the session lasts as long as the page.
+        // Private windows and full storage: the value lasts as long as the page.
       }
     },
   };

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { memoryStore, NetworkError, Plaza, PlazaError, ProblemError, type Session, webStore } from "../src/index.ts";
-import { json, problem, serve, SIGNED_IN } from "./api.ts";
+import { memoryStore, NetworkError, Plaza, PlazaError, ProblemError, type Session, type Visitor, webStore } from "../src/index.ts";
+import { json, problem, type Request, serve, SIGNED_IN } from "./api.ts";
 
 const POST = { kind: "note", title: "Hello", body: "First" } as const;
 const rejectionOf = (promise: Promise<unknown>): Promise<unknown> =>
@@ -271,6 +271,41 @@ test("webStore keeps a session over a reload, until it expires, and survives a r
   });
   void refused.save(session);
   assert.deepEqual(refused.load(), session);
+});
+
+test("views of posts without a session send one anonymous id until it ends", async () => {
+  const issued = { visitor_id: "v-1", expires_in: 60 };
+  const visitor = memoryStore<Visitor>();
+  const { plaza, requests } = serve((request) => json(request.path === "/visitors" ? issued : {}), { visitor });
+  const view = () => plaza.get("/posts/{post_id}", { path: { post_id: "1" } });
+  await Promise.all([view(), view()]);
+  await plaza.get("/posts/ranking", {});
+  const sent = requests.map((one) => [one.method, one.path, one.headers.get("x-visitor-id")]);
+  assert.deepEqual(sent, [
+    ["POST", "/visitors", null],
+    ["GET", "/posts/1", "v-1"],
+    ["GET", "/posts/1", "v-1"],
+    ["GET", "/posts/ranking", null],
+  ]);
+  void visitor.save({ id: "v-1", expiresAt: Date.now() - 1 });
+  issued.visitor_id = "v-2";
+  await view();
+  assert.equal(requests.at(-1)?.headers.get("x-visitor-id"), "v-2");
+});
+
+test("a view does not fail without an anonymous id, and a session sends none", async () => {
+  const visitor = memoryStore<Visitor>();
+  const script = (request: Request) =>
+    request.path === "/visitors" ? UNAVAILABLE() : json(request.path === "/auth/sessions" ? SIGNED_IN : {});
+  const { plaza, requests } = serve(script, { visitor });
+  const view = () => plaza.get("/posts/{post_id}", { path: { post_id: "1" } });
+  await view();
+  await view();
+  assert.deepEqual(requests.map((one) => one.path), ["/visitors", "/posts/1", "/posts/1"]);
+  void visitor.save({ id: "v-1", expiresAt: Date.now() + 1000 });
+  await plaza.signIn("c", "123456");
+  await view();
+  assert.equal(requests.at(-1)?.headers.get("x-visitor-id"), null);
 });
 
 test("buy waits for the decision at the pace of Retry-After", async () => {

@@ -1,4 +1,4 @@
-"""Sign-in with a phone, and the end of sessions."""
+"""Sign-in with a phone, the end of sessions, and ids of anonymous visitors."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.reach import visitor_ids
+from plaza.reach.schemas import VisitorIdResponse
 
 # A session that has ended may be ended again: this repeats what failed half way.
 app = Api(identify, admits_unknown_tokens=True)
@@ -65,6 +67,21 @@ def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     """
     done = phone_sign_in.sign_in(request.challenge, request.code, read_source_ip(app))
     return SessionResponse.of(done), 201
+
+
+@app.post(
+    "/visitors",
+    security=PUBLIC,
+    tags=["content"],
+    responses=describe_response(200, VisitorIdResponse, "The id.") | describe_problems(),
+)
+def create_visitor_id() -> VisitorIdResponse:
+    """Create an anonymous id.
+
+    A client without a session sends it with views of posts, so that it counts as one visitor. The
+    id is signed, is stored nowhere, and ends with the week.
+    """
+    return VisitorIdResponse.of(visitor_ids.issue(read_source_ip(app)))
 
 
 @app.delete("/auth/sessions/current", **_OWN)

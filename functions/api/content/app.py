@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
-from plaza import content
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
 from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
@@ -48,6 +47,8 @@ from plaza.infra.http import (
     unpack_cursor,
 )
 from plaza.infra.switch_state import Switch
+from plaza.reach import visitor_ids
+from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
 
@@ -143,15 +144,16 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
 
 
 @app.get("/posts/<post_id>", **_get(PostDetails, "The post."))
-def get_post(post_id: Id) -> PostDetails:
+def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     """Get a post.
 
-    Counts the caller, or the network of an anonymous caller, as a viewer of the post, once.
+    Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
+    `X-Visitor-Id`, and without a valid id all callers of the network.
     """
     actor_id = find_caller(app)
     target = _target("post", post_id)
-    viewer = content.hash_viewer(actor_id, read_source_ip(app))
-    view = queries.read_one(target, actor_id, viewer)
+    visit = visitor_ids.build_visit(actor_id, visitor_id, read_source_ip(app))
+    view = queries.read_one(target, actor_id, visit)
     return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
 
 

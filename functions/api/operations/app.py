@@ -1,4 +1,4 @@
-"""The stores, breakers, keys, queues, schedules, dead letters and switches. For admins."""
+"""The stores, keys, queues, schedules, dead letters, switches and the reach. For admins."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ from plaza.operations.schemas import (
     RedriveResponse,
     SeriesResponse,
 )
+from plaza.reach import report
+from plaza.reach.schemas import Days, ReachResponse
 from plaza.reactions.gauges import read_outboxes
 from plaza.switches import SwitchesChanged, change_switches
 from plaza.switches.schemas import (
@@ -61,6 +63,10 @@ _HEALTH = _ADMIN | {
 }
 _KEYS = _ADMIN | {
     "responses": describe_response(200, KeysResponse, "The keys.") | describe_problems(401, 403)
+}
+_REACH = _ADMIN | {
+    "responses": describe_response(200, ReachResponse, "The visitors.")
+    | describe_problems(400, 401, 403)
 }
 _QUEUES = _ADMIN | {
     "responses": describe_response(200, Page[QueueResponse], "All queues, by name.")
@@ -119,6 +125,16 @@ def get_keys() -> KeysResponse:
     Large keys are those of the last complete scan, which takes some minutes. For admins.
     """
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
+
+
+@app.get("/ops/reach", **_REACH)
+def get_reach(days: Days = 7) -> ReachResponse:
+    """Get the numbers of visitors.
+
+    Returns estimates, within about 1 %, of who viewed posts: users, anonymous ids, and networks of
+    callers without an id. For admins.
+    """
+    return ReachResponse.of(report.read_reach(days))
 
 
 @app.get("/ops/queues", **_QUEUES)

@@ -39,7 +39,11 @@ def parameters_of(route: Route, place: str) -> list[dict[str, Any]]:
 
 WITH_BODY = [route for route in ROUTES if "requestBody" in operation_of(route)]
 WITH_QUERY = [route for route in ROUTES if parameters_of(route, "query")]
-WITH_KEY = [route for route in ROUTES if parameters_of(route, "header")]
+WITH_KEY = [
+    route
+    for route in ROUTES
+    if [one["name"] for one in parameters_of(route, "header")] == ["Idempotency-Key"]
+]
 # Formats that no pattern can describe: the contract names them, the server has a list.
 OF_FORMAT: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "phone": (("+12025550123", "+1 (202) 555-0123"), ("+1000000000", "+999 123456")),
@@ -58,7 +62,7 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
     "/users/me/export": (0, 7, 0),
     "/users/me/orders": (7,),
     "/shops/{shop_id}/vouchers": (7,),
-    "/shops/{shop_id}/reviews/recommended": (7,),
+    "/shops/{shop_id}/reviews/recommended": (7, 0),
     "/ops/reconciliations": (7,),
     "/ops/vouchers": (1_795_348_800_000_000, 7),
     "/ops/reports": (7,),
@@ -267,7 +271,6 @@ def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], ro
 @pytest.mark.parametrize("route", WITH_KEY, ids=lambda route: route.name)
 def test_a_key_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
     [parameter] = parameters_of(route, "header")
-    assert parameter["name"] == "Idempotency-Key"
     content = operation_of(route)["requestBody"]["content"]["application/json"]
     body = json.dumps(content["example"] | OVERRIDES.get(route.name, {}))
     for key in ("a", "!~", "x" * 128, "", "x" * 129, "a b", "\x7f", "é"):

@@ -93,6 +93,7 @@ def test_all_routes_are_found() -> None:
         "GET /openapi.json",
         "POST /auth/codes",
         "POST /auth/sessions",
+        "POST /visitors",
     ]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from plaza.infra import mysql
 from plaza.infra.settings import settings
+from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import persist
 from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostRank
@@ -36,6 +37,12 @@ REVIEW_SQL, HOT_SQL = re.findall(
     r"^```sql\n(.*?)^```", (ROOT / "docs/ranking.md").read_text(), re.MULTILINE | re.DOTALL
 )
 FOLDER = "api/recommendations"
+
+
+@pytest.fixture(autouse=True)
+def a_full_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give each test a full fallback budget."""
+    monkeypatch.setattr(post_rankings, "_fallback_budget", TokenBucket(1_000, 1_000))
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Texts, idempotent requests, positions, pages and viewers."""
+"""Texts, idempotent requests, positions and pages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Draft, ListPosition, Text, hash_viewer, model
+from plaza.content import Draft, ListPosition, Text, model
 from plaza.content.model import MAX_CREATED_US, paginate
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.http import MAX_ID, pack_cursor
@@ -98,18 +98,3 @@ def test_a_position_is_valid_within_the_range_of_mysql(
 
 def test_the_largest_position_fits_into_a_cursor() -> None:
     assert len(pack_cursor(*ListPosition(MAX_CREATED_US, MAX_ID))) <= 200
-
-
-def test_viewers_are_distinct_pseudonyms() -> None:
-    viewers = [
-        hash_viewer(7, "203.0.113.7"),
-        hash_viewer(8, "203.0.113.7"),
-        hash_viewer(None, "203.0.113.7"),
-        hash_viewer(None, "203.0.113.8"),
-        hash_viewer(None, "2001:db8::1"),
-        hash_viewer(None, "2001:db8:0:1::1"),
-    ]
-    assert len(set(viewers)) == 6
-    assert hash_viewer(7, "203.0.113.9") == viewers[0], "a user is one viewer on any network"
-    assert hash_viewer(None, "2001:db8::ffff") == viewers[4], "a /64 is one network"
-    assert all(len(one) == 16 and int(one, 16) >= 0 for one in viewers), "16 hex digits"

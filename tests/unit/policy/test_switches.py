@@ -18,8 +18,8 @@ ROUTES = [
 ]
 READS = {"POST /reactions/query"}  # a read that needs a body
 NEVER_STOPPED = ("/ops/", "/auth/")
-# Ends sessions that may be stolen.
-ALSO_NEVER_STOPPED = {"DELETE /users/{user_id}/sessions"}
+# One ends sessions that may be stolen; the other changes a counter in Redis only, for reads.
+ALSO_NEVER_STOPPED = {"DELETE /users/{user_id}/sessions", "POST /visitors"}
 USES_A_SWITCH = {
     "GET /posts/ranking",
     "GET /shops/{shop_id}/reviews/recommended",

@@ -546,7 +546,7 @@ def test_the_gateway_refuses_no_request_and_invokes_one_function() -> None:
             assert "Auth" not in event["Properties"], function
 
 
-PUBLIC_ROUTES = {"send_code", "create_session", "get_health", "get_contract"}
+PUBLIC_ROUTES = {"send_code", "create_session", "create_visitor_id", "get_health", "get_contract"}
 
 
 @pytest.mark.parametrize("folder", [file.parent.name for file in API.glob("*/app.py")])

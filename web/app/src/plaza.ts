@@ -7,7 +7,10 @@ const meta = document.querySelector<HTMLMetaElement>('meta[name="plaza-api"]');
 export const IS_LOCAL = meta?.dataset["local"] === "true";
 
 /** Without a URL in the page, the API is where the app came from. */
-export const plaza = new Plaza(meta?.content || location.origin, { store: webStore(() => localStorage) });
+export const plaza = new Plaza(meta?.content || location.origin, {
+  store: webStore(() => localStorage),
+  visitor: webStore(() => localStorage, "plaza-visitor"),
+});
 
 export type Post = Schemas["Post"];
 export type Comment = Schemas["Comment"];

@@ -10,7 +10,6 @@ from plaza.content.model import (
     ListPosition,
     Text,
     count_fitting,
-    hash_viewer,
 )
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "commands",
     "count_fitting",
     "erasure",
-    "hash_viewer",
     "queries",
     "queues",
 ]

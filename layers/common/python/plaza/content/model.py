@@ -3,7 +3,6 @@ No I/O."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -11,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from plaza.infra.errors import Forbidden, Gone, NotFound, Unavailable
-from plaza.infra.networks import network_of
 from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card
@@ -135,13 +133,6 @@ class ContentPage(NamedTuple):
 
     items: list[ContentView]
     last: ListPosition | None
-
-
-def hash_viewer(actor_id: int | None, source_ip: str) -> str:
-    """Return the pseudonym, 16 hex digits, of a user, or of all anonymous callers of a network. It
-    depends on nothing that a client can choose, such as a header."""
-    viewer = f"network:{network_of(source_ip)}" if actor_id is None else f"user:{actor_id}"
-    return hashlib.sha256(viewer.encode()).hexdigest()[:16]
 
 
 def count_fitting(texts: Sequence[Text]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from plaza import counters
 from plaza.blocks import queries as block_queries
@@ -35,6 +36,9 @@ from plaza.reactions.model import Count
 from plaza.shops import queries as shops_queries
 from plaza.targets import Existence, lookup
 from plaza.users import Card, cards
+
+if TYPE_CHECKING:
+    from plaza.reach import Visit
 
 # For 1 s a text that another process changed may still be shown as it was. None: deleted.
 _texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
@@ -120,10 +124,10 @@ def require_shop(shop_id: int) -> None:
         _shops.put(shop_id, True)
 
 
-def read_one(target: Target, actor_id: int | None, viewer: str | None = None) -> ContentView:
-    """Return the view of a text; count ``viewer``, if any, as a viewer of it. Raises
-    ContentMissing, ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
-    [view] = build_views([read(target, actor_id)], actor_id, viewer)
+def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -> ContentView:
+    """Return the view of a text; count ``visit``, if any, if it is a post. Raises ContentMissing,
+    ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
+    [view] = build_views([read(target, actor_id)], actor_id, visit)
     return view
 
 
@@ -193,7 +197,7 @@ def list_reviews(
 
 
 def build_views(
-    texts: Sequence[Text], actor_id: int | None, viewer: str | None = None
+    texts: Sequence[Text], actor_id: int | None, visit: Visit | None = None
 ) -> list[ContentView]:
     """Return the views of ``texts``, in their order.
 
@@ -205,7 +209,7 @@ def build_views(
     found = dict(zip(wanted, counts, strict=True))
     authors = cards.read_cards(text.author_id for text in texts)
     posts = [text.id for text in texts if text.type == "post"]
-    comments, viewers = counters.read_comments(posts), _read_viewers(posts, viewer)
+    comments, viewers = counters.read_comments(posts), _read_viewers(posts, visit)
     return [
         ContentView(
             text,
@@ -304,9 +308,9 @@ def _read_views(
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
-def _read_viewers(post_ids: Sequence[int], viewer: str | None) -> dict[int, int]:
+def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
     try:
-        return dict(zip(post_ids, redis_store.count_viewers(post_ids, viewer), strict=True))
+        return dict(zip(post_ids, redis_store.count_viewers(post_ids, visit), strict=True))
     except RedisDown:
         return {}
 

@@ -10,12 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from plaza.content.model import DELETED_VERSION, StoredText, Text
 from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
+from plaza.infra.hot_keys import Command
 from plaza.infra.projections import key_of
 from plaza.reactions import Target
+
+if TYPE_CHECKING:
+    from plaza.reach import Visit
 
 VIEWERS_TTL_S = 90 * 86_400
 PUBLISHED_TTL_S = 86_400
@@ -76,16 +81,17 @@ def store_texts(stored: Iterable[StoredText]) -> None:
     cache.store_all(NEVER_STALE, entries, create=True)
 
 
-def count_viewers(post_ids: Sequence[int], viewer: str | None = None) -> list[int]:
-    """Return the number of viewers of each post, within about 1 %, after adding ``viewer`` if any.
-    One round trip. Raises RedisDown."""
-    commands: list[tuple[str | int, ...]] = []
-    for key in map(viewers_key, post_ids):
-        if viewer is not None:
-            commands += [("PFADD", key, viewer), ("EXPIRE", key, VIEWERS_TTL_S)]
-        commands.append(("PFCOUNT", key))
-    replies_per_post = 1 if viewer is None else 3
-    return redis.pipeline(commands)[replies_per_post - 1 :: replies_per_post]
+def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:
+    """Return the number of viewers of each post, within about 1 %, after counting ``visit``, if
+    any. One round trip. Raises RedisDown."""
+    keys = [viewers_key(post_id) for post_id in post_ids]
+    commands: list[Command] = []
+    if visit is not None and keys:
+        commands += visit.commands
+        for key in keys:
+            commands += [("PFADD", key, visit.visitor), ("EXPIRE", key, VIEWERS_TTL_S)]
+    counts: list[int] = redis.pipeline([*commands, *(("PFCOUNT", key) for key in keys)])
+    return counts[len(commands) :]
 
 
 def published_key(post_id: int) -> str:

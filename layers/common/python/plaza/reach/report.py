@@ -1,0 +1,24 @@
+"""The report of visitors for operators."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from plaza.infra import clock, sql
+from plaza.reach import redis_store
+from plaza.reach.model import Reach, Visitors, monday_of
+
+
+def read_reach(count: int) -> Reach:
+    """Return the visitors of the last ``count`` days in UTC, today included, and of all weeks that
+    these days are in. One round trip. Raises RedisDown."""
+    today = sql.from_us(clock.now_us()).date()
+    days = [today - timedelta(days=n) for n in reversed(range(count))]
+    mondays = sorted({monday_of(day) for day in days})
+    weeks = [[monday + timedelta(days=n) for n in range(7)] for monday in mondays]
+    total, *counts = redis_store.count_visitors([days, *([day] for day in days), *weeks])
+    return Reach(
+        total,
+        [Visitors(*one) for one in zip(days, counts[:count], strict=True)],
+        [Visitors(*one) for one in zip(mondays, counts[count:], strict=True)],
+    )
