@@ -121,12 +121,12 @@ docs: .venv/.ready .venv-tools/.ready ## build the documentation site, and print
 	@.venv/bin/python -m local.site
 
 .PHONY: web
-web: node_modules/.ready ## generate the types of the TypeScript client, build the web app, print their sizes
-	@for task in "contract -w plaza-client" "size -w plaza-client" "build -w plaza-app" "size -w plaza-app"; do \
-	  .venv/bin/python -m local.stack.node npm run --silent $$task; done
+web: node_modules/.ready ## generate the types of the TypeScript client, build the web pages, print their sizes
+	@for task in contract:client size:client build:app size:app build:console size:console; do \
+	  .venv/bin/python -m local.stack.node npm run --silent $${task%:*} -w plaza-$${task#*:}; done
 
 .PHONY: screenshots
-screenshots: setup ## take the screenshots of docs/web.md, on a stack of their own
+screenshots: setup ## take the screenshots of the web pages, on a stack of their own
 	@.venv/bin/python -m local packages --tests
 	@.venv/bin/python -m tests.e2e.screenshots
 

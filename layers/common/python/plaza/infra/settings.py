@@ -58,7 +58,7 @@ class Settings:
 
     Only the sign-in function has the settings of text messages; it and the functions with signed
     cursors and ids of visitors have ``auth_secret_id``; only the vote log's function has
-    ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both are
+    ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both secrets are
     ``{"current", "previous"}``.
     ``review_weights`` and ``review_halves`` are of the components of a review's score
     (docs/ranking.md).
