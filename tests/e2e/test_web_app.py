@@ -295,6 +295,128 @@ def test_of_a_last_unit_one_buyer_gets_it_and_the_other_is_told(
     expect(first.page.get_by_text("yours")).to_be_visible()
 
 
+def test_an_order_shows_its_code_and_is_cancelled(
+    open_app: OpenApp, admin: Client, user: Callable[[int], Client]
+) -> None:
+    buyer_id = next(_ids)
+    buyer = user(buyer_id)
+    voucher = open_sale(admin, stock=1)
+    order = buy(buyer, voucher)
+    app = open_app(f"/users/{buyer_id}?tab=orders", buyer_id)
+    shown = app.page.get_by_role("article", name=f"Order {order}")
+    shown.get_by_role("button", name="Show the code").click()
+    code = shown.get_by_role("status").locator("b")
+    expect(code).to_have_text(re.compile(r"^[0-9A-Z]{4}(-[0-9A-Z]{4}){3}$"))
+    first = code.inner_text()
+    shown.get_by_role("button", name="New code").click()
+    expect(code).not_to_have_text(first)
+    app.check_accessibility()
+    redemption = f"/vouchers/{voucher}/redemptions"
+    assert admin("POST", redemption, {"code": first}).status >= 400
+    shown.get_by_role("button", name="Cancel").click()
+    shown.get_by_role("button", name="Really cancel this order?").click()
+    expect(shown).to_contain_text("cancelled")
+    expect(shown.get_by_role("button")).to_have_count(0)
+    assert buyer("GET", f"/orders/{order}").json["status"] == "cancelled"
+
+
+def test_a_buyer_waits_for_a_unit_and_accepts_the_offer(
+    open_app: OpenApp, admin: Client, user: Callable[[int], Client]
+) -> None:
+    first = user(next(_ids))
+    voucher = open_sale(admin, stock=1)
+    order = buy(first, voucher)
+    shop_id = admin("GET", f"/vouchers/{voucher}").json["shop_id"]
+    app = open_app(f"/shops/{shop_id}", next(_ids))
+    page = app.page
+    page.get_by_role("button", name="Join the waitlist").click()
+    expect(page.get_by_text("You are number 1 in the waitlist.")).to_be_visible()
+    page.get_by_role("button", name="Leave the waitlist").click()
+    page.get_by_role("button", name="Join the waitlist").click()
+    expect(page.get_by_text("You are number 1 in the waitlist.")).to_be_visible()
+    app.check_accessibility()
+    assert first("DELETE", f"/orders/{order}").status == 200
+    expect(page.get_by_text("A unit is set aside for you")).to_be_visible()
+    app.check_accessibility()
+    page.get_by_role("button", name="Accept the offer").click()
+    expect(page.get_by_text("It is yours.")).to_be_visible()
+    expect(page.get_by_role("button", name="Leave the waitlist")).to_have_count(0)
+
+
+def open_sale(admin: Client, stock: int) -> str:
+    """Open a sale of a new shop and return its voucher."""
+    shop_id = admin("POST", "/shops", {"name": "Linden Food"}).json["id"]
+    body = make_voucher(shop_id, time.time(), stock=stock, open_s=1800)
+    return str(admin("POST", "/vouchers", body).json["id"])
+
+
+def buy(buyer: Client, voucher: str) -> str:
+    """Order a unit and return the successful order."""
+    order = buyer("POST", f"/vouchers/{voucher}/orders").json["order_id"]
+    path = f"/orders/{order}"
+    wait_until("the order succeeds", lambda: buyer("GET", path).json["status"] == "success")
+    return str(order)
+
+
+def test_an_author_edits_a_post(open_app: OpenApp, writer: tuple[int, Client]) -> None:
+    writer_id, client = writer
+    post_id = write_post(client, "The lake")
+    images = ["https://images.example/1.jpg", "https://images.example/2.jpg"]
+    client("PATCH", f"/posts/{post_id}", {"images": images})
+    app = open_app(f"/posts/{post_id}", writer_id, refused=(400,))
+    page = app.page
+    page.route("https://images.example/**", lambda route: route.fulfill(status=200))
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Title").fill("")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Title")).to_have_accessible_description("This must not be empty.")
+    app.check_accessibility()
+    page.get_by_label("Title").fill("The lake at night")
+    page.get_by_label("Image").fill("")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", name="The lake at night")).to_be_visible()
+    expect(page.get_by_role("article").first).to_contain_text("edited")
+    changed = client("GET", f"/posts/{post_id}").json
+    assert (changed["title"], changed["images"]) == ("The lake at night", images[1:])
+
+
+def test_a_post_is_reported_and_its_author_blocked(
+    open_app: OpenApp, writer: tuple[int, Client], admin: Client, user: Callable[[int], Client]
+) -> None:
+    writer_id, client = writer
+    post_id, reader_id = write_post(client, "Buy now"), next(_ids)
+    app = open_app(f"/posts/{post_id}", reader_id)
+    page = app.page
+    page.get_by_role("button", name="Report").click()
+    dialog = page.get_by_role("dialog", name="Report this post")
+    dialog.get_by_label("Insult or threat").check()
+    dialog.get_by_label("Details").fill("Again and again.")
+    app.check_accessibility()
+    dialog.get_by_role("button", name="Send").click()
+    expect(dialog).to_be_hidden()
+    expect(page.locator(".toast")).to_contain_text("A moderator will look at it.")
+    [report] = [
+        one
+        for one in admin("GET", "/ops/reports?limit=100").json["items"]
+        if one["reporter_id"] == str(reader_id)
+    ]
+    assert report["target"] == {"type": "post", "id": post_id}
+    assert (report["reason"], report["details"]) == ("abuse", "Again and again.")
+    page.get_by_role("link", name=f"Writer {writer_id}").click()
+    page.get_by_role("button", name="Block").click()
+    page.get_by_role("button", name="Really block?").click()
+    expect(page.get_by_role("button", name="Unblock")).to_be_visible()
+    app.check_accessibility()
+    blocks = "/users/me/blocks"
+    assert len(user(reader_id)("GET", blocks).json["items"]) == 1
+    app.open("/settings")
+    page.get_by_role("link", name="Blocked users").click()
+    page.get_by_role("button", name="Unblock").click()
+    expect(page.get_by_role("button", name="Block")).to_be_visible()
+    app.check_accessibility()
+    assert user(reader_id)("GET", blocks).json["items"] == []
+
+
 def test_a_check_in_marks_today_in_the_calendar(open_app: OpenApp) -> None:
     app = open_app("/check-ins", next(_ids))
     page = app.page

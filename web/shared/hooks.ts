@@ -24,6 +24,8 @@ export interface Loaded<T> {
   data: T | undefined;
   error: unknown;
   reload: () => void;
+  /** Shows what a change returned. */
+  set: (data: T) => void;
 }
 
 /** Lists and objects that were read, by key: a page that is opened again shows them at once. */
@@ -66,6 +68,10 @@ export function useRead<T>(key: string, read: (signal: AbortSignal) => Promise<T
     data: cache.get(key) as T | undefined,
     error: error.current,
     reload: useCallback(() => setAttempt((count) => count + 1), []),
+    set: (data) => {
+      remember(key, data);
+      render((count) => count + 1);
+    },
   };
 }
 

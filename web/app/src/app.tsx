@@ -9,7 +9,7 @@ import { PostPage, Write } from "./pages/posts.tsx";
 import { Ranking } from "./pages/ranking.tsx";
 import { ShopPage } from "./pages/shop.tsx";
 import { Shops } from "./pages/shops.tsx";
-import { Profile, Settings, UserList } from "./pages/users.tsx";
+import { Blocks, Profile, Settings, UserList } from "./pages/users.tsx";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Home />],
@@ -20,12 +20,13 @@ const PAGES: [pattern: string, page: Page][] = [
   ["/users/:id/followers", ({ id = "" }) => <UserList id={id} of="followers" />],
   ["/users/:id/following", ({ id = "" }) => <UserList id={id} of="following" />],
   ["/settings", () => <Settings />],
+  ["/blocks", () => <Blocks />],
   ["/shops", (_, { query }) => <Shops query={query} />],
   ["/shops/:id", ({ id = "" }) => <ShopPage id={id} />],
   ["/check-ins", (_, { query }) => <CheckIns month={query.get("month")} />],
   ["/sign-in", () => <SignIn />],
 ];
-const NEEDS_SESSION = new Set(["/write", "/settings", "/check-ins"]);
+const NEEDS_SESSION = new Set(["/write", "/settings", "/blocks", "/check-ins"]);
 
 export function App() {
   const session = useSession();

@@ -1,7 +1,7 @@
 /** The live audit: whether Redis, the counters and the rows of the most active targets agree. */
 import type { Schemas } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
-import { ONCE } from "./live.ts";
+import { ONCE } from "shared/live.ts";
 import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
 
 export type Audit = Schemas["AuditResponse"];

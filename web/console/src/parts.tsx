@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
 import { Problem, Skeleton, Title } from "shared/ui.tsx";
-import type { Live } from "./live.ts";
+import type { Live } from "shared/live.ts";
 
 export type Tone = "good" | "bad" | "plain";
 

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { type Form, useForm, usePages, useRead, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
@@ -7,15 +7,17 @@ import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Title } from
 import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { CollectButton, LikeButton } from "../reactions.tsx";
-import type { Comment } from "../types.ts";
+import { ReportButton } from "../report.tsx";
+import type { Comment, Post } from "../types.ts";
 
 const COMMENT_ORDERS = ["latest", "earliest"] as const;
 
 export function PostPage({ id }: { id: string }) {
   const path = { post_id: id };
-  const { data: post, error, reload } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
+  const { data: post, error, reload, set } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
   const session = useSession();
   const [shown, setShown] = useState<"comments" | "likers">("comments");
+  const [isEdited, setEdited] = useState(false);
   if (post === undefined) {
     return (
       <>
@@ -25,19 +27,34 @@ export function PostPage({ id }: { id: string }) {
     );
   }
   const first = post.likers?.[0];
+  const isOwn = session?.user.id === post.author.id;
+  if (isEdited) {
+    const save = (changed: Post) => {
+      set({ ...post, ...changed });
+      setEdited(false);
+    };
+    return <Edit post={post} save={save} cancel={() => setEdited(false)} />;
+  }
   return (
     <>
       <article class="post whole">
-        <UserLink user={post.author} note={<Ago at={post.created_at} />} />
+        <UserLink user={post.author} note={<Dates post={post} />} />
         <Title text={post.title || "Untitled"} />
+        {post.hidden && <p class="note problem">A moderator hid this post. Only you see it.</p>}
         <p class="body">{post.body}</p>
         <Images of={post.images} />
         <div class="actions">
           <LikeButton type="post" target={post} />
           <CollectButton post={post} />
           {post.viewers !== null && <p class="fine">{post.viewers === 1 ? "1 viewer" : `${post.viewers} viewers`}</p>}
-          {session?.user.id === post.author.id && (
-            <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} done={() => go("/")} />
+          <ReportButton target={{ type: "post", id }} ownerId={post.author.id} />
+          {isOwn && (
+            <>
+              <button type="button" class="small quiet" onClick={() => setEdited(true)}>
+                Edit
+              </button>
+              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} done={() => go("/")} />
+            </>
           )}
         </div>
         {first !== undefined && (
@@ -62,6 +79,66 @@ export function PostPage({ id }: { id: string }) {
       {shown === "comments" ? <Comments postId={id} /> : <Likers postId={id} />}
     </>
   );
+}
+
+function Dates({ post }: { post: Post }) {
+  return (
+    <>
+      <Ago at={post.created_at} />
+      {post.edited_at !== null && (
+        <>
+          , edited <Ago at={post.edited_at} />
+        </>
+      )}
+    </>
+  );
+}
+
+/** The form in which an author changes a post. */
+function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; cancel: () => void }) {
+  const form = useForm(async (data) => {
+    const path = { post_id: post.id };
+    save(await plaza.patch("/posts/{post_id}", { path, body: readPost(data, post.images.slice(1)) }));
+    say("Your changes are published.");
+  });
+  return (
+    <>
+      <Title text="Edit the post" />
+      <form noValidate onSubmit={form.submit}>
+        <PostFields form={form} rows={8} post={post} />
+        <button class="primary" disabled={form.isSending}>
+          Save
+        </button>{" "}
+        <button type="button" class="quiet" onClick={cancel}>
+          Cancel
+        </button>
+      </form>
+    </>
+  );
+}
+
+function PostFields({ form, rows, post }: { form: Form; rows: number; post?: Post }) {
+  return (
+    <>
+      <Field form={form} name="title" label="Title" autocomplete="off" defaultValue={post?.title ?? ""} />
+      <Field form={form} name="body" label="Text" rows={rows} defaultValue={post?.body ?? ""} />
+      <Field
+        form={form}
+        name="images"
+        label="Image"
+        type="url"
+        hint="An https address; may be empty."
+        defaultValue={post?.images[0] ?? ""}
+      />
+      <Problem error={form.problem} />
+    </>
+  );
+}
+
+/** Returns the fields of a form; `others` are the images after the first, which it does not show. */
+function readPost(data: FormData, others: string[] = []) {
+  const images = [String(data.get("images")).trim(), ...others].filter((url) => url !== "");
+  return { title: String(data.get("title")), body: String(data.get("body")), images };
 }
 
 /** A button that deletes what the caller wrote. */
@@ -135,6 +212,7 @@ function OneComment({ comment, remove }: { comment: Comment; remove: () => void 
       <p class="body">{comment.body}</p>
       <div class="actions">
         <LikeButton type="comment" target={comment} />
+        <ReportButton target={{ type: "comment", id: comment.id }} ownerId={comment.author.id} />
         {session?.user.id === comment.author.id && (
           <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} done={remove} />
         )}
@@ -151,10 +229,7 @@ const KINDS = [
 export function Write() {
   const [kind, setKind] = useState<"note" | "blog">("note");
   const form = useForm(async (data) => {
-    const image = String(data.get("images")).trim();
-    const images = image === "" ? [] : [image];
-    const body = { kind, title: String(data.get("title")), body: String(data.get("body")), images };
-    const post = await plaza.post("/posts", { body });
+    const post = await plaza.post("/posts", { body: { kind, ...readPost(data) } });
     say("Your post is published.");
     go(`/posts/${post.id}`);
   });
@@ -171,10 +246,7 @@ export function Write() {
             </label>
           ))}
         </fieldset>
-        <Field form={form} name="title" label="Title" autocomplete="off" />
-        <Field form={form} name="body" label="Text" rows={kind === "note" ? 5 : 14} />
-        <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
-        <Problem error={form.problem} />
+        <PostFields form={form} rows={kind === "note" ? 5 : 14} />
         <button class="primary" disabled={form.isSending}>
           {form.isSending ? "Publishing…" : "Publish"}
         </button>

@@ -5,11 +5,13 @@ import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
 import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { ORDER_STATUS } from "../orders.tsx";
 import { UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
+import { ReportButton } from "../report.tsx";
 import type { Review, Voucher } from "../types.ts";
-import { ORDER_STATUS } from "./users.tsx";
+import { Waitlist } from "../waitlist.tsx";
 
 const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR" });
 
@@ -112,6 +114,9 @@ function Sale({ voucher, reload }: { voucher: Voucher; reload: () => void }) {
       <p class={`outcome ${outcome?.kind ?? ""}`} role="status">
         {outcome?.text}
       </p>
+      {isOpen && voucher.left === 0 && (outcome === undefined || outcome.kind === "failed") && (
+        <Waitlist voucherId={voucher.id} buy={() => void buy()} />
+      )}
     </section>
   );
 }
@@ -182,6 +187,7 @@ function OneReview({ review }: { review: Review }) {
       <Images of={review.images} />
       <div class="actions">
         <LikeButton type="review" target={review} />
+        <ReportButton target={{ type: "review", id: review.id }} ownerId={review.author.id} />
       </div>
     </article>
   );

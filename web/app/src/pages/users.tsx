@@ -1,12 +1,15 @@
 import type { Schemas } from "plaza-client";
+import { useState } from "preact/hooks";
 import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
-import { Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
+import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
+import { Orders } from "../orders.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { Followers, FollowButton } from "../reactions.tsx";
+import { ReportButton } from "../report.tsx";
 
 const OWN_TABS = [
   { label: "Posts", value: "posts" },
@@ -65,6 +68,12 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
               <Total of={user.likes_received} one="like received" many="likes received" />
             </li>
           </ul>
+          {session !== null && !isOwn && (
+            <p class="buttons">
+              <BlockButton userId={id} />
+              <ReportButton target={{ type: "user", id }} ownerId={id} />
+            </p>
+          )}
         </div>
       </section>
       {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(one) => `#/users/${id}?tab=${one}`} />}
@@ -72,6 +81,52 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
       {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
       {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
       {shown === "orders" && <Orders />}
+    </>
+  );
+}
+
+/** Blocks a user. Without an answer it is not known whether the caller does already. */
+function BlockButton({ userId, isBlocked = false }: { userId: string; isBlocked?: boolean }) {
+  const [blocked, setBlocked] = useState(isBlocked);
+  const path = { user_id: userId };
+  const set = (wanted: boolean) => {
+    const sent = wanted ? plaza.put("/users/{user_id}/blocks/me", { path }) : plaza.delete("/users/{user_id}/blocks/me", { path });
+    sent.then(
+      (reply) => setBlocked(reply.blocked),
+      (error: unknown) => say(error instanceof Error ? error.message : "That did not work."),
+    );
+  };
+  return blocked ? (
+    <button type="button" class="small" onClick={() => set(false)}>
+      Unblock
+    </button>
+  ) : (
+    <ConfirmButton label="Block" confirm="Really block?" act={() => set(true)} class="small quiet" />
+  );
+}
+
+/** The users whom the caller blocks. */
+export function Blocks() {
+  const blocks = usePages("/users/me/blocks");
+  return (
+    <>
+      <Title text="Blocked users" />
+      <List
+        class="list people"
+        of={blocks}
+        empty={
+          <Empty icon="person" title="You block nobody">
+            <p>Blocked users cannot follow you or comment on your posts.</p>
+          </Empty>
+        }
+      >
+        {({ user }) => (
+          <>
+            <UserLink user={user} />
+            <BlockButton userId={user.id} isBlocked />
+          </>
+        )}
+      </List>
     </>
   );
 }
@@ -109,36 +164,6 @@ function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects
       {({ post, type, id }) =>
         post ? <PostCard post={post} /> : <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
       }
-    </List>
-  );
-}
-
-export const ORDER_STATUS: Record<Schemas["OrderResponse"]["status"], string> = {
-  pending: "being decided",
-  success: "yours",
-  failed: "not bought",
-  used: "used",
-  cancelled: "cancelled",
-  expired: "expired",
-};
-
-function Orders() {
-  const orders = usePages("/users/me/orders");
-  return (
-    <List
-      of={orders}
-      empty={
-        <Empty icon="bookmark" title="No orders yet">
-          <p>Flash sales are on the pages of shops.</p>
-        </Empty>
-      }
-    >
-      {(order) => (
-        <p class={`card order ${order.status}`}>
-          <span>Order {order.order_id}</span>
-          <b>{ORDER_STATUS[order.status]}</b>
-        </p>
-      )}
     </List>
   );
 }
@@ -227,6 +252,9 @@ export function Settings() {
         </form>
       )}
       <p class="section">
+        <a class="button quiet" href="#/blocks">
+          Blocked users
+        </a>
         <button type="button" class="quiet" onClick={() => void signOut()}>
           Sign out
         </button>

@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Problem } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
 import { type AuditReport, type ControlAction, type Crowd, readControl, runAction, runAudit, type ServerState } from "../control.ts";
-import { useLive } from "../live.ts";
+import { useLive } from "shared/live.ts";
 import { Badge, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 

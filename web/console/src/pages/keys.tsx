@@ -1,5 +1,5 @@
 import { plaza } from "shared/plaza.ts";
-import { ONCE, useLive } from "../live.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 
 /** The hottest and the largest keys of Redis. */

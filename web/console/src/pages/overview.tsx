@@ -2,7 +2,7 @@ import type { Schemas } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { Ago } from "shared/ui.tsx";
 import { AuditedTargets, readAudit, Verdict } from "../audit.tsx";
-import { ONCE, useLive } from "../live.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Shown, Stat, Table } from "../parts.tsx";
 import { type Line, Plot } from "../plot.tsx";
 

@@ -2,7 +2,7 @@ import { usePages } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, ConfirmButton, Empty, List, Title } from "shared/ui.tsx";
 import type { Schemas } from "plaza-client";
-import { ONCE, useLive } from "../live.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { type Action, Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, useAction } from "../parts.tsx";
 
 export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });

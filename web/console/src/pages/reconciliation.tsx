@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Empty } from "shared/ui.tsx";
-import { ONCE, useLive } from "../live.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, Time, useAction } from "../parts.tsx";
 
 type Run = Schemas["ReconciliationResponse"];

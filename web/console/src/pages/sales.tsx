@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
 import { plaza } from "shared/plaza.ts";
 import { Empty, Tabs } from "shared/ui.tsx";
-import { ONCE, useLive } from "../live.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
 
 type Sale = Schemas["SaleResponse"];

@@ -1,0 +1,64 @@
+/** A report of content or of a user to the moderators. */
+import type { Schemas } from "plaza-client";
+import { useRef } from "preact/hooks";
+import { useForm, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Field, Problem } from "shared/ui.tsx";
+
+type Target = Schemas["ReportedReference"];
+type Reason = Schemas["ReportRequest"]["reason"];
+
+const REASONS: Record<Reason, string> = {
+  spam: "Spam",
+  abuse: "Insult or threat",
+  nudity: "Nudity",
+  violence: "Violence",
+  illegal: "Against the law",
+  other: "Something else",
+};
+
+/** A button that opens a form in a dialog; nobody reports what is their own. */
+export function ReportButton({ target, ownerId }: { target: Target; ownerId: string }) {
+  const session = useSession();
+  const dialog = useRef<HTMLDialogElement>(null);
+  const close = () => dialog.current?.close();
+  const form = useForm(async (data) => {
+    const details = String(data.get("details")).trim();
+    const reason = String(data.get("reason")) as Reason;
+    await plaza.post("/reports", { body: { target, reason, details: details === "" ? null : details } });
+    close();
+    say("Thank you. A moderator will look at it.");
+  });
+  if (session?.user.id === ownerId) return null;
+  return (
+    <>
+      <button type="button" class="small quiet" onClick={() => (session === null ? go("/sign-in") : dialog.current?.showModal())}>
+        Report
+      </button>
+      <dialog ref={dialog} aria-label={`Report this ${target.type}`}>
+        <form noValidate onSubmit={form.submit}>
+          <h2>Report this {target.type}</h2>
+          <fieldset class="choice">
+            <legend>What is wrong with it?</legend>
+            {Object.entries(REASONS).map(([reason, text], place) => (
+              <label key={reason}>
+                <input type="radio" name="reason" value={reason} defaultChecked={place === 0} />
+                {text}
+              </label>
+            ))}
+          </fieldset>
+          <Field form={form} name="details" label="Details" rows={3} hint="They help the moderator; may be empty." />
+          <Problem error={form.problem} />
+          <button class="primary" disabled={form.isSending}>
+            Send
+          </button>{" "}
+          <button type="button" class="quiet" onClick={close}>
+            Cancel
+          </button>
+        </form>
+      </dialog>
+    </>
+  );
+}
