@@ -12,7 +12,7 @@ RUNS ?= 900
 ARGS ?=
 
 ENV ?=
-ARCHITECTURE ?= x86_64
+ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
 
@@ -121,12 +121,12 @@ docs: .venv/.ready .venv-tools/.ready ## build the documentation site, and print
 	@.venv/bin/python -m local.site
 
 .PHONY: web
-web: node_modules/.ready ## generate the types of the TypeScript client, build the web app, print their sizes
-	@for task in "contract -w plaza-client" "size -w plaza-client" "build -w plaza-app" "size -w plaza-app"; do \
-	  .venv/bin/python -m local.stack.node npm run --silent $$task; done
+web: node_modules/.ready ## generate the types of the TypeScript client, build the web pages, print their sizes
+	@for task in contract:client size:client build:app size:app build:console size:console; do \
+	  .venv/bin/python -m local.stack.node npm run --silent $${task%:*} -w plaza-$${task#*:}; done
 
 .PHONY: screenshots
-screenshots: setup ## take the screenshots of docs/web.md, on a stack of their own
+screenshots: setup ## take the screenshots of the web pages, on a stack of their own
 	@.venv/bin/python -m local packages --tests
 	@.venv/bin/python -m tests.e2e.screenshots
 
@@ -164,7 +164,7 @@ smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=stagin
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
 	@mkdir -p .aws-sam
-	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --outfile .aws-sam/sbom.json \
+	@.venv-sbom/bin/cyclonedx-py requirements --output-reproducible --output-file .aws-sam/sbom.json \
 	  layers/common/python/requirements.txt
 	@echo "wrote .aws-sam/sbom.json"
 
@@ -173,9 +173,8 @@ reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and co
 	@.venv/bin/python -m local.stack.reproducible
 
 .PHONY: build
-build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS, and add bytecode to the layer (ARCHITECTURE=arm64)
+build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
 	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
-	@.venv/bin/python -m local.stack.bytecode
 
 .PHONY: layer-size
 layer-size: build ## print the size of the unzipped layer (limit: 25 MB)

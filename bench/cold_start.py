@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.api import APP
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
-from bench.layer import build_layer, compile_layer
+from bench.layer import build_layer
 from local.paths import LAMBDA_PYTHON
 
 RUNS = 5
@@ -29,7 +29,7 @@ _LINE = re.compile(r"^import time: +(\d+) \| +\d+ \| +([\w.]+)", re.MULTILINE)
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure the import of the layer as ``make build`` and as ``sam build`` leave it.
+    """Measure the import of the layer as ``sam build`` leaves it, and without its bytecode.
 
     Medians of five. boto3 is always compiled, because it is part of the runtime; a function never
     is.
@@ -37,9 +37,9 @@ def measure(harness: Harness) -> list[Figure]:
     function = harness.directory / "function"
     function.mkdir(exist_ok=True)
     shutil.copy(APP, function)
-    built, bare = build_layer(harness), harness.directory / "layer-of-sam"
+    built, bare = build_layer(harness), harness.directory / "layer-without-bytecode"
     shutil.copytree(built, bare, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
-    env, bare_env = (_environment(layer, function) for layer in (compile_layer(built), bare))
+    env, bare_env = (_environment(layer, function) for layer in (built, bare))
 
     naive, compiled = _median_ms(NAIVE, env), _median_ms("app", env)
     peer = Peer("naive imports of its libraries", naive)

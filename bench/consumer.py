@@ -12,7 +12,7 @@ from bench.baselines import bulk_upsert, row_by_row
 from bench.dataset import load_reactions
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
-from bench.meters import count_statements, time_s
+from bench.meters import count_statements, mysql_load, time_s
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
@@ -23,6 +23,7 @@ from plaza.reactions.model import ReactionEvent, ReactionKey
 BATCH = 1000
 BATCHES = 60
 BATCHES_OF_FOLLOWS = 20
+BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
 SIZES = (10, 100, 1000)
 FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
 FOLLOWED_USER = Target("user", FIRST_ID)
@@ -46,9 +47,10 @@ def measure(harness: Harness) -> list[Figure]:
     harness.clear()
     for table in (*row_by_row.TABLES, *bulk_upsert.TABLES):
         mysql.write(table)
+    count = harness.scale(BATCHES) * BATCH + BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES)
     on_posts = [
         (kind, Target("post", FIRST_ID + post), actor)
-        for kind, post, actor in load_reactions(harness.scale(BATCHES) * BATCH + sum(SIZES))
+        for kind, post, actor in load_reactions(count)
     ]
     harness.add_posts({target.id for _, target, _ in on_posts})
     follows = _follows(harness.scale(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
@@ -60,12 +62,14 @@ def measure(harness: Harness) -> list[Figure]:
     mixed = chain.from_iterable(zip(events, follow_events, strict=False))
     samples = [_take(mixed, size) for size in SIZES]
     statements = [count_statements(partial(persist.save, sample)) for sample in samples]
+    load = _load_mysql(_take(events, BATCHES_OF_LOAD * BATCH_OF_LOAD))
     rates, follow_rates = _race(events), _race(follow_events)
     _check_all_is_saved(len(on_posts) + len(follows))
     return [
         Figure("consumer, batches of 1000", rates.ours, "events/s", goal=Goal("at least", 20_000)),
         *_beside("consumer", rates),
         *_beside("follows of one viral user", follow_rates),
+        *load,
         Figure(
             "statements per batch of 1000, with follows",
             statements[2],
@@ -74,6 +78,20 @@ def measure(harness: Harness) -> list[Figure]:
             Goal("at most", 1, "ratio"),
         ),
         Figure("  batch of 100", statements[1], "", Peer("batch of 10", statements[0])),
+    ]
+
+
+def _load_mysql(events: Sequence[ReactionEvent]) -> list[Figure]:
+    """Return what an event costs MySQL in batches of 100, as a queue with some traffic makes them:
+    `make capacity` uses both figures."""
+    before, batches = mysql_load(), iter(events)
+    while batch := _take(batches, BATCH_OF_LOAD):
+        persist.save(batch)
+    load = mysql_load() - before
+    name = f"an event in batches of {BATCH_OF_LOAD}"
+    return [
+        Figure(f"{name}, CPU of MySQL", load.cpu_s / len(events) * 1e6, "us"),
+        Figure("  redo log and binlog", load.written_bytes / len(events), "bytes"),
     ]
 
 

@@ -1,6 +1,5 @@
 """Size of the layer, unzipped: installed packages, Plaza itself, and bytecode."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -8,13 +7,14 @@ from pathlib import Path
 
 from bench.figures import Figure, Goal
 from bench.harness import Harness
-from local.paths import LAMBDA_PYTHON, LAYER, ROOT, LocalError
+from local.paths import LAYER, LocalError
+from local.stack.deployment import ARCHITECTURE
 
 SHOWN = 4
 
 
 def measure(harness: Harness) -> list[Figure]:
-    layer = compile_layer(build_layer(harness))
+    layer = build_layer(harness)
     weights = sorted(((_megabytes(part), part.name) for part in layer.iterdir()), reverse=True)
     return [
         Figure("layer, unzipped", _megabytes(layer), "MB", goal=Goal("at most", 25)),
@@ -23,39 +23,18 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def build_layer(harness: Harness) -> Path:
-    """Build the layer as SAM does, once per run. Raises LocalError."""
-    layer = harness.directory / "layer"
+    """Build the layer as SAM does, once per run, for this machine. Raises LocalError."""
+    layer = harness.directory / "layer" / "python"
     if layer.exists():
         return layer
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
-    requirements = ["--requirement", str(LAYER / "requirements.txt")]
+    command = ["make", "--makefile", f"{ARCHITECTURE}/Makefile", "build-CommonLayer"]
+    variables = [f"ARTIFACTS_DIR={layer.parent}", f"PYTHON={sys.executable}"]
     done = subprocess.run(
-        [*pip, "--no-compile", "--no-deps", "--target", str(layer), *requirements],
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, *variables], cwd=LAYER.parent, capture_output=True, text=True, check=False
     )
     if done.returncode != 0:
         shutil.rmtree(layer, ignore_errors=True)
-        raise LocalError(f"the layer's requirements could not be installed:\n{done.stderr}")
-    leave_out = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(LAYER / "plaza", layer / "plaza", ignore=leave_out)
-    return layer
-
-
-def compile_layer(layer: Path) -> Path:
-    """Add the bytecode that ``make build`` adds to ``layer``. Raises LocalError."""
-    python = LAMBDA_PYTHON if LAMBDA_PYTHON.exists() else Path(sys.executable)
-    done = subprocess.run(
-        [str(python), "-m", "local.stack.bytecode", str(layer)],
-        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise LocalError(f"the layer could not be compiled:\n{done.stderr}")
+        raise LocalError(f"the layer could not be built:\n{done.stderr}")
     return layer
 
 

@@ -2,8 +2,12 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
-from plaza.infra import mysql, redis
+import psutil
+
+from plaza.infra import binlog, mysql, redis
 
 
 def time_s(work: Callable[[], object]) -> float:
@@ -22,6 +26,28 @@ def redis_cpu_s(*, main_thread: bool = False) -> float:
     """Return the CPU seconds of Redis so far, of all its threads or of the main one."""
     info, suffix = redis.execute("INFO", "cpu"), "_main_thread" * main_thread
     return float(info[f"used_cpu_user{suffix}"]) + float(info[f"used_cpu_sys{suffix}"])
+
+
+class MysqlLoad(NamedTuple):
+    """What MySQL has done so far, or between two readings."""
+
+    cpu_s: float
+    written_bytes: int
+
+    def __sub__(self, earlier: "MysqlLoad") -> "MysqlLoad":
+        return MysqlLoad(self.cpu_s - earlier.cpu_s, self.written_bytes - earlier.written_bytes)
+
+
+def mysql_load() -> MysqlLoad:
+    """Return the CPU seconds of MySQL's process, and the bytes of its redo log and binlog."""
+    [(pid_file, redo_bytes)] = mysql.fetch_all(
+        """
+        SELECT @@pid_file, variable_value FROM information_schema.global_status
+        WHERE variable_name = 'Innodb_os_log_written'
+        """
+    )
+    cpu = psutil.Process(int(Path(pid_file).read_text())).cpu_times()
+    return MysqlLoad(cpu.user + cpu.system, int(redo_bytes) + binlog.read_end().log_pos)
 
 
 def count_statements(work: Callable[[], object]) -> int:

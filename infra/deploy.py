@@ -1,4 +1,4 @@
-"""Deploys one environment: network, stores, application, and the edge if it has one.
+"""Deploys one environment: network, stores, application, and the edge with its pages if it has one.
 
   python -m infra.deploy staging [Name=Value ...]
 
@@ -20,6 +20,7 @@ import boto3
 import yaml
 from botocore.exceptions import ClientError
 
+from infra import pages
 from local.paths import ROOT, TOOLS
 
 ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -99,6 +100,11 @@ class Account:
         [version] = [id_ for id_, s in found["VersionIdsToStages"].items() if "AWSCURRENT" in s]
         return version
 
+    def upload_pages(self, bucket: str, distribution: str) -> None:
+        """Upload the built pages, and let the edge serve them."""
+        s3, cloudfront = (boto3.client(n, region_name=EDGE_REGION) for n in ("s3", "cloudfront"))
+        pages.upload_pages(pages.list_pages(), bucket, distribution, s3, cloudfront)
+
 
 def deploy(
     environment: str,
@@ -114,7 +120,11 @@ def deploy(
     parameters = {part.name: read_parameters(part.template) for part in PARTS}
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
+    architecture = read_architecture(BUILT.parent)
+    if given.get("Architecture", architecture) != architecture:
+        raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
     known = {**DEFAULTS, "Environment": environment, "EdgeRegion": EDGE_REGION, **given}
+    known["Architecture"] = architecture
     outputs: dict[str, str] = {}
     for part in PARTS:
         stack = account.describe(part, environment)
@@ -130,6 +140,8 @@ def deploy(
         known |= outputs
         if part is APPLICATION and "OriginSecretArn" in outputs:
             known |= _describe_origin_secret(outputs["OriginSecretArn"], account)
+        if part is EDGE:
+            account.upload_pages(outputs["PagesBucket"], outputs["EdgeDistribution"])
     return outputs
 
 
@@ -138,6 +150,14 @@ def read_parameters(template: Path) -> list[str]:
     if not template.exists():
         raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
     return list(yaml.load(template.read_text(), _Loader)["Parameters"])  # noqa: S506 - a SafeLoader
+
+
+def read_architecture(build: Path) -> str:
+    """Return the processor that the layer of a build is for. Raises DeployError without a build."""
+    wheels = (build / "CommonLayer" / "python").glob("pydantic_core-*.dist-info/WHEEL")
+    if (wheel := next(wheels, None)) is None:
+        raise DeployError("there is no layer; run `make build`")
+    return "arm64" if "_aarch64" in wheel.read_text() else "x86_64"
 
 
 def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
@@ -162,7 +182,7 @@ def _describe_origin_secret(arn: str, account: Account) -> dict[str, str]:
     return {"OriginSecretArn": copy, "OriginSecretVersion": account.read_secret_version(arn)}
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Loads a template; the values of short tags such as ``!Ref`` do not matter."""
 
 

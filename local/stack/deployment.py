@@ -4,6 +4,7 @@ import fcntl
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import time
@@ -27,6 +28,9 @@ from local.stack.servers import strip_credentials
 STACK_NAME = "plaza"
 BUCKET = "plaza-artifacts"
 ACCOUNT = "000000000000"
+ARCHITECTURE = {"aarch64": "arm64"}.get(
+    platform.machine(), platform.machine()
+)  # as Lambda names it
 MAX_INVOCATION_S = 900  # as of Lambda
 # A replay sends as fast as it can, and a contract test is one user: neither may meet a limit.
 # tests/e2e/test_checkins.py tests the limits with an empty bucket.
@@ -38,9 +42,11 @@ _NO_LIMITS = {
 _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
 ON_ONE_MACHINE = {
+    "Architecture": ARCHITECTURE,
     "RequireVpc": "0",
     "RequireAlarmTopic": "0",
     "MigrateOnDeploy": "0",
+    "RotationDays": "0",
     "RollUpSchedule": "rate(5 minutes)",
     "ReconcileSchedule": "rate(12 hours)",
     "MaintainLogSchedule": "rate(1 day)",
@@ -111,11 +117,12 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     """Build into ``shared``, and compile the modules of the layers.
 
     The parent of the workers imports them on each start. On AWS some of them are compiled
-    (``local.stack.bytecode``).
+    (layers/common/compiled.txt).
     """
     command: list[str | Path] = [
         TOOLS / "sam", "build", "--template-file", template, "--cached", "--parallel",
         "--build-dir", shared / "build", "--cache-dir", shared / "cache",
+        "--parameter-overrides", f"Architecture={ARCHITECTURE}",
     ]  # fmt: skip
     run_command(
         "sam build",

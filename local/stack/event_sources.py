@@ -54,6 +54,13 @@ class EventSource:
         )
 
 
+@dataclass(slots=True)
+class Deliveries:
+    """How often each batch is delivered, at once. SQS promises at least once."""
+
+    copies: int = 1
+
+
 class Sqs:
     """The SQS calls of a poller, over the JSON protocol."""
 
@@ -108,6 +115,7 @@ class Poller:
         *,
         region: str,
         max_concurrency: int,
+        deliveries: Deliveries | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._mapping = mapping
@@ -115,6 +123,7 @@ class Poller:
         self._invoke = invoke
         self._region = region
         self._free = asyncio.Semaphore(min(mapping.max_concurrency, max_concurrency))
+        self._deliveries = deliveries or Deliveries()
         self._clock = clock
 
     async def run(self) -> None:
@@ -172,16 +181,23 @@ class Poller:
         mapping = self._mapping
         records = [make_record(message, mapping.queue_arn, self._region) for message in batch]
         event = json.dumps({"Records": records}).encode()
-        outcome = await self._invoke(mapping.function, event)
-        if outcome.failed:
-            cause = outcome.payload[:500].decode(errors="replace")
-            logger.warning("%s failed with %d messages: %s", mapping.function, len(batch), cause)
-            await asyncio.sleep(BACKOFF_S)
-            return
-        failed = read_failures(outcome.payload) if mapping.reports_failures else frozenset()
-        if failed is None or not failed <= {message["MessageId"] for message in batch}:
-            logger.warning("%s reported malformed failures", mapping.function)
-            return
+        outcomes = await asyncio.gather(
+            *(self._invoke(mapping.function, event) for _ in range(self._deliveries.copies))
+        )
+        failed: set[str] = set()
+        for outcome in outcomes:
+            if outcome.failed:
+                cause = outcome.payload[:500].decode(errors="replace")
+                logger.warning(
+                    "%s failed with %d messages: %s", mapping.function, len(batch), cause
+                )
+                await asyncio.sleep(BACKOFF_S)
+                return
+            reported = read_failures(outcome.payload) if mapping.reports_failures else frozenset()
+            if reported is None or not reported <= {message["MessageId"] for message in batch}:
+                logger.warning("%s reported malformed failures", mapping.function)
+                return
+            failed |= reported
         done = [each["ReceiptHandle"] for each in batch if each["MessageId"] not in failed]
         await self._sqs.delete(mapping.queue_url, done)
 

@@ -5,7 +5,8 @@
 DIRECTORY/lambda.json is its plan (``deployment.describe_service``). It serves the HTTP API on one
 port and invocations on another: ``POST /functions/NAME`` runs a function and responds with its
 result, or with its error and status 500; MiniStack's schedules use it. ``GET /workers`` returns the
-pids of each function's workers.
+pids of each function's workers. ``PUT /deliveries`` sets how often each batch of messages is
+delivered: ``{"copies": 2}``.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ import uvloop
 from aiohttp import web
 
 from local.paths import LAMBDA_PYTHON
-from local.stack.event_sources import EventSource, Poller, Sqs
+from local.stack.event_sources import Deliveries, EventSource, Poller, Sqs
 from local.stack.gateway import MAX_BODY_BYTES, MAX_HEADER_BYTES, Gateway
 from local.stack.routes import read_cors, read_routes
 from local.stack.workers import Function, Parent, Pool, make_environment
@@ -52,13 +53,13 @@ async def run(directory: Path) -> int:
     connector = aiohttp.TCPConnector(limit=0)
     try:
         async with aiohttp.ClientSession(timeout=timeout, connector=connector) as session:
-            pollers = start_pollers(
-                plan, pool, Sqs(session, plan["aws_endpoint_url"], plan["region"])
-            )
+            deliveries = Deliveries()
+            sqs = Sqs(session, plan["aws_endpoint_url"], plan["region"])
+            pollers = start_pollers(plan, pool, sqs, deliveries)
             body, identity = plan["api_body"], (plan["api_id"], plan["account"])
             gateway = Gateway(*identity, read_routes(body), read_cors(body), pool)
             await listen(gateway.serve, plan["api_port"])
-            await listen(Invocations(pool).serve, plan["port"])
+            await listen(Invocations(pool, deliveries).serve, plan["port"])
             while not ended.is_set() and parent.is_running():
                 pool.close_idle()
                 for poller in pollers:
@@ -84,7 +85,9 @@ def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) 
     return Function(name=name, environment=environment, **settings)
 
 
-def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio.Task[None]]:
+def start_pollers(
+    plan: Mapping[str, Any], pool: Pool, sqs: Sqs, deliveries: Deliveries
+) -> list[asyncio.Task[None]]:
     tasks = []
     for found in plan["event_sources"]:
         source = EventSource(**found)
@@ -92,7 +95,12 @@ def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio
         if function is None:
             raise KeyError(source.function)
         poller = Poller(
-            source, sqs, pool.invoke, region=plan["region"], max_concurrency=function.max_workers
+            source,
+            sqs,
+            pool.invoke,
+            region=plan["region"],
+            max_concurrency=function.max_workers,
+            deliveries=deliveries,
         )
         tasks.append(asyncio.create_task(poller.run()))
     return tasks
@@ -101,12 +109,16 @@ def start_pollers(plan: Mapping[str, Any], pool: Pool, sqs: Sqs) -> list[asyncio
 class Invocations:
     """Server of invocations that do not come from the HTTP API or a queue."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, deliveries: Deliveries) -> None:
         self._pool = pool
+        self._deliveries = deliveries
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         if request.method == "GET" and request.path == "/workers":
             return web.json_response(self._pool.pids())
+        if request.method == "PUT" and request.path == "/deliveries":
+            self._deliveries.copies = int((await request.json())["copies"])
+            return web.json_response({"copies": self._deliveries.copies})
         name = request.path.removeprefix("/functions/")
         if request.method != "POST" or self._pool.find(name) is None:
             return web.json_response({"errorMessage": f"there is no {request.path}"}, status=404)

@@ -16,14 +16,11 @@ from local.paths import ROOT, TEMPLATE, TOOLS
 
 
 def build(directory: Path) -> None:
-    """Run ``make build`` into a directory, without SAM's cache."""
+    """Run ``sam build`` into a directory, without its cache."""
     env = os.environ | {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
     command: list[str | Path] = [TOOLS / "sam", "build", "--template-file", TEMPLATE]
     command += ["--build-dir", directory]
     subprocess.run([*command, "--no-cached"], check=True, env=env, cwd=ROOT, capture_output=True)
-    compile_layer: list[str | Path] = [sys.executable, "-m", "local.stack.bytecode"]
-    compile_layer.append(directory / "CommonLayer" / "python")
-    subprocess.run(compile_layer, check=True, cwd=ROOT)
 
 
 def list_files(directory: Path) -> set[Path]:

@@ -94,6 +94,7 @@ def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:
     bearer = '-H "Authorization: Bearer $TOKEN"'
     lines = [
         f"[bold]{stack.web_url}[/bold]  the web app: sign in with any phone number",
+        f"[bold]{stack.web_url}/console/[/bold]  the console: a button signs in an operator",
         f"[bold]{url}[/bold]  the API",
         "",
         f"  curl {url}/health",

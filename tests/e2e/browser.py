@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
+import pytest
 from playwright.sync_api import (
     Browser,
     BrowserContext,
@@ -21,8 +22,13 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from local.stack.packages import find_browser
 from tests.support.node import MODULES
 
+needs_browser = pytest.mark.skipif(
+    find_browser() is None,
+    reason="NOT TESTED: there is no Chromium; apt-get install chromium",
+)
 AXE = MODULES / "axe-core" / "axe.min.js"
 PHONE: ViewportSize = {"width": 390, "height": 844}
 SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (

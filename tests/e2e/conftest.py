@@ -8,12 +8,16 @@ from itertools import count
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser
 
 from local.paths import ROOT
+from local.stack.packages import find_browser
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
+from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
 
+OpenApp = Callable[..., AppPage]
 AUTHOR = 6_000_000
 SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
 _ids = count(6_000_001)
@@ -128,6 +132,48 @@ def add(rows: Callable[..., Any]) -> Callable[..., int]:
         return content_id
 
     return make
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser; not for the whole run, because its event loop would be that of all tests."""
+    chromium = find_browser()
+    assert chromium is not None
+    with open_browser(chromium) as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_app(browser: Browser, stack: Stack, sign_in: Callable[..., str]) -> Iterator[OpenApp]:
+    """``open_app(path, user_id, refused)`` shows a page; anonymously without a user.
+
+    ``site``: ``/console`` for the console. At the end of the test each page's console must be
+    empty, and exactly the statuses ``refused`` must have been refused.
+    """
+    opened: list[tuple[AppPage, set[int]]] = []
+
+    def open_one(
+        path: str,
+        user_id: int | None = None,
+        refused: tuple[int, ...] = (),
+        *,
+        role: str = "user",
+        site: str = "",
+        **options: Any,
+    ) -> AppPage:
+        session = user_id and describe_session(
+            sign_in(user_id, role=role), user_id, f"user {user_id}"
+        )
+        context = open_context(browser, stack.web_url, session or None, **options)
+        app = AppPage(context.new_page(), stack.web_url + site)
+        opened.append((app, set(refused)))
+        app.open(path)
+        return app
+
+    yield open_one
+    for app, refused in opened:
+        app.page.context.close()
+        assert (app.errors, app.refused) == ([], refused)
 
 
 @pytest.fixture

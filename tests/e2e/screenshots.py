@@ -1,16 +1,19 @@
-"""Takes the screenshots of docs/web.md, on a stack of its own with the demo crowd.
+"""Takes the screenshots of docs/web.md and docs/console.md, on a stack of its own with the demo
+crowd.
 
 python -m tests.e2e.screenshots [--dir DIRECTORY]    DIRECTORY: of a stack that runs already
 """
 
 import argparse
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Page, ViewportSize
+from playwright.sync_api import Browser, Page, ViewportSize
 
 from local.paths import ROOT, LocalError, add_layer_to_path
 from local.stack.packages import find_browser
@@ -19,7 +22,7 @@ from tests.e2e.browser import AppPage, describe_session, open_browser, open_cont
 
 IMAGES = ROOT / "docs" / "images"
 WIDE: ViewportSize = {"width": 1180, "height": 780}
-READY = "article, .shop, .sale, td, .choices"
+READY = "article, .shop, .sale, td, .choices, .verdict"
 PAGES = {
     "ranking": "/ranking?window=all",
     "post": "/posts/9000001",
@@ -37,8 +40,9 @@ def main() -> int:
     try:
         if (chromium := find_browser()) is None:
             raise LocalError("Chromium is missing")
-        with use_demo(args.dir) as stack:
-            take(stack, chromium)
+        with use_demo(args.dir) as stack, open_browser(chromium) as browser:
+            take_app(stack, browser)
+            take_console(stack, browser)
     except LocalError as error:
         print(f"plaza: {error}", file=sys.stderr)
         return 1
@@ -64,42 +68,74 @@ def use_demo(directory: Path | None) -> Iterator[Stack]:
             stack.down()
 
 
-def take(stack: Stack, chromium: str) -> None:
+def take_app(stack: Stack, browser: Browser) -> None:
     """Take each page by day on a phone, one by night, and one on a wide screen."""
     from local.load.demo import FIRST_ID
-    from local.stack.tokens import create_users, open_sessions
 
-    create_users(stack.mysql_url, [FIRST_ID], "user")
-    [token] = open_sessions(stack, [FIRST_ID])
-    session = describe_session(token, FIRST_ID, "Ada 1")
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    with open_browser(chromium) as browser:
-        context = open_context(browser, stack.web_url, session, reduced_motion="reduce")
-        app = AppPage(context.new_page(), stack.web_url)
-        for name, path in PAGES.items():
-            app.open(path)
-            shoot(app.page, name)
-        app.open("/shops")
-        app.page.get_by_role("link", name="Linden Food").first.click()
-        shoot(app.page, "sale", ".sale")
-        context.close()
-        for name, options in (("night", {"color_scheme": "dark"}), ("wide", {})):
-            context = open_context(browser, stack.web_url, session, **options)
-            app = AppPage(context.new_page(), stack.web_url)
-            if name == "wide":
-                app.page.set_viewport_size(WIDE)
-            app.open("/")
-            shoot(app.page, name)
-            context.close()
+    app = open_page(stack, browser, FIRST_ID, "Ada 1", reduced_motion="reduce")
+    for name, path in PAGES.items():
+        app.open(path)
+        shoot(app.page, f"web-{name}")
+    app.open("/shops")
+    app.page.get_by_role("link", name="Linden Food").first.click()
+    shoot(app.page, "web-sale", ".sale")
+    for name, options in (("night", {"color_scheme": "dark"}), ("wide", {})):
+        app = open_page(stack, browser, FIRST_ID, "Ada 1", **options)
+        if name == "wide":
+            app.page.set_viewport_size(WIDE)
+        app.open("/")
+        shoot(app.page, f"web-{name}")
+
+
+def take_console(stack: Stack, browser: Browser) -> None:
+    """Take the overview, sales by night, and a stack that a crowd uses without Redis."""
+    from local.stack.control import OPERATOR
+
+    pages = {"overview": ("/", {}), "sales": ("/sales", {"color_scheme": "dark"})}
+    for name, (path, options) in pages.items():
+        app = open_page(stack, browser, OPERATOR, "Operator", "admin", "/console", **options)
+        app.page.set_viewport_size(WIDE)
+        app.open(path)
+        shoot(app.page, f"console-{name}", ".verdict, .units")
+    app = open_page(stack, browser, OPERATOR, "Operator", "admin", "/console")
+    page = app.page
+    page.set_viewport_size(WIDE)
+    app.open("/break-it")
+    for button in ("Start a crowd", "Deliver twice", "Kill its workers", "Stop Redis"):
+        page.get_by_role("button", name=button).click()
+    page.get_by_text(re.compile("[1-9][0-9]* provisional")).wait_for()
+    page.get_by_role("button", name="Start Redis").click()
+    page.get_by_text("No drift").wait_for()
+    shoot(page, "console-break-it")
+    page.get_by_role("button", name="Deliver once").click()
+
+
+def open_page(
+    stack: Stack,
+    browser: Browser,
+    user_id: int,
+    nickname: str,
+    role: str = "user",
+    site: str = "",
+    **options: Any,
+) -> AppPage:
+    """Return a page that is signed in."""
+    from local.stack.tokens import open_sessions
+
+    [token] = open_sessions(stack, [user_id], role)
+    session = describe_session(token, user_id, nickname)
+    context = open_context(browser, stack.web_url, session, **options)
+    return AppPage(context.new_page(), stack.web_url + site)
 
 
 def shoot(page: Page, name: str, ready: str = READY) -> None:
     """Write one image when the page has its content and no skeleton."""
     page.locator(ready).first.wait_for()
     page.locator(".skeleton").first.wait_for(state="detached")
+    IMAGES.mkdir(parents=True, exist_ok=True)
     page.evaluate("document.fonts.ready")
-    page.screenshot(path=IMAGES / f"web-{name}.png", animations="disabled")
-    print(f"docs/images/web-{name}.png")
+    page.screenshot(path=IMAGES / f"{name}.png", animations="disabled")
+    print(f"docs/images/{name}.png")
 
 
 if __name__ == "__main__":

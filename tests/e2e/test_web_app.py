@@ -7,58 +7,23 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Page, Route, expect
 
 from local.load.town import make_voucher
-from local.stack.packages import find_browser
 from local.stack.stack import Stack
-from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
+from tests.e2e.browser import needs_browser
 from tests.e2e.client import Client, wait_until
+from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
-CHROMIUM = find_browser()
-pytestmark = [
-    needs_npm_packages,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="NOT TESTED: there is no Chromium; apt-get install chromium"
-    ),
-]
-Open = Callable[..., AppPage]
+pytestmark = [needs_npm_packages, needs_browser]
 _ids = count(6_800_001)
 LIKE = re.compile("^Like ")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    assert CHROMIUM is not None
-    with open_browser(CHROMIUM) as browser:
-        yield browser
-
-
-@pytest.fixture
-def open_app(browser: Browser, stack: Stack, sign_in: Callable[..., str]) -> Iterator[Open]:
-    """``open_app(path, user_id, refused)`` shows a page; anonymously without a user."""
-    opened: list[tuple[AppPage, set[int]]] = []
-
-    def open_one(
-        path: str, user_id: int | None = None, refused: tuple[int, ...] = (), **options: Any
-    ) -> AppPage:
-        session = user_id and describe_session(sign_in(user_id), user_id, f"user {user_id}")
-        context = open_context(browser, stack.web_url, session or None, **options)
-        app = AppPage(context.new_page(), stack.web_url)
-        opened.append((app, set(refused)))
-        app.open(path)
-        return app
-
-    yield open_one
-    for app, refused in opened:
-        app.page.context.close()
-        assert (app.errors, app.refused) == ([], refused)
 
 
 @pytest.fixture
@@ -79,7 +44,7 @@ def write_post(client: Client, title: str) -> str:
     return str(client("POST", "/posts", body).json["id"])
 
 
-def test_a_user_signs_in_with_the_code_in_the_corner_and_out_again(open_app: Open) -> None:
+def test_a_user_signs_in_with_the_code_in_the_corner_and_out_again(open_app: OpenApp) -> None:
     app = open_app("/sign-in", refused=(400, 401))
     page = app.page
     page.get_by_label("Phone number").fill("12")
@@ -111,7 +76,7 @@ def test_a_user_signs_in_with_the_code_in_the_corner_and_out_again(open_app: Ope
 
 
 def test_a_follow_fills_the_feed_and_a_like_shows_before_its_answer(
-    open_app: Open, writer: tuple[int, Client]
+    open_app: OpenApp, writer: tuple[int, Client]
 ) -> None:
     writer_id, client = writer
     title = f"Harbour {writer_id}"
@@ -159,7 +124,7 @@ def totals_of(post: dict[str, Any]) -> tuple[int, int]:
 
 
 def test_a_refused_like_is_taken_back_and_explained(
-    open_app: Open, writer: tuple[int, Client]
+    open_app: OpenApp, writer: tuple[int, Client]
 ) -> None:
     _, client = writer
     post_id = write_post(client, "Soon gone")
@@ -174,7 +139,7 @@ def test_a_refused_like_is_taken_back_and_explained(
 
 
 def test_a_post_has_comments_and_likers(
-    open_app: Open, writer: tuple[int, Client], user: Callable[[int], Client]
+    open_app: OpenApp, writer: tuple[int, Client], user: Callable[[int], Client]
 ) -> None:
     _, client = writer
     post_id = write_post(client, "The old town")
@@ -202,7 +167,7 @@ def test_a_post_has_comments_and_likers(
     expect(page.get_by_text("No comments yet")).to_be_visible()
 
 
-def test_a_post_is_written_and_deleted(open_app: Open) -> None:
+def test_a_post_is_written_and_deleted(open_app: OpenApp) -> None:
     app = open_app("/write", next(_ids), refused=(400,))
     page = app.page
     page.get_by_label("Image").fill("ftp://pics.example/a.png")
@@ -224,7 +189,7 @@ def test_a_post_is_written_and_deleted(open_app: Open) -> None:
 
 
 def test_the_ranking_has_four_windows(
-    open_app: Open, writer: tuple[int, Client], stack: Stack
+    open_app: OpenApp, writer: tuple[int, Client], stack: Stack
 ) -> None:
     _, client = writer
     post_id = write_post(client, "Most liked of all")
@@ -250,7 +215,7 @@ def test_the_ranking_has_four_windows(
 
 
 def test_a_profile_is_changed_and_shows_private_lists_to_its_owner(
-    open_app: Open, writer: tuple[int, Client]
+    open_app: OpenApp, writer: tuple[int, Client]
 ) -> None:
     writer_id, client = writer
     post_id = write_post(client, "Kept for later")
@@ -271,7 +236,7 @@ def test_a_profile_is_changed_and_shows_private_lists_to_its_owner(
     expect(page.get_by_text("No orders yet")).to_be_visible()
 
 
-def test_shops_are_found_around_a_place_and_reviewed(open_app: Open, admin: Client) -> None:
+def test_shops_are_found_around_a_place_and_reviewed(open_app: OpenApp, admin: Client) -> None:
     number = next(_ids)
     place = {"x": round(number % 1000 / 100, 4), "y": 10.0}
     type_id = admin("POST", "/shop-types", {"name": f"Books {number}", "sort": 1}).json["id"]
@@ -305,7 +270,7 @@ def test_shops_are_found_around_a_place_and_reviewed(open_app: Open, admin: Clie
 
 
 def test_of_a_last_unit_one_buyer_gets_it_and_the_other_is_told(
-    open_app: Open, admin: Client
+    open_app: OpenApp, admin: Client
 ) -> None:
     shop_id = admin("POST", "/shops", {"name": "Linden Food"}).json["id"]
     later = make_voucher(shop_id, time.time() + 3600) | {"title": "Later"}
@@ -330,7 +295,7 @@ def test_of_a_last_unit_one_buyer_gets_it_and_the_other_is_told(
     expect(first.page.get_by_text("yours")).to_be_visible()
 
 
-def test_a_check_in_marks_today_in_the_calendar(open_app: Open) -> None:
+def test_a_check_in_marks_today_in_the_calendar(open_app: OpenApp) -> None:
     app = open_app("/check-ins", next(_ids))
     page = app.page
     page.get_by_role("button", name="Check in now").click()
@@ -343,7 +308,7 @@ def test_a_check_in_marks_today_in_the_calendar(open_app: Open) -> None:
     expect(page.get_by_role("table")).to_be_visible()
 
 
-def test_an_unreachable_api_is_reported_and_tried_again(open_app: Open, base_url: str) -> None:
+def test_an_unreachable_api_is_reported_and_tried_again(open_app: OpenApp, base_url: str) -> None:
     app = open_app("/check-ins", refused=(404,))
     page = app.page
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
@@ -363,7 +328,7 @@ def test_an_unreachable_api_is_reported_and_tried_again(open_app: Open, base_url
     app.errors.clear()
 
 
-def test_the_keyboard_reaches_the_content_first(open_app: Open) -> None:
+def test_the_keyboard_reaches_the_content_first(open_app: OpenApp) -> None:
     app = open_app("/")
     page = app.page
     page.get_by_role("link", name="Sign in with your phone").wait_for()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache, partial
-from inspect import signature
+from inspect import signature, unwrap
 from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -52,7 +52,7 @@ EXPIRED_WITHIN_S = 60
 _WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 _MAX_ROUNDS = 8
 # Schedules whose changes no one else reads.
-_READ_ONLY = {"schedule/scan_keys"}
+_READ_ONLY = {"schedule/scan_keys", "schedule/sample_gauges"}
 _MAX_DELIVERIES = 500
 _FREQUENT_MINUTES = 5
 _RATE = re.compile(r"rate\((\d+) minutes?\)")
@@ -187,7 +187,7 @@ class Harness:
 
     def run_schedule(self, folder: str) -> None:
         """Run a schedule once, as if all waiting times were over."""
-        namespace = _handler(folder).__globals__
+        namespace = unwrap(_handler(folder)).__globals__
         kept = dict(namespace)
         for name, value in kept.items():
             if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
@@ -472,7 +472,8 @@ def _tables(connection: Any) -> list[str]:
         with connection.cursor() as cursor:
             cursor.execute(
                 "SELECT table_name FROM information_schema.tables"
-                " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE' ORDER BY 1"
+                " WHERE table_schema = DATABASE() AND table_type = 'BASE TABLE'"
+                " AND table_name != 'gauge_sample' ORDER BY 1"  # a sample may be missing
             )
             _known_tables.extend(row[0] for row in cursor.fetchall())
     return _known_tables

@@ -681,6 +681,7 @@ SCHEDULES: list[UseCase] = [
         ),
         "schedule/finalize_vouchers": _closed_sale,
         "schedule/reconcile": _drifted,
+        "schedule/sample_gauges": _liked,
     }.items()
 ] + [
     UseCase(

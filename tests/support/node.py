@@ -11,7 +11,7 @@ from local.paths import ROOT, LocalError
 from local.stack.node import find_node, node_environment, npm_command
 
 CLIENT = ROOT / "clients" / "typescript"
-APP = ROOT / "web" / "app"
+WEB = ROOT / "web"
 MODULES = ROOT / "node_modules"
 needs_npm_packages = pytest.mark.skipif(
     not (MODULES / ".ready").exists(),

@@ -7,12 +7,14 @@ memory where it is large enough, so that no test waits for a disk.
 """
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from local.paths import ROOT
 from local.stack import cluster, servers
 from tests.support.mysqld import prepare_mysqld
 
@@ -22,6 +24,17 @@ MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
 _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
+_OF_TESTS = (
+    "+flushall +keys +restore +script|flush +script|load"  # beyond what the functions may do
+)
+
+
+def read_redis_access() -> str:
+    """Return the rules of the user of Plaza's functions at Redis."""
+    text = (ROOT / "infra" / "data.yaml").read_text()
+    found = re.search(r"AccessString: >-\n((?: {8}.+\n)+)", text)
+    assert found, "infra/data.yaml has no rules"
+    return " ".join(found[1].split())
 
 
 def pytest_configure() -> None:
@@ -42,7 +55,8 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        with servers.run_server(servers.prepare_redis(directory)) as server:
+        user = f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
+        with servers.run_server(servers.prepare_redis(directory, settings=[user])) as server:
             yield server
 
 
@@ -61,8 +75,9 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S
 
 @pytest.fixture(scope="session")
 def redis_url(redis_server: servers.Server | cluster.Cluster) -> str:
-    """``redis://127.0.0.1:port/0``; for a cluster all addresses, separated by commas."""
-    return redis_server.url
+    """``redis://plaza:plaza@127.0.0.1:port/0``, a login with the rights of the functions; for a
+    cluster all addresses, separated by commas."""
+    return redis_server.url if IS_CLUSTER else redis_server.url.replace("//", "//plaza:plaza@")
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,10 @@ interface Contract {
 const CONTRACT = new URL("../../../functions/api/system/openapi.json", import.meta.url);
 const OUTPUT = new URL("../src/contract.ts", import.meta.url);
 
+/** Examples are left out; a property of that name is a schema, which has a type. */
+const isExample = (name: string, value: object) => /^examples?$/.test(name) && !("type" in value);
 const { paths, ...rest }: Contract = JSON.parse(readFileSync(CONTRACT, "utf8"), (name, value) =>
-  name === "example" || name === "examples" ? undefined : value,
+  isExample(name, Object(value)) ? undefined : value,
 );
 const keyed = Object.keys(paths)
   .filter((path) => paths[path]?.["post"]?.parameters?.some((one) => one.name === "Idempotency-Key"))

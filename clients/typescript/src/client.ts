@@ -156,6 +156,12 @@ export class Plaza {
     return session;
   }
 
+  /** Stores a session that was opened elsewhere, as `signIn` does. */
+  async resume(session: Session): Promise<void> {
+    await this.#loading;
+    await this.#save(session);
+  }
+
   /** Ends the session; here even when the API cannot be reached. */
   async signOut(options: RequestOptions = {}): Promise<void> {
     await this.#loading;
@@ -239,7 +245,7 @@ export class Plaza {
           headers,
           ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
         },
-        retry: { ...RETRY, ...this.#options.retry },
+        retry: { ...RETRY, ...this.#options.retry, ...input.retry },
         timeoutMs: input.timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS,
         signal: input.signal,
         repeatable: idempotent || keyed || REPEATABLE_POSTS.has(path),

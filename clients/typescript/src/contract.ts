@@ -2491,6 +2491,8 @@ export interface components {
             differences: number;
             /** @description Null while it is running. */
             ended_at: string | null;
+            /** @description The first 20 differences. */
+            examples: components["schemas"]["FindingResponse"][];
             id: string;
             /** @description Differences that are not repaired yet. */
             open: number;

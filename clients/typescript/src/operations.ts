@@ -1,5 +1,6 @@
 /** Types of the operations: what a method and a path take and return, read from the contract. */
 import type { components, paths } from "./contract.ts";
+import type { RetryOptions } from "./transport.ts";
 
 /** All named types of the contract: `Schemas["Post"]`. */
 export type Schemas = components["schemas"];
@@ -55,6 +56,8 @@ export interface RequestOptions {
   signal?: AbortSignal | undefined;
   /** Limit of one attempt. */
   timeoutMs?: number;
+  /** Overrides the retries of the client; `{ attempts: 1 }` for none. */
+  retry?: Partial<RetryOptions>;
   /** Key of a creation; without one the client makes one for each call. */
   idempotencyKey?: string;
 }

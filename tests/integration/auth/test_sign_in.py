@@ -17,9 +17,10 @@ from plaza.auth import phone_sign_in, session_lookup
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
-from plaza.infra import limits, mysql, redis
+from plaza.infra import limits, mysql, redis, secrets
 from plaza.infra.limits import Attempt, Window
 from plaza.infra.process import clear_caches
+from plaza.infra.settings import settings
 from plaza.switches import refresh
 from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
@@ -641,10 +642,59 @@ def test_logs_contain_no_phone_code_or_token_after_any_error(
         assert secret not in logged
 
 
-def test_a_code_does_not_work_after_the_secret_changed(
-    plaza: World, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def rotate(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """``rotate("two", "one")``: the current secret and the one before, in Secrets Manager."""
+    monkeypatch.undo()
+    monkeypatch.setattr(secrets, "MIN_REFRESH_S", 0)
+
+    def store(current: str, previous: str = "") -> None:
+        text = json.dumps({"current": current, "previous": previous})
+        monkeypatch.setattr(secrets, "_fetch", lambda _: text)
+
+    return store
+
+
+def restart() -> None:
+    """Let the next call be that of a new process, which reads the secret."""
+    clear_caches()
+
+
+def test_a_code_works_although_the_secret_was_rotated_since(rotate: Callable[..., None]) -> None:
+    rotate("one")
+    request_code()
+    rotate("two", "one")
+    restart()
+    assert sign_in(read_code()).status == 201
+
+
+def test_a_process_that_did_not_see_the_rotation_checks_the_codes_of_others(
+    rotate: Callable[..., None],
 ) -> None:
+    """A wrong try would be counted if the process did not know that its secret is old."""
+    rotate("two", "one")
+    request_code()
+    rotate("one")
+    restart()
+    assert secrets.read_keys(settings().require_auth_secret_id()) == ["one"]
+    rotate("two", "one")
+    assert sign_in(read_code()).status == 201
+
+
+def test_a_phone_stays_known_at_its_network_after_a_rotation(rotate: Callable[..., None]) -> None:
+    rotate("one")
+    signed_in()
+    forget_limits()
+    rotate("two", "one")
+    restart()
+    request_code()
+    assert find_keys("*:limit:codes-to:*") == [], "codes to strangers are counted there"
+
+
+def test_a_code_does_not_work_after_two_rotations(rotate: Callable[..., None]) -> None:
+    rotate("one")
     request_code()
     code = read_code()
-    monkeypatch.setattr("plaza.infra.secrets.read", lambda _: "rotated")
+    rotate("three", "two")
+    restart()
     assert sign_in(code).status == 401

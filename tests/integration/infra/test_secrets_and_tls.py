@@ -21,6 +21,7 @@ from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.certificates import Certificates, make_certificates
 from tests.support.plaza import forget
+from tests.support.servers import read_redis_access
 
 SetUp = Callable[..., None]
 
@@ -135,7 +136,8 @@ def as_root(server: Server, *command: str) -> Any:
 
 
 def set_redis_password(server: Server, password: str) -> None:
-    as_root(server, "ACL", "SETUSER", "app", "on", "resetpass", f">{password}", "~*", "&*", "+@all")
+    rules = [*read_redis_access().split(), "+acl|whoami"]
+    as_root(server, "ACL", "SETUSER", "app", "reset", *rules, f">{password}")
 
 
 @pytest.fixture

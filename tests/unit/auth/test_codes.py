@@ -11,7 +11,6 @@ from plaza.auth.codes import (
     CHALLENGE_PATTERN,
     KeyedHasher,
     hash_challenge,
-    make_challenge,
     make_code,
 )
 from plaza.infra.networks import network_of, site_of
@@ -53,22 +52,32 @@ def test_keyed_hashes_differ_by_secret_value_and_purpose() -> None:
 
 
 def test_challenges_are_long_and_unique() -> None:
-    challenges = {make_challenge() for _ in range(100)}
+    hasher = KeyedHasher("secret")
+    challenges = {hasher.make_challenge() for _ in range(100)}
     assert len(challenges) == 100
     assert all(re.fullmatch(CHALLENGE_PATTERN, challenge) for challenge in challenges)
     assert len({hash_challenge(challenge) for challenge in challenges}) == 100
 
 
+def test_a_challenge_is_recognized_by_the_secret_that_made_it() -> None:
+    challenge = KeyedHasher("secret").make_challenge()
+    assert KeyedHasher("secret").made(challenge)
+    assert not KeyedHasher("another").made(challenge)
+
+
 def test_a_phone_is_decrypted_only_with_its_challenge_and_the_secret() -> None:
-    hasher, challenge = KeyedHasher("secret"), make_challenge()
+    hasher = KeyedHasher("secret")
+    challenge = hasher.make_challenge()
     for phone in (PHONE, "+1234567", "+123456789012345"):
         encrypted = hasher.encrypt_phone(challenge, phone)
         assert re.fullmatch("[0-9a-f]{64}", encrypted), "one length for every phone"
         assert hasher.decrypt_phone(challenge, encrypted) == phone
-        for other, key in ((KeyedHasher("another"), challenge), (hasher, make_challenge())):
+        for other, key in ((KeyedHasher("another"), challenge), (hasher, hasher.make_challenge())):
             with contextlib.suppress(UnicodeDecodeError):
                 assert other.decrypt_phone(key, encrypted) != phone
-    assert hasher.encrypt_phone(challenge, PHONE) != hasher.encrypt_phone(make_challenge(), PHONE)
+    assert hasher.encrypt_phone(challenge, PHONE) != hasher.encrypt_phone(
+        hasher.make_challenge(), PHONE
+    )
 
 
 @pytest.mark.parametrize(

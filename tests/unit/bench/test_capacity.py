@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import capacity
-from bench.capacity import INPUTS, PRICES, ceilings, operations, price_of
+from bench.capacity import GOAL, INPUTS, PRICES, balanced, ceilings, operations, price_of
 
 VALUES = {name: given.value for name, given in INPUTS.items()}
 
@@ -35,6 +35,31 @@ def test_each_change_makes_likes_cheaper(change: dict[str, float]) -> None:
 
     assert cost(VALUES | change) < cost(VALUES)
     assert set(change) <= set(VALUES)
+
+
+def test_a_reader_that_scales_with_the_writer_is_paid_for() -> None:
+    two = operations(VALUES | {"mysql_instances": 2})["like"]["aurora_acu_h"]
+    assert two == 2 * operations(VALUES | {"mysql_instances": 1})["like"]["aurora_acu_h"]
+
+
+def test_io_optimized_storage_has_no_price_for_an_io_and_dearer_capacity() -> None:
+    before, after = (operations(VALUES | {"io_optimized": on})["like"] for on in (0, 1))
+    assert after["aurora_io"] == 0
+    assert after["aurora_acu_h"] == pytest.approx(1.3 * before["aurora_acu_h"])
+
+
+def test_only_another_entry_reaches_the_goal() -> None:
+    """Given the HTTP API and SQS, whatever else is turned, a like costs more."""
+    like = operations(VALUES | capacity.CHANGES["all of them"])["like"]
+    assert sum(price_of(like).values()) > GOAL
+    like = operations(VALUES)["like"]
+    assert sum(price_of(balanced(like, VALUES)).values()) < GOAL
+
+
+def test_an_idle_month_counts_what_the_templates_have() -> None:
+    parts = " ".join(capacity.idle_month())
+    assert "interface endpoints (8)" in parts
+    assert min(capacity.idle_month().values()) > 0
 
 
 def test_every_price_is_used() -> None:

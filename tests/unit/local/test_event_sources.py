@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from local.stack.event_sources import EventSource, Poller, Sqs, make_record, read_failures
+from local.stack.event_sources import (
+    Deliveries,
+    EventSource,
+    Poller,
+    Sqs,
+    make_record,
+    read_failures,
+)
 from local.stack.worker_parent import MAX_PAYLOAD_BYTES
 from local.stack.workers import Outcome
 
@@ -63,8 +70,17 @@ def poller(
         "max_concurrency": 2,
         "reports_failures": True,
     }
+    deliveries = given.pop("deliveries", None)
     source = EventSource("save", "arn:q", "http://q", **{**parts, **given})
-    return Poller(source, queue, invoke, region="x", max_concurrency=4, clock=lambda: queue.now_s)
+    return Poller(
+        source,
+        queue,
+        invoke,
+        region="x",
+        max_concurrency=4,
+        deliveries=deliveries,
+        clock=lambda: queue.now_s,
+    )
 
 
 @pytest.fixture
@@ -165,6 +181,25 @@ def test_failed_function_leaves_its_messages_in_the_queue(
 
 def test_mapping_without_reports_deletes_the_batch() -> None:
     assert len(deliver(FakeQueue(), failures("id1"), reports_failures=False)) == 3
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "deleted"),
+    [
+        ([DONE, DONE], ["handle0", "handle1", "handle2"]),
+        ([failures("id0"), failures("id2")], ["handle1"]),
+        ([DONE, Outcome(b"{}", failed=True)], []),
+        ([Outcome(b'"text"'), DONE], []),
+    ],
+)
+def test_of_a_batch_that_is_delivered_twice_only_what_both_handled_is_deleted(
+    quick: Callable[[FakeQueue], None], outcomes: list[Outcome], deleted: list[str]
+) -> None:
+    queue, left = FakeQueue(), outcomes[:]
+    quick(queue)
+    made = poller(queue, lambda records: left.pop(0), deliveries=Deliveries(copies=2))
+    asyncio.run(made.deliver([message(n) for n in range(3)]))
+    assert (queue.deleted, left) == (deleted, [])
 
 
 def test_batches_are_in_flight_up_to_the_concurrency_of_the_mapping() -> None:

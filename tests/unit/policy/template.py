@@ -21,7 +21,7 @@ ALARM = "AWS::CloudWatch::Alarm"
 EVENT_SOURCE = "AWS::Lambda::EventSourceMapping"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """Loads ``!Ref x`` as ``{"Ref": "x"}`` and ``!GetAtt a.b`` as ``{"Fn::GetAtt": "a.b"}``."""
 
 

@@ -60,10 +60,10 @@ def test_only_the_functions_that_need_them_get_the_sms_sender_and_the_secret() -
     sending = {f for f in resources(FUNCTION) if "PLAZA_SMS_SENDER" in template.variables_of(f)}
     signing = {f for f in resources(FUNCTION) if "PLAZA_AUTH_SECRET_ID" in template.variables_of(f)}
     assert sending == {"AuthApi"}
-    assert signing == {"AuthApi", "ContentApi", "ShopsApi"}
+    assert signing == {"AuthApi", "ContentApi", "ShopsApi", "RotateSecret"}
 
 
-def test_only_three_functions_may_read_the_secret_and_one_may_send_texts() -> None:
+def test_only_these_functions_may_read_the_secret_and_one_may_send_texts() -> None:
     for name, function in resources(FUNCTION).items():
         policies = function.get("Policies", [])
         reads = {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": "AuthSecret"}}}

@@ -4,18 +4,30 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra import deploy
-from infra.deploy import APPLICATION, DATA, EDGE, NETWORK, PARTS, DeployError, Part
+from infra.deploy import (
+    APPLICATION,
+    DATA,
+    EDGE,
+    NETWORK,
+    PARTS,
+    DeployError,
+    Part,
+    read_architecture,
+)
 from local.paths import LAYER, TEMPLATE
 from tests.unit.policy.template import load_template
 
 MADE_BY_DEPLOY = {"Environment", "SmsSender", "EdgeRegion", "OriginSecretVersion"}
 
 
+@cache
 def template_of(part: Part) -> dict[str, Any]:
     source = TEMPLATE if part is APPLICATION else part.template
     return load_template(source.read_text())
@@ -30,6 +42,7 @@ class FakeAccount:
         self.deployed: list[tuple[str, dict[str, str]]] = []
         self.stacks: dict[str, dict[str, Any]] = {}
         self.has_edge = has_edge
+        self.pages: list[tuple[str, str]] = []
 
     def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
         return self.stacks.get(part.stack_name(environment))
@@ -57,6 +70,9 @@ class FakeAccount:
     def read_secret_version(self, arn: str) -> str:
         return "version-1"
 
+    def upload_pages(self, bucket: str, distribution: str) -> None:
+        self.pages.append((bucket, distribution))
+
 
 @pytest.fixture(autouse=True)
 def _built(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,6 +83,7 @@ def _built(monkeypatch: pytest.MonkeyPatch) -> None:
         "read_parameters",
         lambda path: read(TEMPLATE if path == APPLICATION.template else path),
     )
+    monkeypatch.setattr(deploy, "read_architecture", lambda build: "arm64")
 
 
 def answer(question: str) -> str:
@@ -128,6 +145,45 @@ def test_the_edge_gets_the_copy_of_the_secret_in_its_region() -> None:
     values = dict(account.deployed)[EDGE.stack_name("staging")]
     assert values["OriginSecretVersion"] == "version-1"
     assert values["ApiDomain"] == "<ApiDomain>"
+
+
+def test_pages_are_uploaded_to_the_bucket_of_the_edge() -> None:
+    account = FakeAccount(has_edge=True)
+    deploy.deploy("staging", {"GuardOrigin": "trust"}, account, answer)  # type: ignore[arg-type]
+    assert account.pages == [("<PagesBucket>", "<EdgeDistribution>")]
+
+
+def test_an_environment_without_an_edge_has_no_pages() -> None:
+    account = FakeAccount()
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    assert account.pages == []
+
+
+def test_functions_get_the_processor_that_the_layer_was_built_for() -> None:
+    account = FakeAccount()
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    assert dict(account.deployed)["plaza-staging"]["Architecture"] == "arm64"
+
+
+def test_a_layer_for_another_processor_is_refused_before_anything_is_deployed() -> None:
+    account = FakeAccount()
+    with pytest.raises(DeployError, match="make build ARCHITECTURE"):
+        deploy.deploy("staging", {"Architecture": "x86_64"}, account, refuse)  # type: ignore[arg-type]
+    assert account.deployed == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "architecture"), [("x86_64", "x86_64"), ("aarch64.manylinux2014_aarch64", "arm64")]
+)
+def test_the_processor_of_a_build_is_that_of_its_wheels(
+    tmp_path: Path, tag: str, architecture: str
+) -> None:
+    wheel = tmp_path / "CommonLayer" / "python" / "pydantic_core-2.0.0.dist-info" / "WHEEL"
+    with pytest.raises(DeployError, match="make build"):
+        read_architecture(tmp_path)
+    wheel.parent.mkdir(parents=True)
+    wheel.write_text(f"Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_17_{tag}\n")
+    assert read_architecture(tmp_path) == architecture
 
 
 @pytest.mark.parametrize("environment", ["local", "Prod", "a b", "", "x" * 30])

@@ -34,6 +34,7 @@ MODULES = {
     "api/users": 87,
     "ops/create_users": 12,
     "ops/migrate": 12,
+    "ops/rotate_secret": 12,
     "queue/acknowledge_reactions": 49,
     "queue/apply_follow_changes": 37,
     "queue/compare_parts": 49,

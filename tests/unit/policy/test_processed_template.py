@@ -197,11 +197,20 @@ def test_no_variable_and_no_parameter_of_a_function_is_a_secret() -> None:
             assert "SECRET" not in variable or variable.endswith("_SECRET_ID"), name
 
 
-def test_only_the_function_that_creates_users_may_read_the_administrators_secret() -> None:
+def test_only_the_functions_that_create_users_may_read_the_administrators_secret() -> None:
     readers = {
         name for name, role in of_type("AWS::IAM::Role").items() if "MysqlAdmin" in json.dumps(role)
     }
-    assert readers == {"CreateUsersRole"}
+    assert readers == {"CreateUsersRole", "RotateSecretRole"}
+
+
+def test_only_one_function_changes_secrets_and_each_rotated_secret_is_one_of_them() -> None:
+    roles = {name: json.dumps(role) for name, role in of_type("AWS::IAM::Role").items()}
+    assert {n for n, role in roles.items() if "PutSecretValue" in role} == {"RotateSecretRole"}
+    for schedule in of_type("AWS::SecretsManager::RotationSchedule").values():
+        assert schedule["RotationLambdaARN"]["Fn::GetAtt"] == ["RotateSecret", "Arn"]
+        assert f'"{schedule["SecretId"]["Ref"]}"' in roles["RotateSecretRole"]
+        assert schedule["RotateImmediatelyOnUpdate"] is False, "a deploy would rotate"
 
 
 def test_only_functions_that_change_tables_log_in_as_the_migrator() -> None:

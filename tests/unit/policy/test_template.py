@@ -264,8 +264,18 @@ def test_every_folder_of_functions_is_deployed_once() -> None:
 
 def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
     layer = template.TEMPLATE["Resources"]["CommonLayer"]
-    assert layer["Metadata"]["BuildMethod"] == template.GLOBALS["Runtime"]
-    assert layer["Properties"]["ContentUri"] == "layers/common/python"
+    assert layer["Properties"]["CompatibleRuntimes"] == [template.GLOBALS["Runtime"]]
+    versions = template.TEMPLATE["Parameters"]["Runtime"]["AllowedValues"]
+    assert [f"PYTHON ?= {version}" for version in versions] == re.findall(
+        "^PYTHON .*", (ROOT / "layers" / "common" / "layer.mk").read_text(), re.MULTILINE
+    )
+
+
+def test_the_layer_is_built_for_the_processor_of_the_functions() -> None:
+    metadata = template.TEMPLATE["Resources"]["CommonLayer"]["Metadata"]
+    assert metadata["ContextPath"] == {"Fn::Sub": "layers/common/${Architecture}"}
+    for architecture in template.TEMPLATE["Parameters"]["Architecture"]["AllowedValues"]:
+        assert (ROOT / "layers" / "common" / architecture / "Makefile").exists()
 
 
 # A phone number has no ARN: sending to anything but a topic is allowed.

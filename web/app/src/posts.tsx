@@ -1,8 +1,10 @@
 /** A post as it is shown in lists. */
 import type { ComponentChildren } from "preact";
-import { plaza, type Post } from "./plaza.ts";
+import { plaza } from "shared/plaza.ts";
+import { Ago, Count, Icon } from "shared/ui.tsx";
+import { UserLink } from "./people.tsx";
 import { CollectButton, LikeButton } from "./reactions.tsx";
-import { Ago, Count, Icon, UserLink } from "./ui.tsx";
+import type { Post } from "./types.ts";
 
 export function PostActions({ post }: { post: Post }) {
   return (

@@ -2,11 +2,11 @@
 import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
 import type { Collectable, Followable, Likeable } from "plaza-client";
 import { useEffect } from "preact/hooks";
-import { useReaction, useSession } from "./hooks.ts";
-import { plaza } from "./plaza.ts";
-import { go } from "./router.ts";
-import { say } from "./toast.tsx";
-import { Count, Icon, type IconName, Total } from "./ui.tsx";
+import { useReaction, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Count, Icon, type IconName, Total } from "shared/ui.tsx";
 
 /** Says why a wish was taken back. */
 function useRefusal({ error }: ReactionState): void {

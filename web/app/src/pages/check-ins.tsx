@@ -1,9 +1,9 @@
 import type { Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
-import { useRead, useSession } from "../hooks.ts";
-import { plaza } from "../plaza.ts";
-import { say } from "../toast.tsx";
-import { Icon, Problem, Skeleton, Title, Total } from "../ui.tsx";
+import { useRead, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { say } from "shared/toast.tsx";
+import { Icon, Problem, Skeleton, Title, Total } from "shared/ui.tsx";
 
 const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 

@@ -1,7 +1,8 @@
-import { usePages, useRead, useSession } from "../hooks.ts";
+import { usePages, useRead, useSession } from "shared/hooks.ts";
+import { Empty, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { UserLink } from "../people.tsx";
 import { PostCard, readPopular } from "../posts.tsx";
 import { FollowButton } from "../reactions.tsx";
-import { Empty, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
 
 /** The feed of the caller; for anonymous callers what others like most. */
 export function Home() {

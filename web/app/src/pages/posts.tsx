@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks";
-import { useForm, usePages, useRead, useSession } from "../hooks.ts";
-import { type Comment, plaza } from "../plaza.ts";
+import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Ago, ConfirmButton, Empty, Field, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { Avatar, UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { CollectButton, LikeButton } from "../reactions.tsx";
-import { go } from "../router.ts";
-import { say } from "../toast.tsx";
-import { Ago, Avatar, Empty, Field, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
+import type { Comment } from "../types.ts";
 
 const COMMENT_ORDERS = ["latest", "earliest"] as const;
 
@@ -62,23 +64,12 @@ export function PostPage({ id }: { id: string }) {
   );
 }
 
-/** A button that asks again before it deletes. */
+/** A button that deletes what the caller wrote. */
 function Delete({ what, remove, done }: { what: string; remove: () => Promise<unknown>; done: () => void }) {
-  const [isAsked, setAsked] = useState(false);
-  const act = async () => {
-    if (!isAsked) return setAsked(true);
-    try {
-      await remove();
-      done();
-    } catch (error) {
-      say(error instanceof Error ? error.message : "That did not work.");
-    }
+  const act = () => {
+    remove().then(done, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
   };
-  return (
-    <button type="button" class="small quiet" onClick={() => void act()} onBlur={() => setAsked(false)}>
-      {isAsked ? `Really delete this ${what}?` : "Delete"}
-    </button>
-  );
+  return <ConfirmButton label="Delete" confirm={`Really delete this ${what}?`} act={act} class="small quiet" />;
 }
 
 function Likers({ postId }: { postId: string }) {

@@ -1,6 +1,6 @@
-import { usePages } from "../hooks.ts";
+import { usePages } from "shared/hooks.ts";
+import { Empty, List, Tabs, Title } from "shared/ui.tsx";
 import { PostCard } from "../posts.tsx";
-import { Empty, List, Tabs, Title } from "../ui.tsx";
 
 const WINDOWS = [
   { label: "Hot", value: "hot" },

@@ -1,13 +1,15 @@
 import { ProblemError, type Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
-import { useForm, useNow, usePages, useRead, useSession } from "../hooks.ts";
-import { plaza, type Review, type Voucher } from "../plaza.ts";
+import { useForm, useNow, usePages, useRead, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title } from "shared/ui.tsx";
+import { UserLink } from "../people.tsx";
 import { Images } from "../posts.tsx";
 import { LikeButton } from "../reactions.tsx";
-import { go } from "../router.ts";
-import { say } from "../toast.tsx";
+import type { Review, Voucher } from "../types.ts";
 import { ORDER_STATUS } from "./users.tsx";
-import { Ago, Empty, Field, Icon, List, Problem, Skeleton, Title, UserLink } from "../ui.tsx";
 
 const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "EUR" });
 

@@ -1,10 +1,10 @@
 import type { Schemas } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
-import { usePages, useRead, useForm } from "../hooks.ts";
-import { plaza } from "../plaza.ts";
-import { replaceQuery } from "../router.ts";
-import { say } from "../toast.tsx";
-import { Empty, Field, Icon, List, Problem, Title } from "../ui.tsx";
+import { usePages, useRead, useForm } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { replaceQuery } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Empty, Field, Icon, List, Problem, Title } from "shared/ui.tsx";
 
 type Nearby = Schemas["NearbyShopResponse"];
 interface Place {

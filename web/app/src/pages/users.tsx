@@ -1,11 +1,12 @@
 import type { Schemas } from "plaza-client";
-import { useForm, usePages, useRead, useSession } from "../hooks.ts";
-import { plaza } from "../plaza.ts";
+import { useForm, usePages, useRead, useSession } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { go } from "shared/router.ts";
+import { say } from "shared/toast.tsx";
+import { Empty, Field, List, Problem, Skeleton, Tabs, Title, Total } from "shared/ui.tsx";
+import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
 import { Followers, FollowButton } from "../reactions.tsx";
-import { go } from "../router.ts";
-import { say } from "../toast.tsx";
-import { Avatar, Empty, Field, List, Problem, Skeleton, Tabs, Title, Total, UserLink } from "../ui.tsx";
 
 const OWN_TABS = [
   { label: "Posts", value: "posts" },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
 import secrets
@@ -14,6 +15,7 @@ from plaza.infra.networks import network_of, site_of
 CODE_TTL_S = 300
 MAX_WRONG_TRIES = 5
 CODE_PATTERN = r"^[0-9]{6}$"
+_PREFIX_LENGTH = 4
 CHALLENGE_PATTERN = r"^[A-Za-z0-9_-]{43}$"
 
 SENDS_PER_PHONE = (Window(3600, 10), Window(86_400, 20))
@@ -62,6 +64,20 @@ class KeyedHasher:
     def decrypt_phone(self, challenge: str, encrypted: str) -> str:
         return _xor(bytes.fromhex(encrypted), self._mac("pad", challenge)).decode().rstrip()
 
+    def make_challenge(self) -> str:
+        """Return 234 random bits as text, after a prefix by which ``made`` finds the secret.
+
+        It is sent to the client that requested a code, and never stored.
+        """
+        return self._prefix() + secrets.token_urlsafe(32)[_PREFIX_LENGTH:]
+
+    def made(self, challenge: str) -> bool:
+        """Return whether a challenge has the prefix of this secret."""
+        return challenge.startswith(self._prefix())
+
+    def _prefix(self) -> str:
+        return base64.urlsafe_b64encode(self._mac("prefix", ""))[:_PREFIX_LENGTH].decode()
+
     def _mac(self, purpose: str, text: str) -> bytes:
         return hmac.digest(self.secret.encode(), f"{purpose} {text}".encode(), "sha256")
 
@@ -70,13 +86,8 @@ def make_code() -> str:
     return f"{secrets.randbelow(1_000_000):06}"
 
 
-def make_challenge() -> str:
-    """Return 256 random bits as text: sent to the client that requested a code, never stored."""
-    return secrets.token_urlsafe(32)
-
-
 def hash_challenge(challenge: str) -> str:
-    """Return the SHA-256 of a challenge, hex, for storage. 256 random bits need no salt."""
+    """Return the SHA-256 of a challenge, hex, for storage. 234 random bits need no salt."""
     return hashlib.sha256(challenge.encode()).hexdigest()
 
 

@@ -22,7 +22,6 @@ from plaza.auth.codes import (
     KeyedHasher,
     TooSoon,
     hash_challenge,
-    make_challenge,
     make_code,
 )
 from plaza.auth.new_session import open_session
@@ -31,7 +30,7 @@ from plaza.infra import limits, secrets
 from plaza.infra.limits import Attempt, Window
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
-from plaza.infra.settings import BadSettings, settings
+from plaza.infra.settings import settings
 from plaza.users import User
 from plaza.users.sign_up import sign_up
 
@@ -56,7 +55,7 @@ def send_code(phone_input: str, address: str) -> IssuedChallenge:
     phone, hasher = parse_phone(phone_input), _hasher()
     require_destination(phone, settings().sms_countries, settings().sms_number_types)
     _admit_send(phone, address, hasher)
-    challenge, code = make_challenge(), make_code()
+    challenge, code = hasher.make_challenge(), make_code()
     redis_challenges.store(
         hash_challenge(challenge),
         hasher.hash_code(challenge, code),
@@ -72,7 +71,7 @@ def sign_in(challenge: str, code: str, address: str) -> SignedIn:
 
     Raises CodeRefused; RedisDown, MysqlDown and SwitchedOff, after which the code still works.
     """
-    hasher, sha = _hasher(), hash_challenge(challenge)
+    hasher, sha = _hasher_of(challenge), hash_challenge(challenge)
     encrypted = redis_challenges.check(sha, hasher.hash_code(challenge, code))
     if encrypted is None:
         record("code_refused", {"codes_refused": 1})
@@ -101,7 +100,10 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
     sends: list[tuple[Attempt, Sequence[Window]]] = [
         (Attempt("codes-to-phone-at", pair), SENDS_PER_PHONE_AND_NETWORK)
     ]
-    is_known = redis_challenges.has_signed_in(pair)
+    is_known = any(
+        redis_challenges.has_signed_in(KeyedHasher(key).hash_phone_and_network(phone, address))
+        for key in secrets.read_keys(settings().require_auth_secret_id())
+    )
     if not is_known:
         per_network = (Window(3600, settings().max_codes_per_network_per_hour),)
         sends.append((Attempt("codes-from", hasher.hash_network(address)), per_network))
@@ -128,7 +130,12 @@ def _admit_send(phone: str, address: str, hasher: KeyedHasher) -> None:
 
 
 def _hasher() -> KeyedHasher:
-    secret_id = settings().auth_secret_id
-    if secret_id is None:
-        raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")
-    return KeyedHasher(secrets.read(secret_id))
+    return KeyedHasher(secrets.read_keys(settings().require_auth_secret_id())[0])
+
+
+def _hasher_of(challenge: str) -> KeyedHasher:
+    """Return the hasher that made a challenge: that of the secret or of the one before."""
+    key = secrets.find_key(
+        settings().require_auth_secret_id(), lambda key: KeyedHasher(key).made(challenge)
+    )
+    return KeyedHasher(key) if key else _hasher()

@@ -108,13 +108,12 @@ def read_by_state(
     The time is that of the opening for coming sales, of the closing for others. Ended sales are in
     descending order. Raises MysqlDown.
     """
-    now = sql.from_us(now_us)
     column, index_name, order, where = {
         "running": ("closes_at", "by_closing", "ASC", "closes_at > %s AND opens_at <= %s"),
-        "coming": ("opens_at", "by_opening", "ASC", "opens_at > %s AND closes_at > %s"),
-        "ended": ("closes_at", "by_closing", "DESC", "closes_at <= %s AND opens_at <= %s"),
+        "coming": ("opens_at", "by_opening", "ASC", "opens_at > %s"),
+        "ended": ("closes_at", "by_closing", "DESC", "closes_at <= %s"),
     }[state]
-    args: list[object] = [now, now]
+    args: list[object] = [sql.from_us(now_us)] * where.count("%s")
     if after is not None:
         sign, at = "<" if order == "DESC" else ">", sql.from_us(after[0])
         where += f" AND ({column} {sign} %s OR {column} = %s AND id {sign} %s)"

@@ -7,7 +7,6 @@ client's address, and a secret that proves that it is the edge: every client can
 from __future__ import annotations
 
 import hmac
-import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,15 +38,9 @@ def read_client_ip(event: Mapping[str, Any]) -> str:
 
 def _is_of_edge(sent: str, secret_id: str) -> bool:
     """Return whether ``sent`` is the secret or the one before, which the edge sends until it is
-    updated. A rotated secret is read again."""
-    if not sent:
-        return False
-    return _is_current(sent, secret_id) or (
-        secrets.refresh(secret_id) and _is_current(sent, secret_id)
-    )
+    updated."""
 
+    def is_sent(key: str) -> bool:
+        return hmac.compare_digest(sent.encode(), key.encode())
 
-def _is_current(sent: str, secret_id: str) -> bool:
-    known: dict[str, str] = json.loads(secrets.read(secret_id))
-    candidates = [known[name] for name in ("current", "previous") if known.get(name)]
-    return any(hmac.compare_digest(sent.encode(), one.encode()) for one in candidates)
+    return bool(sent) and secrets.find_key(secret_id, is_sent) is not None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from secrets import token_hex
 
 from pymysql.err import MySQLError
 
 from plaza.infra import mysql, secrets
+from plaza.infra.secrets import Login
 from plaza.infra.settings import settings
 
 _ROWS = "SELECT, INSERT, UPDATE, DELETE"
@@ -22,27 +25,60 @@ PRIVILEGES: Mapping[str, tuple[str, str]] = {
 """
 
 BINLOG_HOURS = 24
+_SECOND = "_2"  # of a user's two names
 _NO_PROCEDURE = 1305
 
 
 def create_users() -> list[str]:
     """Create the users, and set the passwords of their secrets. Returns their names.
 
-    Settings log in as an administrator. Safe to repeat: after a secret was rotated, this is what
-    changes the password. Three statements a user. Raises SecretsDown, MysqlDown.
+    Settings log in as an administrator. Safe to repeat. Three statements a user, or four.
+    Raises SecretsDown, MysqlDown.
     """
-    database = settings().mysql.database
     names = []
-    for user, (on_tables, on_server) in PRIVILEGES.items():
+    for user in PRIVILEGES:
         login = secrets.read_login(os.environ[f"PLAZA_MYSQL_{user}_SECRET_ID"])
-        account = (login.username, login.password)
-        mysql.write("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", account)
-        mysql.write("ALTER USER %s@'%%' IDENTIFIED BY %s", account)
-        mysql.write(f"GRANT {on_tables} ON `{database}`.* TO %s@'%%'", (login.username,))
-        if on_server:
-            mysql.write(f"GRANT {on_server} ON *.* TO %s@'%%'", (login.username,))
+        _create_user(user, login)
         names.append(login.username)
     return names
+
+
+def user_of(secret_id: str) -> str:
+    """Return the user whose login a secret is, a key of ``PRIVILEGES``. Raises ValueError."""
+    for user in PRIVILEGES:
+        if os.environ[f"PLAZA_MYSQL_{user}_SECRET_ID"] == secret_id:
+            return user
+    raise ValueError(f"{secret_id} is the secret of no user")
+
+
+def make_login(current: str) -> str:
+    """Return the secret of the other of a user's two names, with a new password.
+
+    They take turns: connections and processes with the current login keep it until the rotation
+    after the next one.
+    """
+    name = json.loads(current)["username"]
+    other = name.removesuffix(_SECOND) if name.endswith(_SECOND) else name + _SECOND
+    return json.dumps({"username": other, "password": token_hex(20)})
+
+
+def set_login(user: str, secret: str) -> None:
+    """Give a login the privileges of ``user``, and try it. Raises MysqlDown if it is refused."""
+    login = secrets.parse_login(secret)
+    _create_user(user, login)
+    mysql.check_login(login)
+
+
+def _create_user(user: str, login: Login) -> None:
+    on_tables, on_server = PRIVILEGES[user]
+    account = (login.username, login.password)
+    mysql.write("CREATE USER IF NOT EXISTS %s@'%%' IDENTIFIED BY %s", account)
+    mysql.write("ALTER USER %s@'%%' IDENTIFIED BY %s", account)
+    mysql.write(
+        f"GRANT {on_tables} ON `{settings().mysql.database}`.* TO %s@'%%'", (login.username,)
+    )
+    if on_server:
+        mysql.write(f"GRANT {on_server} ON *.* TO %s@'%%'", (login.username,))
 
 
 def keep_binlog() -> bool:

@@ -306,17 +306,28 @@ def _log_in(**options: Any) -> SharedTlsConnection:
         return _log_in_once(**options)
 
 
+def check_login(login: secrets.Login) -> None:
+    """Log in as another user and log out. Raises MysqlDown if the login is refused."""
+    timeout_s = settings().mysql_connect_timeout_s
+    MYSQL.call(lambda: _connect_as(login, connect_timeout=timeout_s).close())
+
+
 def _log_in_once(**options: Any) -> SharedTlsConnection:
     address = settings().mysql
     if address.user is not None:
-        user, password = address.user, address.password or ""
+        login = secrets.Login(address.user, address.password or "")
     else:
-        user, password = secrets.read_login(settings().mysql_secret_id or "")
+        login = secrets.read_login(settings().mysql_secret_id or "")
+    return _connect_as(login, **options)
+
+
+def _connect_as(login: secrets.Login, **options: Any) -> SharedTlsConnection:
+    address = settings().mysql
     own: dict[str, Any] = {
         "host": address.host,
         "port": address.port,
-        "user": user,
-        "password": password,
+        "user": login.username,
+        "password": login.password,
     }
     if address.verifies_tls:
         own["ssl"] = tls.verifying_context(settings().mysql_ca)

@@ -15,9 +15,9 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra import clock, redis
+from plaza.infra.errors import Unavailable
 from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import key_of
-from plaza.infra.redis import RedisDown
 
 E = TypeVar("E")
 Handler = Callable[[E, object], dict[str, Any]]
@@ -101,5 +101,5 @@ def _store_run(name: str, began_s: float, error: str | None, result: Mapping[str
     end = {"ended_ms": clock.now_ms(), "duration_ms": duration_ms, "error": error, "result": result}
     text = json.dumps(end, separators=(",", ":"))
     fields = (name, text) if error else (name, text, name + _SUCCEEDED, text)
-    with suppress(RedisDown):
+    with suppress(Unavailable):  # the run itself may have succeeded
         redis.execute("HSET", RUNS_KEY, *fields)

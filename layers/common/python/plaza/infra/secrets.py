@@ -1,8 +1,10 @@
-"""Secrets of AWS Secrets Manager, each read once a process and again when a login is refused."""
+"""Secrets of AWS Secrets Manager, each read once a process, and again when one is refused."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from plaza.infra import clock
@@ -40,12 +42,38 @@ def read(secret_id: str) -> str:
 
 def read_login(secret_id: str) -> Login:
     """Return the login of a secret ``{"username", "password"}``. Raises SecretsDown."""
-    secret = json.loads(read(secret_id))
+    return parse_login(read(secret_id))
+
+
+def parse_login(text: str) -> Login:
+    """Return the login in the text of such a secret."""
+    secret = json.loads(text)
     return Login(secret["username"], secret["password"])
 
 
+def read_keys(secret_id: str) -> list[str]:
+    """Return the keys of a secret ``{"current", "previous"}``, the current one first; a text
+    without braces is one key. One call a process. Raises SecretsDown."""
+    return list_keys(read(secret_id))
+
+
+def list_keys(text: str) -> list[str]:
+    """Return the keys of the text of such a secret."""
+    known = json.loads(text) if text.startswith("{") else {"current": text}
+    return [known[name] for name in ("current", "previous") if known.get(name)]
+
+
+def find_key(secret_id: str, is_right: Callable[[str], bool]) -> str | None:
+    """Return the key for which ``is_right`` is true, None if there is none. The secret is then
+    read again first, because it may be rotated. Raises SecretsDown."""
+    found = next(filter(is_right, read_keys(secret_id)), None)
+    if found is None and refresh(secret_id):
+        found = next(filter(is_right, read_keys(secret_id)), None)
+    return found
+
+
 def refresh(secret_id: str) -> bool:
-    """Let the next read fetch a secret again whose login was refused, because it may be rotated.
+    """Let the next read fetch a secret again that was refused, because it may be rotated.
     Return False, and do nothing, if it was fetched less than ``MIN_REFRESH_S`` ago."""
     entry = _cache.get(secret_id)
     if entry and clock.monotonic_s() - entry.fetched_s < MIN_REFRESH_S:
@@ -54,16 +82,29 @@ def refresh(secret_id: str) -> bool:
     return True
 
 
-def _fetch(secret_id: str) -> str:
+def connect() -> Any:
+    """Return a client of Secrets Manager."""
     import botocore.session  # slow to import, and not every function needs it
     from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
 
     config = Config(
         connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
     )
+    return botocore.session.get_session().create_client("secretsmanager", config=config)
+
+
+@contextmanager
+def outages() -> Iterator[None]:
+    """Raise SecretsDown for errors of Secrets Manager in the block."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
     try:
-        client: Any = botocore.session.get_session().create_client("secretsmanager", config=config)
-        return str(client.get_secret_value(SecretId=secret_id)["SecretString"])
+        yield
     except (BotoCoreError, ClientError) as error:
         raise SecretsDown("Secrets Manager is unavailable") from error
+
+
+def _fetch(secret_id: str) -> str:
+    with outages():
+        found = connect().get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT")
+    return str(found["SecretString"])

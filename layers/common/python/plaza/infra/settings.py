@@ -58,10 +58,10 @@ class Settings:
 
     Only the sign-in function has the settings of text messages; it and the functions with signed
     cursors and ids of visitors have ``auth_secret_id``; only the vote log's function has
-    ``archive_bucket``.
+    ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both secrets are
+    ``{"current", "previous"}``.
     ``review_weights`` and ``review_halves`` are of the components of a review's score
     (docs/ranking.md).
-    ``origin_secret_id`` is the secret ``{"current", "previous"}`` that the edge sends.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
     """
@@ -109,6 +109,12 @@ class Settings:
     archive_bucket: str | None
     origin_secret_id: str | None
     requires_edge: bool
+
+    def require_auth_secret_id(self) -> str:
+        """Return ``auth_secret_id``. Raises BadSettings without one."""
+        if self.auth_secret_id is None:
+            raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")
+        return self.auth_secret_id
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:

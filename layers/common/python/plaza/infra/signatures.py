@@ -6,7 +6,7 @@ import base64
 import hmac
 
 from plaza.infra import secrets
-from plaza.infra.settings import BadSettings, settings
+from plaza.infra.settings import settings
 
 _BYTES = 16  # of a signature: short enough for a URL
 
@@ -14,13 +14,19 @@ _BYTES = 16  # of a signature: short enough for a URL
 def sign(purpose: str, text: str) -> str:
     """Return the signature of ``text``, 22 characters, valid for one ``purpose`` only.
     Raises SecretsDown, BadSettings."""
-    secret_id = settings().auth_secret_id
-    if secret_id is None:
-        raise BadSettings("PLAZA_AUTH_SECRET_ID is not set")
-    digest = hmac.digest(secrets.read(secret_id).encode(), f"{purpose} {text}".encode(), "sha256")
-    return base64.urlsafe_b64encode(digest[:_BYTES]).decode().rstrip("=")
+    return _sign(secrets.read_keys(settings().require_auth_secret_id())[0], purpose, text)
 
 
 def is_signed(purpose: str, text: str, signature: str) -> bool:
-    """Return whether ``signature`` is that of ``text``. Raises as ``sign``."""
-    return hmac.compare_digest(sign(purpose, text), signature)
+    """Return whether ``signature`` is that of ``text``, with the secret or the one before.
+    Raises as ``sign``."""
+
+    def has_signed(key: str) -> bool:
+        return hmac.compare_digest(_sign(key, purpose, text), signature)
+
+    return secrets.find_key(settings().require_auth_secret_id(), has_signed) is not None
+
+
+def _sign(key: str, purpose: str, text: str) -> str:
+    digest = hmac.digest(key.encode(), f"{purpose} {text}".encode(), "sha256")
+    return base64.urlsafe_b64encode(digest[:_BYTES]).decode().rstrip("=")

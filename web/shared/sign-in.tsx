@@ -1,8 +1,9 @@
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { useForm } from "../hooks.ts";
-import { IS_LOCAL, plaza } from "../plaza.ts";
-import { go } from "../router.ts";
-import { Field, Problem, Title } from "../ui.tsx";
+import { useForm } from "./hooks.ts";
+import { IS_LOCAL, plaza } from "./plaza.ts";
+import { go } from "./router.ts";
+import { Field, Problem, Title } from "./ui.tsx";
 
 interface Challenge {
   challenge: string;
@@ -10,9 +11,16 @@ interface Challenge {
 }
 
 /** Sign-in in two steps: a phone number, then the code that was sent to it. */
-export function SignIn({ then = "/" }: { then?: string }) {
+export function SignIn({ then = "/", children }: { then?: string; children?: ComponentChildren }) {
   const [sent, setSent] = useState<Challenge | null>(null);
-  return sent === null ? <AskForCode onSent={setSent} /> : <EnterCode sent={sent} then={then} back={() => setSent(null)} />;
+  return sent === null ? (
+    <>
+      <AskForCode onSent={setSent} />
+      {children}
+    </>
+  ) : (
+    <EnterCode sent={sent} then={then} back={() => setSent(null)} />
+  );
 }
 
 function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
@@ -76,8 +84,11 @@ const hideText = () => setText(NO_TEXT);
 /** Shows the code that the local stack sent to a phone; elsewhere a phone shows it. */
 function showText(phone: string): void {
   if (!IS_LOCAL) return;
-  void fetch(`local/texts?phone=${encodeURIComponent(phone)}`)
-    .then(async (response) => setText({ phone, ...((await response.json()) as { code: string }) }))
+  void fetch(`/local/texts?phone=${encodeURIComponent(phone)}`)
+    .then(async (response) => {
+      const { code = "" } = (await response.json()) as { code?: string };
+      setText({ phone, code });
+    })
     .catch(hideText);
 }
 

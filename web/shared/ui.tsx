@@ -1,9 +1,8 @@
 /** The small parts that all pages are made of. */
 import { type PlazaError, ProblemError } from "plaza-client";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Form, Pages } from "./hooks.ts";
-import type { UserCard } from "./plaza.ts";
 
 const ICONS = {
   heart: "M12 20.5 4.4 12.9a4.9 4.9 0 0 1 6.9-6.9l.7.7.7-.7a4.9 4.9 0 0 1 6.9 6.9z",
@@ -17,6 +16,14 @@ const ICONS = {
   pen: "M5 19l.9-4.1L16.3 4.5l3.2 3.2L9.1 18.1z",
   back: "M14.5 5 7.5 12l7 7",
   next: "M9.5 5l7 7-7 7",
+  pulse: "M3 12h4l3-7 4 14 3-7h4",
+  queue: "M4 6h16M4 12h16M4 18h10",
+  scales: "M12 4v16M7 20h10M5 7h14M5 7l-2.5 6.5a3 3 0 0 0 5 0zm14 0-2.5 6.5a3 3 0 0 0 5 0z",
+  key: "M14.5 9.5 21 3m-3.5 3.5 2.5 2.5m-8.1 1.4a4.6 4.6 0 1 0 1.7 1.7z",
+  tag: "M4 4h8l8.5 8.5-8 8L4 12zm4.5 4.5h.01",
+  flag: "M5 21V4h13l-3 5 3 5H5",
+  eraser: "M9 20 3.5 14.5l10-10L20.5 11.5 12 20zm0 0h12M8.5 9.5l7 7",
+  bolt: "M13 3 5 13.5h6L10 21l8.5-10.5h-6z",
 } as const;
 
 export type IconName = keyof typeof ICONS;
@@ -26,27 +33,6 @@ export function Icon({ name }: { name: IconName }) {
     <svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
       <path d={ICONS[name]} />
     </svg>
-  );
-}
-
-export function Avatar({ user, large = false }: { user: UserCard; large?: boolean }) {
-  const hue = Number(BigInt(user.id) % 360n);
-  return (
-    <span class={large ? "avatar large" : "avatar"} style={{ "--hue": hue }} aria-hidden="true">
-      {user.avatar ? <img src={user.avatar} alt="" loading="lazy" /> : [...user.nickname][0]?.toUpperCase()}
-    </span>
-  );
-}
-
-export function UserLink({ user, note }: { user: UserCard; note?: ComponentChildren }) {
-  return (
-    <a class="user" href={`#/users/${user.id}`}>
-      <Avatar user={user} />
-      <span>
-        <b>{user.nickname}</b>
-        {note !== undefined && <small>{note}</small>}
-      </span>
-    </a>
   );
 }
 
@@ -94,13 +80,15 @@ export function Total({ of, one, many }: { of: number | null; one: string; many:
   );
 }
 
+/** The name of the site: the title of its page as it is served. */
+const SITE = document.title;
 let isFirstPage = true;
 
 /** The title of a page: it gets the focus when the app shows another one, as after a link. */
 export function Title({ children, text, actions }: { children?: ComponentChildren; text: string; actions?: ComponentChildren }) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    document.title = `${text} · Plaza`;
+    document.title = `${text} · ${SITE}`;
   }, [text]);
   useEffect(() => {
     if (!isFirstPage) heading.current?.focus({ preventScroll: true });
@@ -231,6 +219,29 @@ export function Field({ form, name, label, rows, hint, type = "text", ...rest }:
         </p>
       )}
     </div>
+  );
+}
+
+interface ConfirmProps {
+  label: string;
+  /** The label while it waits for the second click. */
+  confirm: string;
+  act: () => void;
+  class?: string;
+  disabled?: boolean;
+}
+
+/** A button that asks again before it acts. */
+export function ConfirmButton({ label, confirm, act, class: name = "small", disabled = false }: ConfirmProps) {
+  const [isAsked, setAsked] = useState(false);
+  const click = () => {
+    setAsked(!isAsked);
+    if (isAsked) act();
+  };
+  return (
+    <button type="button" class={name} onClick={click} onBlur={() => setAsked(false)} disabled={disabled}>
+      {isAsked ? confirm : label}
+    </button>
   );
 }
 

@@ -1,0 +1,300 @@
+"""The operators' console on the deployed stack, in a browser: the main journey of each page."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from local.load.town import make_voucher
+from local.stack.stack import Stack
+from tests.e2e.browser import AppPage, needs_browser
+from tests.e2e.client import Client, wait_until
+from tests.e2e.conftest import OpenApp
+from tests.support.node import needs_npm_packages
+
+pytestmark = [needs_npm_packages, needs_browser]
+OPERATOR = 6_899_999
+_ids = count(6_850_001)
+
+
+@pytest.fixture
+def open_console(open_app: OpenApp) -> Callable[..., AppPage]:
+    """``open_console(path, refused)`` shows a page to an operator."""
+
+    def open_one(path: str, refused: tuple[int, ...] = (), **options: Any) -> AppPage:
+        return open_app(path, OPERATOR, refused, role="admin", site="/console", **options)
+
+    return open_one
+
+
+@pytest.fixture
+def operator(base_url: str, sign_in: Callable[..., str]) -> Client:
+    return Client(base_url, sign_in(OPERATOR, role="admin"))
+
+
+@pytest.fixture
+def letters(stack: Stack) -> Iterator[Callable[[str], None]]:
+    """``letters(body)`` puts a message into the DLQ of reactions, which is purged after the
+    test."""
+    sqs, url = stack.connect("sqs"), stack.queues["reactions_dlq"]
+    yield lambda body: sqs.send_message(QueueUrl=url, MessageBody=body)
+    sqs.purge_queue(QueueUrl=url)
+
+
+def test_a_user_without_the_role_is_refused_and_an_operator_gets_in(open_app: OpenApp) -> None:
+    app = open_app("/queues", site="/console", refused=(403,))
+    page = app.page
+    page.get_by_label("Phone number").fill("+1 415 555 0187")
+    app.check_accessibility()
+    page.get_by_role("button", name="Send code").click()
+    page.get_by_label("Text message").get_by_role("button", name="Use it").click()
+    expect(page.get_by_role("alert")).to_contain_text("no operator")
+    expect(page.get_by_role("navigation").get_by_role("listitem")).to_have_count(0)
+    app.check_accessibility()
+    page.get_by_role("button", name="Sign in as an operator").click()
+    expect(page.get_by_role("heading", name="Queues")).to_be_visible()
+    expect(page.get_by_role("row", name="reactions")).to_be_visible()
+    page.get_by_role("link", name="Moderation").click()
+    expect(page.get_by_role("heading", name="Moderation")).to_be_focused()
+    page.set_viewport_size({"width": 1200, "height": 800})
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+
+
+def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
+    open_console: Callable[..., AppPage],
+    user: Callable[[int], Client],
+    add: Callable[..., int],
+    stack: Stack,
+) -> None:
+    post = add()
+    assert user(next(_ids))("PUT", f"/posts/{post}/likes/me").status == 200
+    stack.invoke("SampleGauges", {})
+    app = open_console("/")
+    page = app.page
+    audit = page.get_by_role("region", name="Live audit")
+    expect(audit).to_contain_text("No drift")
+    for store in ("Redis", "MySQL", "SQS"):
+        expect(page.locator(".stat", has_text=store).first).to_contain_text("upbreakers closed")
+    expect(page.get_by_role("link", name=re.compile("^Dead letters"))).to_be_visible()
+    expect(page.locator(".stat", has_text="Outboxes")).to_contain_text("oldest entry")
+    expect(page.get_by_role("figure")).to_have_count(6)
+    expect(page.get_by_role("figure", name="Drift")).to_contain_text("live audit 0 highest 0")
+    page.get_by_text("schedules ran").click()
+    expect(page.get_by_role("row", name="sample_gauges")).to_contain_text("succeeded")
+    page.get_by_text("most active targets").click()
+    expect(page.get_by_role("row", name=f"like of post {post}")).to_be_visible()
+    app.check_accessibility()
+
+
+def test_drift_is_shown_until_a_reconciliation_repairs_it(
+    open_console: Callable[..., AppPage],
+    user: Callable[[int], Client],
+    add: Callable[..., int],
+    rows: Callable[..., Any],
+) -> None:
+    post = add()
+    user(next(_ids))("PUT", f"/posts/{post}/likes/me")
+    change = "UPDATE content_counter SET like_total = 3 WHERE target_id = %s AND like_total = 1"
+    saved = "SELECT COUNT(*) FROM content_counter WHERE target_id = %s AND like_total = 1"
+    wait_until("the like is saved", lambda: rows(saved, post) == ((1,),))
+    rows(change, post)
+    app = open_console("/")
+    page = app.page
+    expect(page.get_by_role("region", name="Live audit")).to_contain_text("1 target differs")
+    app.check_accessibility()
+    page.get_by_role("link", name="Reconciliation", exact=True).click()
+    page.get_by_role("button", name="Start one").click()
+    expect(page.get_by_text("A reconciliation has started.")).to_be_visible()
+    run = page.locator(".run").first
+    expect(run.get_by_role("row", name=f"post {post}")).to_contain_text("counter")
+    expect(run.get_by_role("heading")).to_contain_text("repaired")
+    expect(page.get_by_role("button", name="Start one")).to_be_enabled()
+    app.check_accessibility()
+    page.get_by_role("link", name="Overview").click()
+    expect(page.get_by_role("region", name="Live audit")).to_contain_text("No drift")
+
+
+def test_a_dead_letter_is_read_and_redriven(
+    open_console: Callable[..., AppPage], letters: Callable[[str], None]
+) -> None:
+    letters('{"protocol": 2, "kind": "like", "phone": "+14155550188"}')
+    app = open_console("/queues", refused=(409,))
+    page = app.page
+    row = page.get_by_role("row", name="reactions")
+    expect(row.get_by_role("cell").last).to_have_text("1")
+    app.check_accessibility()
+    row.get_by_role("link").click()
+    letter = page.get_by_role("article")
+    expect(letter).to_contain_text('"phone": "…"')
+    app.check_accessibility()
+    letter.get_by_role("button", name="Redrive").click()
+    expect(page.get_by_role("status").filter(has_text="moved")).to_have_text(
+        "1 moved back to the queue, 0 left."
+    )
+    app.open("/queues/orders")
+    expect(page.get_by_role("alert")).to_contain_text(re.compile("Request c?[0-9a-f]{8}"))
+
+
+def test_the_largest_keys_are_listed(
+    open_console: Callable[..., AppPage], operator: Client, stack: Stack
+) -> None:
+    def is_scanned() -> bool:
+        stack.invoke("ScanKeys", {})
+        return operator("GET", "/ops/keys").json["scanned_at"] is not None
+
+    wait_until("the keys are scanned", is_scanned)
+    app = open_console("/keys")
+    large = app.page.get_by_role("region", name="Large keys")
+    expect(large.get_by_role("row").nth(1)).to_contain_text("B")
+    app.check_accessibility()
+
+
+def test_a_sale_shows_what_became_of_its_units(
+    open_console: Callable[..., AppPage],
+    operator: Client,
+    user: Callable[[int], Client],
+) -> None:
+    title = f"Tea {next(_ids)}"
+    shop_id = operator("POST", "/shops", {"name": "Linden Food"}).json["id"]
+    body = make_voucher(shop_id, time.time(), stock=3, open_s=1800) | {"title": title}
+    voucher = operator("POST", "/vouchers", body).json["id"]
+    app = open_console("/sales")
+    page = app.page
+    sale = page.get_by_role("region", name=title)
+    expect(sale.locator(".left dd")).to_have_text("3")
+    user(next(_ids))("POST", f"/vouchers/{voucher}/orders")
+    expect(sale.locator(".sold dd")).to_have_text("1")
+    expect(sale.locator(".left dd")).to_have_text("2")
+    app.check_accessibility()
+    page.get_by_role("link", name="Coming").click()
+    expect(page.get_by_role("link", name="Coming")).to_have_attribute("aria-current", "page")
+    expect(sale).to_have_count(0)
+
+
+def test_a_report_is_upheld_after_its_post_is_hidden(
+    open_console: Callable[..., AppPage], user: Callable[[int], Client], operator: Client
+) -> None:
+    author, reader = user(next(_ids)), user(next(_ids))
+    post = author("POST", "/posts", {"kind": "note", "title": "Buy now", "body": "Cheap."}).json
+    target = {"type": "post", "id": post["id"]}
+    report = reader("POST", "/reports", {"target": target, "reason": "spam"}).json["id"]
+    app = open_console("/moderation")
+    page = app.page
+    shown = page.get_by_role("article", name=f"Report {report}")
+    expect(shown).to_contain_text("Buy now")
+    shown.get_by_role("button", name="Hide").click()
+    expect(shown).to_contain_text("hidden")
+    assert author("GET", f"/posts/{post['id']}").json["hidden"] is True
+    app.check_accessibility()
+    shown.get_by_role("button", name="Show").click()
+    expect(shown.get_by_role("button", name="Hide")).to_be_visible()
+    shown.get_by_role("button", name="Uphold").click()
+    expect(shown).to_have_count(0)
+    assert reader("GET", f"/reports/{report}").json["outcome"] == "upheld"
+    assert operator("GET", f"/posts/{post['id']}").json["hidden"] is False
+
+
+def test_an_erasure_is_listed(
+    open_console: Callable[..., AppPage], user: Callable[[int], Client]
+) -> None:
+    leaving = next(_ids)
+    assert user(leaving)("DELETE", "/users/me").status < 300
+    app = open_console("/erasures")
+    expect(app.page.get_by_role("row", name=str(leaving))).to_contain_text("eras")
+    app.check_accessibility()
+
+
+def test_a_page_stops_reading_while_it_is_hidden_and_slows_down_after_failures(
+    open_console: Callable[..., AppPage], base_url: str
+) -> None:
+    app = open_console("/moderation")
+    page = app.page
+    page.clock.install()
+    reads: list[str] = []
+
+    def record(sent: Request) -> None:
+        if sent.url.endswith("/ops/queues"):
+            reads.append(sent.url)
+
+    page.on("request", record)
+    page.get_by_role("link", name="Queues").click()
+    row = page.get_by_role("row", name="reactions")
+    expect(row).to_be_visible()
+    show(page, hidden=True)
+    page.clock.run_for(60_000)
+    assert len(reads) <= 2
+    page.route(f"{base_url}/ops/queues", lambda route: route.abort())
+    before = len(reads)
+    show(page, hidden=False)
+    expect(page.get_by_role("alert")).to_contain_text("No connection")
+    expect(page.get_by_role("alert")).to_contain_text("Request ")
+    expect(row).to_be_visible()  # what was read before
+    app.check_accessibility()
+    page.clock.run_for(9_000)
+    assert len(reads) == before + 1  # after 10 s, not 5
+    page.unroute(f"{base_url}/ops/queues")
+    page.clock.run_for(2_000)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    assert [error for error in app.errors if "ERR_FAILED" not in error] == []
+    app.errors.clear()
+
+
+def show(page: Page, *, hidden: bool) -> None:
+    """Hide the page as another tab would, or show it again."""
+    page.evaluate(
+        "(hidden) => { Object.defineProperty(document, 'hidden', {value: hidden,"
+        " configurable: true}); document.dispatchEvent(new Event('visibilitychange')); }",
+        hidden,
+    )
+
+
+def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
+    open_console: Callable[..., AppPage], stack: Stack
+) -> None:
+    app = open_console("/break-it")
+    page = app.page
+    crowd = page.get_by_role("group", name="Crowd")
+    audit = page.get_by_role("region", name="Live audit")
+    page.get_by_role("button", name="Start a crowd").click()
+    expect(crowd).to_contain_text("playing")
+    page.get_by_role("button", name="Deliver twice").click()
+    expect(page.get_by_role("group", name="Deliveries")).to_contain_text("each message twice")
+    page.get_by_role("button", name="Stop Redis").click()
+    expect(page.get_by_role("group", name="Redis")).to_contain_text("down")
+    expect(crowd).not_to_contain_text(" 0 provisional")
+    page.get_by_role("button", name="Start Redis").click()
+    expect(page.get_by_role("group", name="Redis")).to_contain_text("up")
+    kill = page.get_by_role("button", name="Kill its workers")
+    consumer = page.get_by_role("group", name="Consumer")
+
+    def is_killed() -> bool:
+        kill.click()
+        expect(kill).to_be_enabled()
+        return consumer.get_by_text(re.compile("^[1-9]")).is_visible()
+
+    wait_until("a worker is killed", is_killed)
+    page.get_by_role("button", name="Stop MySQL").click()
+    expect(page.get_by_role("group", name="MySQL")).to_contain_text("down")
+    page.get_by_role("button", name="Start MySQL").click()
+    expect(crowd).to_contain_text("ended")
+    expect(crowd).to_contain_text("0 failed")
+    page.get_by_role("button", name="Deliver once").click()
+    expect(audit).to_contain_text("No drift")
+
+    def is_clean() -> bool:
+        stack.invoke("SweepOutbox", {})
+        page.get_by_role("button", name="Audit everything").click()
+        expect(page.get_by_role("region", name="Full audit")).to_be_visible()
+        return page.get_by_role("region", name="Full audit").get_by_text("Clean").is_visible()
+
+    wait_until("the audit is clean", is_clean)
+    expect(audit).to_contain_text("unconfirmed0")
+    app.check_accessibility()
+    app.refused.clear()  # reads of the audit while a store was away

@@ -1,0 +1,42 @@
+"""The web pages without a browser: their built files, their size, and their types."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.node import MODULES, WEB, needs_npm_packages, run_node
+
+PAGES = pytest.mark.parametrize("name", ["app", "console"])
+
+
+@PAGES
+def test_a_first_page_has_at_most_60_kb(name: str) -> None:
+    printed = run_node(WEB / "shared" / "size.ts", name)
+    line = rf"^plaza-{name}: \d+ bytes gzipped, of at most 61440$"
+    assert re.search(line, printed, re.MULTILINE)
+
+
+@PAGES
+def test_a_page_loads_nothing_from_elsewhere(name: str) -> None:
+    page = (WEB / name / "dist" / "index.html").read_text()
+    assert "default-src 'self'" in page
+    loaded = set(re.findall(r'(?:src|href)="(?!data:)([^"]+)"', page))
+    assert loaded == {f"./{name}.js", f"./{name}.css"}
+
+
+@PAGES
+@needs_npm_packages
+def test_the_built_files_are_those_of_the_sources(name: str, tmp_path: Path) -> None:
+    vite = MODULES / "vite" / "bin" / "vite.js"
+    run_node(vite, "build", "--outDir", tmp_path, "--logLevel", "error", cwd=WEB / name)
+    built = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    kept = {file.name: file.read_bytes() for file in (WEB / name / "dist").iterdir()}
+    assert built == kept, "`make web` builds them"
+
+
+@needs_npm_packages
+def test_the_pages_are_typed_strictly() -> None:
+    run_node(MODULES / "typescript" / "bin" / "tsc", "--project", WEB)

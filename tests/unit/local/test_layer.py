@@ -1,0 +1,65 @@
+"""The layer as `sam build` builds it for AWS, on a machine of any processor."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+from local.paths import LAYER, ROOT
+from local.stack.bytecode import COMPILED
+
+LAYERS = LAYER.parent
+AARCH64 = 183  # in ELF
+UNCHECKED = 0b01
+IMPORT = "import sys; sys.dont_write_bytecode = True; from local.stack import bytecode"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layer for arm64. That of this machine is a part of the stack of the end-to-end tests."""
+    artifacts = tmp_path_factory.mktemp("layer")
+    command = ["make", "--makefile", "arm64/Makefile", "build-CommonLayer"]
+    command += [f"ARTIFACTS_DIR={artifacts}", f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, cwd=LAYERS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return artifacts / "python"
+
+
+def test_compiled_extensions_are_for_the_processor_of_the_functions(built: Path) -> None:
+    extensions = sorted(built.rglob("*.so"))
+    assert {extension.parent.name for extension in extensions} == {"hiredis", "pydantic_core"}
+    for extension in extensions:
+        assert int.from_bytes(extension.read_bytes()[18:20], "little") == AARCH64, extension
+
+
+def test_extensions_need_no_newer_libc_than_lambda_has(built: Path) -> None:
+    """Amazon Linux 2023 has 2.34; a wheel for another Linux would fail at the import."""
+    for extension in built.rglob("*.so"):
+        versions = re.findall(rb"GLIBC_2\.(\d+)\b", extension.read_bytes())
+        assert max(int(version) for version in versions) <= 34, extension
+
+
+def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) -> None:
+    for file in ("plaza/reactions/react.py", "redis/client.py"):
+        bytecode = Path(cache_from_source(str(built / file))).read_bytes()
+        assert int.from_bytes(bytecode[4:8], "little") == UNCHECKED
+        assert f"/opt/python/{file}".encode() in bytecode
+        assert str(built).encode() not in bytecode
+
+
+def test_the_layer_with_its_bytecode_is_smaller_than_25_mb(built: Path) -> None:
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 25e6
+
+
+def test_the_listed_modules_are_those_that_functions_import() -> None:
+    """`python -m local.stack.bytecode` lists them."""
+    code = f"{IMPORT}; print(*bytecode.list_imported())"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == COMPILED.read_text().split()

@@ -1,0 +1,3 @@
+import { configure } from "../shared/vite.ts";
+
+export default configure("app");

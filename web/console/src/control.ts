@@ -1,0 +1,70 @@
+/** What only a local stack has: its page has the token that these requests need. */
+import { PlazaError, ProblemError, type Session } from "plaza-client";
+
+/** Empty where nothing may be broken. */
+export const CONTROL_TOKEN = document.querySelector<HTMLMetaElement>('meta[name="plaza-control"]')?.content ?? "";
+
+export type ServerState = "up" | "down" | "external";
+
+export interface Crowd {
+  running: boolean;
+  requests: number;
+  done: number;
+  repeated: number;
+  provisional: number;
+  retried: number;
+  failed: number;
+  /** Why it ended early; empty otherwise. */
+  ended: string;
+}
+
+export interface ControlState {
+  redis: ServerState;
+  mysql: ServerState;
+  copies: number;
+  killed: number;
+  crowd: Crowd | null;
+}
+
+export interface AuditReport {
+  clean: boolean;
+  targets: number;
+  drift: number;
+  others: number;
+  pending: number;
+  queued: number;
+  dead: number;
+  differences: string[];
+}
+
+export type ControlAction =
+  | "start-crowd"
+  | "stop-redis"
+  | "start-redis"
+  | "stop-mysql"
+  | "start-mysql"
+  | "kill-consumers"
+  | "double-deliveries"
+  | "single-deliveries";
+
+export const readControl = (signal: AbortSignal) => send<ControlState>("GET", "control", undefined, signal);
+export const runAction = (action: ControlAction) => send<ControlState>("POST", "control", { action });
+export const runAudit = () => send<AuditReport>("POST", "audit");
+export const openOperatorSession = () => send<Session>("POST", "operator");
+
+async function send<T>(method: string, name: string, body?: object, signal?: AbortSignal): Promise<T> {
+  let response: Response;
+  try {
+    response = await fetch(`/local/${name}`, {
+      method,
+      headers: { "x-plaza-control": CONTROL_TOKEN },
+      signal: signal ?? null,
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  } catch (error) {
+    throw new PlazaError("The local stack does not answer.", undefined, error);
+  }
+  const answer: unknown = await response.json();
+  if (!response.ok) throw new ProblemError(response.status, { title: "The local stack refuses", ...(answer as object) });
+  return answer as T;
+}

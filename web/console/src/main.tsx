@@ -1,0 +1,7 @@
+import { render } from "preact";
+import { App } from "./app.tsx";
+import "shared/style.css";
+import "./style.css";
+
+const root = document.getElementById("app");
+if (root) render(<App />, root);

@@ -1,0 +1,157 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Problem } from "shared/ui.tsx";
+import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
+import { type AuditReport, type ControlAction, type Crowd, readControl, runAction, runAudit, type ServerState } from "../control.ts";
+import { useLive } from "../live.ts";
+import { Badge, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
+import { Plot } from "../plot.tsx";
+
+const EVERY_MS = 1000;
+const MAX_SAMPLES = 120;
+
+/** Breaks a local stack under a crowd of likes; the audit comes back to zero. */
+export function BreakIt() {
+  const control = useLive(readControl, EVERY_MS);
+  const audit = useLive(readAudit, EVERY_MS);
+  const samples = useSamples(audit.data);
+  const action = useAction();
+  const [report, setReport] = useState<AuditReport>();
+  const act = (name: ControlAction) =>
+    void action.run(async () => {
+      setReport(undefined);
+      await runAction(name);
+      control.reload();
+    });
+  const audits = () =>
+    void action.run(async () => {
+      setReport(await runAudit());
+    });
+  return (
+    <>
+      <LiveTitle text="Break it" live={audit} />
+      <p class="fine">Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.</p>
+      {audit.data !== undefined && <Verdict audit={audit.data} />}
+      <Shown live={control}>
+        {({ redis, mysql, copies, killed, crowd }) => (
+          <div class="switches">
+            <Switch label="Crowd" state={crowd === null ? "not started" : <Progress crowd={crowd} />}>
+              <button type="button" class="small primary" disabled={action.isBusy || crowd?.running} onClick={() => act("start-crowd")}>
+                Start a crowd
+              </button>
+            </Switch>
+            <ServerSwitch label="Redis" state={redis} disabled={action.isBusy} act={(verb) => act(`${verb}-redis`)} />
+            <ServerSwitch label="MySQL" state={mysql} disabled={action.isBusy} act={(verb) => act(`${verb}-mysql`)} />
+            <Switch label="Consumer" state={`${formatNumber(killed)} workers killed`}>
+              <button type="button" class="small" disabled={action.isBusy} onClick={() => act("kill-consumers")}>
+                Kill its workers
+              </button>
+            </Switch>
+            <Switch label="Deliveries" state={copies === 1 ? "each message once" : "each message twice"}>
+              <button
+                type="button"
+                class="small"
+                disabled={action.isBusy}
+                onClick={() => act(copies === 1 ? "double-deliveries" : "single-deliveries")}
+              >
+                {copies === 1 ? "Deliver twice" : "Deliver once"}
+              </button>
+            </Switch>
+            <Switch label="Full audit" state={report === undefined ? "of all data" : report.clean ? "clean" : "not clean"}>
+              <button type="button" class="small" disabled={action.isBusy} onClick={audits}>
+                Audit everything
+              </button>
+            </Switch>
+          </div>
+        )}
+      </Shown>
+      <Outcome of={action} />
+      <Problem error={audit.error} retry={audit.reload} />
+      {report !== undefined && <Report report={report} />}
+      <Plot
+        title="Unconfirmed reactions and drift"
+        times={samples.map(([at]) => at)}
+        lines={[
+          { label: "unconfirmed", values: samples.map(([, outbox]) => outbox) },
+          { label: "drift", values: samples.map(([, , drift]) => drift) },
+        ]}
+      />
+      {audit.data !== undefined && <AuditedTargets audit={audit.data} />}
+    </>
+  );
+}
+
+type Sample = [atS: number, outbox: number, drift: number];
+
+/** Keeps the last audits of this page for its plot. */
+function useSamples(audit: Audit | undefined): Sample[] {
+  const [samples, setSamples] = useState<Sample[]>([]);
+  useEffect(() => {
+    if (audit === undefined) return;
+    const sample: Sample = [Date.parse(audit.audited_at) / 1000, audit.totals.outbox, audit.totals.drift];
+    setSamples((before) => [...before, sample].slice(-MAX_SAMPLES));
+  }, [audit]);
+  return samples;
+}
+
+function Progress({ crowd: { running, requests, done, provisional, retried, failed, ended } }: { crowd: Crowd }) {
+  return (
+    <>
+      <progress max={requests} value={done} aria-label="Requests" />
+      {running ? "playing" : "ended"}: {formatNumber(done)} of {formatNumber(requests)} requests, {formatNumber(provisional)}{" "}
+      provisional, {formatNumber(retried)} retried, {formatNumber(failed)} failed{ended && `. ${ended}`}
+    </>
+  );
+}
+
+interface SwitchProps {
+  label: string;
+  state: ComponentChildren;
+  children: ComponentChildren;
+}
+
+function Switch({ label, state, children }: SwitchProps) {
+  return (
+    <div class="card switch" role="group" aria-label={label}>
+      <p>
+        <b>{label}</b>
+        <small>{state}</small>
+      </p>
+      {children}
+    </div>
+  );
+}
+
+interface ServerSwitchProps {
+  label: string;
+  state: ServerState;
+  disabled: boolean;
+  act: (verb: "start" | "stop") => void;
+}
+
+function ServerSwitch({ label, state, disabled, act }: ServerSwitchProps) {
+  const verb = state === "down" ? "start" : "stop";
+  return (
+    <Switch label={label} state={<Badge tone={state === "down" ? "bad" : "good"}>{state}</Badge>}>
+      <button type="button" class="small" disabled={disabled || state === "external"} onClick={() => act(verb)}>
+        {verb === "start" ? "Start" : "Stop"} {label}
+      </button>
+    </Switch>
+  );
+}
+
+function Report({ report }: { report: AuditReport }) {
+  return (
+    <section class={report.clean ? "note found good" : "note found problem"} aria-label="Full audit">
+      <p>
+        <b>{report.clean ? "Clean" : "Not clean"}</b>: {formatNumber(report.targets)} targets, drift {report.drift}, {report.others}{" "}
+        other differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead letters
+      </p>
+      {report.differences.map((one) => (
+        <p key={one} class="fine">
+          {one}
+        </p>
+      ))}
+    </section>
+  );
+}

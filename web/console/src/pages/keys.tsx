@@ -1,0 +1,50 @@
+import { plaza } from "shared/plaza.ts";
+import { ONCE, useLive } from "../live.ts";
+import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
+
+/** The hottest and the largest keys of Redis. */
+export function Keys() {
+  const keys = useLive((signal) => plaza.get("/ops/keys", { signal, ...ONCE }));
+  return (
+    <>
+      <LiveTitle text="Keys of Redis" live={keys} />
+      <Shown live={keys}>
+        {({ hot, large, oversized, scanned, scanned_at }) => (
+          <>
+            <h2 class="section">Hot in the last five minutes</h2>
+            <Table
+              label="Hot keys"
+              head={["Key", "Commands a second"]}
+              empty="No key is hot."
+              rows={hot.map((one) => [<code>{one.key}</code>, one.commands_per_s.toFixed(1)])}
+            />
+            <h2 class="section">
+              Large {oversized > 0 && <Badge tone="bad">{formatNumber(oversized)} oversized</Badge>}
+            </h2>
+            <p class="fine">
+              {scanned_at === null ? (
+                "No scan is complete yet."
+              ) : (
+                <>
+                  {formatNumber(scanned)} keys, scanned <Time at={scanned_at} />
+                </>
+              )}
+            </p>
+            <Table
+              label="Large keys"
+              head={["Key", "Type", "Memory", "Members", "Limit"]}
+              empty="No key was measured."
+              rows={large.map((one) => [
+                <code>{one.key}</code>,
+                one.type,
+                formatBytes(one.bytes),
+                formatNumber(one.members),
+                one.oversized ? <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "large by design" : "exceeded"}</Badge> : "kept",
+              ])}
+            />
+          </>
+        )}
+      </Shown>
+    </>
+  );
+}

@@ -1,0 +1,100 @@
+import { usePages } from "shared/hooks.ts";
+import { plaza } from "shared/plaza.ts";
+import { Ago, ConfirmButton, Empty, List, Title } from "shared/ui.tsx";
+import type { Schemas } from "plaza-client";
+import { ONCE, useLive } from "../live.ts";
+import { type Action, Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, useAction } from "../parts.tsx";
+
+export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });
+
+export function Queues() {
+  const queues = useLive(readQueues);
+  return (
+    <>
+      <LiveTitle text="Queues" live={queues} />
+      <Shown live={queues}>
+        {({ items }) => (
+          <Table
+            label="Queues"
+            head={["Queue", "Backlog", "In flight", "Delayed", "Oldest", "Dead letters"]}
+            empty="There are no queues."
+            rows={items.map((queue) => [
+              <a href={`#/queues/${queue.name}`}>{queue.name}</a>,
+              formatNumber(queue.backlog),
+              formatNumber(queue.in_flight),
+              formatNumber(queue.delayed),
+              formatSeconds(queue.oldest_age_s),
+              queue.dead_letters === 0 ? "0" : <Badge tone="bad">{formatNumber(queue.dead_letters)}</Badge>,
+            ])}
+          />
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** The dead letters of one queue, and their redrive. */
+export function Queue({ name }: { name: string }) {
+  const path = { queue: name };
+  const letters = usePages("/ops/queues/{queue}/dead-letters", { path });
+  const action = useAction();
+  const redrive = (ids?: string[]) =>
+    action.run(async () => {
+      const body = ids === undefined ? {} : { ids };
+      const result = await plaza.post("/ops/queues/{queue}/redrives", { path, body });
+      letters.reload();
+      return describe(result);
+    });
+  return (
+    <>
+      <Title
+        text={`Dead letters of ${name}`}
+        actions={
+          letters.items !== undefined &&
+          letters.items.length > 0 && (
+            <ConfirmButton label="Redrive all" confirm="Really redrive all?" act={() => void redrive()} disabled={action.isBusy} />
+          )
+        }
+      />
+      <p class="fine">
+        <a href="#/queues">All queues</a>
+      </p>
+      <Outcome of={action} />
+      <List of={letters} empty={<Empty icon="queue" title="No dead letters" />}>
+        {(letter) => <DeadLetter letter={letter} action={action} redrive={() => void redrive([letter.id])} />}
+      </List>
+    </>
+  );
+}
+
+function describe({ moved, remaining, missing, delayed }: Schemas["RedriveResponse"]): string {
+  const moves = `${formatNumber(moved)} moved back to the queue, ${formatNumber(remaining)} left.`;
+  const gone = missing.length === 0 ? "" : ` ${missing.length} not found.`;
+  return `${moves}${gone}${delayed ? " The backlog is too long: redrive the rest later." : ""}`;
+}
+
+interface DeadLetterProps {
+  letter: Schemas["DeadLetterResponse"];
+  action: Action;
+  redrive: () => void;
+}
+
+function DeadLetter({ letter, action, redrive }: DeadLetterProps) {
+  return (
+    <article class="card letter">
+      <header>
+        <p>
+          <b>{letter.cause ?? "Cause unknown"}</b>
+        </p>
+        <button type="button" class="small" onClick={redrive} disabled={action.isBusy}>
+          Redrive<span class="hidden"> message {letter.id}</span>
+        </button>
+      </header>
+      <p class="fine">
+        Sent <Ago at={letter.sent_at} />, received {letter.receives} times
+        {letter.request_id !== null && `, request ${letter.request_id}`}
+      </p>
+      <pre tabIndex={0}>{typeof letter.body === "string" ? letter.body : JSON.stringify(letter.body, null, 2)}</pre>
+    </article>
+  );
+}

@@ -1,0 +1,75 @@
+import type { Schemas } from "plaza-client";
+import { plaza } from "shared/plaza.ts";
+import { Empty, Tabs } from "shared/ui.tsx";
+import { ONCE, useLive } from "../live.ts";
+import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
+
+type Sale = Schemas["SaleResponse"];
+
+const STATES = ["running", "coming", "ended"] as const;
+const TABS = [
+  { value: "running", label: "Running" },
+  { value: "coming", label: "Coming" },
+  { value: "ended", label: "Ended" },
+];
+const MAX_SHOWN = 100;
+
+/** Sales by their state, with what became of their units. */
+export function Sales({ state }: { state: string | null }) {
+  const chosen = STATES.find((one) => one === state) ?? "running";
+  return <SalesOf key={chosen} state={chosen} />;
+}
+
+function SalesOf({ state }: { state: (typeof STATES)[number] }) {
+  const query = { state, limit: MAX_SHOWN };
+  const sales = useLive((signal) => plaza.get("/ops/vouchers", { query, signal, ...ONCE }), 2000);
+  return (
+    <>
+      <LiveTitle text="Flash sales" live={sales} />
+      <Tabs label="State of the sales" tabs={TABS} value={state} href={(one) => `#/sales?state=${one}`} />
+      <Shown live={sales}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <Empty icon="tag" title={`No sale is ${state}`} />
+          ) : (
+            items.map((sale) => <OneSale key={sale.voucher_id} sale={sale} />)
+          )
+        }
+      </Shown>
+    </>
+  );
+}
+
+/** The units of a sale by what became of them; together they are its stock. */
+const PARTS = ["sold", "pending", "offered", "left"] as const;
+
+function OneSale({ sale }: { sale: Sale }) {
+  return (
+    <section class="card run" aria-label={sale.title}>
+      <header>
+        <h2>
+          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>} {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
+        </h2>
+        <span class="fine">
+          Voucher {sale.voucher_id}, {sale.kind}
+        </span>
+      </header>
+      <div class="units" aria-hidden="true">
+        {PARTS.map((part) => (
+          <i key={part} class={part} style={{ flexGrow: sale[part] }} />
+        ))}
+      </div>
+      <dl class="figures">
+        {[...PARTS, "stock", "failed", "cancelled", "waiting"].map((name) => (
+          <div key={name} class={name}>
+            <dt>{name}</dt>
+            <dd>{formatNumber(sale[name as keyof Sale] as number)}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="fine">
+        Opens <Time at={sale.opens_at} />, closes <Time at={sale.closes_at} />
+      </p>
+    </section>
+  );
+}

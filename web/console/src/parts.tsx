@@ -1,0 +1,163 @@
+/** The small parts that the console's pages are made of. */
+import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
+import { useNow } from "shared/hooks.ts";
+import { Problem, Skeleton, Title } from "shared/ui.tsx";
+import type { Live } from "./live.ts";
+
+export type Tone = "good" | "bad" | "plain";
+
+const NUMBER = new Intl.NumberFormat();
+
+export function formatNumber(value: number | null | undefined): string {
+  return value === null || value === undefined ? "–" : NUMBER.format(value);
+}
+
+/** Returns a duration with its unit: 0.4 s, 12 s, 5 min, 3 h, 2 d. */
+export function formatSeconds(seconds: number | null | undefined): string {
+  if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86_400)} d`;
+}
+
+export function formatBytes(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
+
+const TIME = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+
+export function Time({ at }: { at: string | null }) {
+  return at === null ? <>–</> : <time dateTime={at}>{TIME.format(new Date(at))}</time>;
+}
+
+/** The title of a page, and how old is what it shows. */
+export function LiveTitle({ text, live, children }: { text: string; live: Live<unknown>; children?: ComponentChildren }) {
+  return (
+    <Title
+      text={text}
+      actions={
+        <span class="actions-of-page">
+          {children}
+          <Freshness live={live} />
+        </span>
+      }
+    />
+  );
+}
+
+function Freshness({ live: { at, error } }: { live: Live<unknown> }) {
+  const now = useNow(at !== undefined);
+  if (at === undefined) return null;
+  const ageS = Math.max(0, Math.round((now - at) / 1000));
+  return <span class={error === undefined ? "fine" : "fine stale"}>{ageS < 2 ? "live" : `${formatSeconds(ageS)} old`}</span>;
+}
+
+/** What `children` make of live data: a skeleton before there is any, and what went wrong. */
+export function Shown<T>({ live, children }: { live: Live<T>; children: (data: T) => ComponentChildren }) {
+  return (
+    <>
+      <Problem error={live.error} retry={live.reload} />
+      {live.data === undefined ? live.error === undefined && <Skeleton rows={1} /> : children(live.data)}
+    </>
+  );
+}
+
+export function Stat(props: { label: string; value: ComponentChildren; note?: ComponentChildren; tone?: Tone; href?: string }) {
+  const { label, value, note, tone = "plain", href } = props;
+  const content = (
+    <>
+      <span class="label">{label}</span>
+      <b>{value}</b>
+      {note !== undefined && <small>{note}</small>}
+    </>
+  );
+  return href === undefined ? (
+    <div class={`card stat ${tone}`}>{content}</div>
+  ) : (
+    <a class={`card stat ${tone}`} href={href}>
+      {content}
+    </a>
+  );
+}
+
+export function Badge({ tone, children }: { tone: Tone; children: ComponentChildren }) {
+  return <span class={`badge ${tone}`}>{children}</span>;
+}
+
+interface TableProps {
+  label: string;
+  head: string[];
+  /** The cells of each row; the first one names it. */
+  rows: ComponentChildren[][];
+  empty: string;
+}
+
+/** A table that scrolls by itself where it is wider than the page. Numbers are in `.number`. */
+export function Table({ label, head, rows, empty }: TableProps) {
+  if (rows.length === 0) return <p class="card fine">{empty}</p>;
+  return (
+    <div class="card table" role="region" aria-label={label} tabIndex={0}>
+      <table>
+        <thead>
+          <tr>
+            {head.map((one) => (
+              <th key={one} scope="col">
+                {one}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(([name, ...cells], row) => (
+            <tr key={row}>
+              <th scope="row">{name}</th>
+              {cells.map((cell, place) => (
+                <td key={place} class={typeof cell === "string" && /^[\d.,–-]/.test(cell) ? "number" : ""}>
+                  {cell}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export interface Action {
+  isBusy: boolean;
+  error: unknown;
+  /** What the action that succeeded did. */
+  done: string;
+  run: (act: () => Promise<string | void>) => Promise<void>;
+}
+
+/** Runs what a button starts; `act` returns what was done, in words. */
+export function useAction(): Action {
+  const [state, setState] = useState<Omit<Action, "run">>({ isBusy: false, error: undefined, done: "" });
+  const run = async (act: () => Promise<string | void>) => {
+    setState({ isBusy: true, error: undefined, done: "" });
+    try {
+      const done = (await act()) ?? "";
+      setState({ isBusy: false, error: undefined, done });
+    } catch (error) {
+      setState({ isBusy: false, error, done: "" });
+    }
+  };
+  return { ...state, run };
+}
+
+export function Outcome({ of }: { of: Action }) {
+  return (
+    <>
+      <p class="done" role="status">
+        {of.done}
+      </p>
+      <Problem error={of.error} />
+    </>
+  );
+}
