@@ -61,9 +61,17 @@ class OrderRecord:
 
 
 def read_orders(cursor: Cursor) -> OrderRecord:
-    """Return all orders of MySQL. Three statements."""
+    """Return all orders of MySQL, archived ones included. Three statements."""
     record = OrderRecord()
-    cursor.execute("SELECT order_id, voucher_id, buyer_id FROM voucher_order")
+    cursor.execute(
+        """
+        SELECT order_id, voucher_id, buyer_id
+        FROM voucher_order
+        UNION ALL
+        SELECT order_id, voucher_id, buyer_id
+        FROM archived_order
+        """
+    )
     record.rows = {order_id: (voucher, buyer) for order_id, voucher, buyer in cursor}
     cursor.execute("SELECT order_id, voucher_id, buyer_id FROM order_outbox")
     record.stored = list(cursor)

@@ -52,12 +52,18 @@ class SaleState(NamedTuple):
 
 
 def read_vouchers(cursor: Cursor) -> dict[int, VoucherRow]:
-    """Return all vouchers by id. One statement."""
+    """Return all vouchers by id, with their orders, archived ones included. One statement."""
     cursor.execute(
         """
         SELECT v.id, v.initial_stock, v.stock, COUNT(o.holder_id), v.cancelled, COUNT(c.order_id)
         FROM voucher AS v
-        LEFT JOIN voucher_order AS o ON o.voucher_id = v.id
+        LEFT JOIN (
+            SELECT voucher_id, order_id, holder_id, reason
+            FROM voucher_order
+            UNION ALL
+            SELECT voucher_id, order_id, IF(reason IS NULL, buyer_id, NULL), reason
+            FROM archived_order
+        ) AS o ON o.voucher_id = v.id
         LEFT JOIN cancelled_order AS c ON c.voucher_id = v.id
           AND c.order_id = o.order_id
           AND o.reason = 'cancelled'

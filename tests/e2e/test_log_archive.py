@@ -1,4 +1,4 @@
-"""The archive of the vote log on the deployed stack, and recounts from it."""
+"""The archives of the vote log and of orders on the deployed stack, and recounts from the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 
 from local.paths import ROOT
 from local.stack.stack import Stack
-from tests.e2e.client import wait_until
+from plaza.infra import ids
+from tests.e2e.client import Client, wait_until
 
 FIRST = 5_500_001
 DAY_US = 86_400_000_000
@@ -96,6 +97,31 @@ def test_closed_days_are_archived_and_still_recounted(
     ]
     status, report = run(stack, "audit", "--wait")
     assert [line for line in report["differences"] if str(post_id) in line] == []
+
+
+def test_an_old_order_is_archived_and_its_buyer_reads_it(
+    user: Callable[[int], Client], stack: Stack, rows: Rows
+) -> None:
+    buyer, voucher = 5_350_001, 5_350_002
+    order = ids.first_id_at(int(time.time()) - 90 * 86_400)
+    rows("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Bistro')", voucher)
+    rows(
+        "INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,"
+        " closes_at, created_by, finalized_at) VALUES (%s, %s, 'Dinner', 1, 1, 0, NOW() - INTERVAL"
+        " 90 DAY, NOW() - INTERVAL 89 DAY, 1, NOW() - INTERVAL 88 DAY)",
+        voucher, voucher,
+    )  # fmt: skip
+    rows(
+        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id, used_at, used_by)"
+        " VALUES (%s, %s, %s, %s, NOW() - INTERVAL 80 DAY, 1)",
+        order, voucher, buyer, buyer,
+    )  # fmt: skip
+    before = user(buyer)("GET", f"/orders/{order}")
+    assert (before.status, before.json["status"]) == (200, "used")
+    assert stack.invoke("MaintainLog", {"min_orders": 1})["orders_archived"] >= 1
+    assert rows("SELECT 1 FROM voucher_order WHERE order_id = %s", order) == ()
+    assert user(buyer)("GET", f"/orders/{order}").json == before.json
+    assert user(buyer + 9)("GET", f"/orders/{order}").status == 404
 
 
 def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], rows: Rows) -> None:

@@ -156,3 +156,33 @@ def test_a_problem_has_the_request_id(anonymous: Client) -> None:
         reply = anonymous("PUT", path, headers={"X-Request-Id": "my-complaint-1"})
         assert reply.status in (401, 404)
         assert reply.headers["x-request-id"] == "my-complaint-1"
+
+
+def test_an_operator_reads_lag_series_breakers_and_an_audit(
+    stack: Stack, admin: Client, sign_in: Callable[..., str], base_url: str, add: Callable[..., int]
+) -> None:
+    post = add()
+    ada = Client(base_url, sign_in(ADA))
+    assert ada("PUT", f"/posts/{post}/likes/me").status == 200
+    assert stack.invoke("SampleGauges", {})["gauges"] > 30
+    series = admin("GET", "/ops/series?minutes=2").json["series"]
+    sampled = {one["queue"] for one in series if one["name"] == "dead_letters"}
+    lag = admin("GET", "/ops/lag").json
+    assert {queue["name"] for queue in lag["queues"]} == sampled
+    assert "sample_gauges" in {run["name"] for run in lag["schedules"]}
+    assert {one["name"] for one in series} > {"backlog", "outbox_age_s", "drift"}
+
+    def audit() -> dict[str, Any]:
+        [likes, _] = admin("GET", f"/ops/audit?target=post:{post}").json["items"]
+        assert likes["drift"] == 0
+        return dict(likes)
+
+    assert audit()["total"] == 1
+    wait_until("the like is stored", lambda: audit()["rows"] == 1, 30)
+    wait_until("it is acknowledged", lambda: audit()["outbox"] == 0, 30)
+    assert admin("GET", "/ops/breakers").json["complete"] is True
+    assert admin("GET", "/ops/vouchers?state=ended").status == 200
+    for path in ("audit", "breakers", "lag", "series", "vouchers", "reconciliations", "keys"):
+        response = admin("GET", f"/ops/{path}")
+        assert (response.status, response.headers["cache-control"]) == (200, "no-store"), path
+        assert problem(ada("GET", f"/ops/{path}")) == "forbidden", path

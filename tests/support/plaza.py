@@ -150,6 +150,7 @@ TABLES = (
     "star", "voucher", "voucher_order", "cancelled_order", "waitlist_entry", "order_outbox",
     "checkin", "shop_type", "binlog_position", "spilled_message", "delayed_comment_count",
     "user_block", "report", "erasure", "gauge_sample", "switch_change",
+    "archived_order",
     "reconciliation", "reconciliation_part", "reconciliation_suspect", "reconciliation_finding",
 )  # fmt: skip
 # The names of tables with rows: a DELETE of no rows takes as long as one of ten rows.

@@ -712,7 +712,7 @@ export interface paths {
         };
         /**
          * Get an order of the caller
-         * @description A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Needs a session. Counts as one read of the caller.
+         * @description A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be found yet. Final orders of more than a month are read from the archive, more slowly. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_order"];
         put?: never;
@@ -1384,7 +1384,7 @@ export interface paths {
         };
         /**
          * List the caller's orders
-         * @description Newest first. Needs a session. Counts as one read of the caller.
+         * @description Newest first, without archived ones. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_orders"];
         put?: never;

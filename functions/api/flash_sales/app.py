@@ -241,7 +241,7 @@ def get_order(order_id: Id) -> Response[OrderResponse]:
     """Get an order of the caller.
 
     A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be
-    found yet.
+    found yet. Final orders of more than a month are read from the archive, more slowly.
     """
     buyer_id = require_caller(app)
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
@@ -326,7 +326,7 @@ def redeem_code(
 def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderResponse]:
     """List the caller's orders.
 
-    Newest first.
+    Newest first, without archived ones.
     """
     page, last = queries.list_orders(require_caller(app), _parse_cursor(cursor), limit)
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))

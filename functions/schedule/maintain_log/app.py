@@ -1,11 +1,15 @@
-"""Add partitions for the coming days to the vote log; archive closed days in S3."""
+"""Add partitions for the coming days to the vote log; archive closed days, and orders, in S3."""
 
+from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
 from plaza.infra.scheduled_jobs import scheduled
 from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
 
 
 @scheduled("maintain_log")
 def handler(event: dict[str, object], context: object) -> dict[str, int]:
-    """Run for ten minutes at most. An operator may limit a run: ``{"max_moved": rows}``."""
+    """Run for twelve minutes at most. An operator may limit the rows of the log that are moved,
+    ``{"max_moved": rows}``, and archive few orders: ``{"min_orders": 1}``."""
     max_moved = event.get("max_moved", MAX_MOVED)
-    return maintain_log(int(str(max_moved))).to_dict()
+    result = maintain_log(int(str(max_moved))).to_dict()
+    min_orders = event.get("min_orders", MIN_ORDERS)
+    return result | {"orders_archived": archive_orders(int(str(min_orders)))}

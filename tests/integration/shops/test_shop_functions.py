@@ -68,10 +68,10 @@ def test_only_the_invalid_message_of_a_batch_is_reported(
 
 def test_the_binlog_is_followed(shop: World) -> None:
     sample = event("follow_binlog.schedule")
-    assert handler("schedule/follow_binlog")(sample, None) == {"rows": 0, "lost": 1}
+    assert handler("schedule/follow_binlog")(sample, None) == {"rows": 0, "lost": 1, "lag_s": 0}
     ask("shops.read_shop", SHOPS)
     mysql.write("UPDATE shop SET name = 'Soup'")
-    assert handler("schedule/follow_binlog")(sample, None) == {"rows": 1, "lost": 0}
+    assert handler("schedule/follow_binlog")(sample, None) == {"rows": 1, "lost": 0, "lag_s": 0}
     assert ask("shops.read_shop", SHOPS)[1]["name"] == "Soup"
 
 

@@ -17,6 +17,7 @@ from tests.unit.policy.modules import PLAZA, tree_of
 
 # table -> owner: a context or a module of infra
 TABLES = {
+    "archived_order": "flash_sales",
     "binlog_position": "changes",
     "cancelled_order": "flash_sales",
     "checkin": "checkins",
@@ -59,6 +60,7 @@ TABLES = {
 READERS = {
     "accounts": (
         {
+            "archived_order",
             "checkin",
             "content",
             "idempotency_key",

@@ -191,6 +191,18 @@ SECTIONS = (
         """,
     ),
     Section(
+        "archived_orders",
+        ("id", "voucher_id", "reason"),
+        """
+        SELECT order_id, 0, order_id, voucher_id, reason
+        FROM archived_order
+        WHERE buyer_id = %(user_id)s
+          AND order_id > %(key)s
+        ORDER BY order_id
+        LIMIT %(limit)s
+        """,
+    ),
+    Section(
         "waitlists",
         ("voucher_id", "joined_at"),
         """

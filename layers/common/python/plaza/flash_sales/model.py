@@ -24,6 +24,8 @@ MAX_BUCKETS = 2**14
 # Longer than any order waits for its row: an older id without a row belongs to no order.
 MAX_PENDING_S = 86_400
 MAX_CLOCK_SKEW_S = 60
+# No younger order is archived: the month after it is over, with a margin for clocks.
+MIN_ARCHIVED_AGE_S = 27 * 86_400
 
 MAX_CANCELS = 5
 """Orders of one voucher that a buyer can cancel; bounds what Redis stores about them."""
@@ -131,6 +133,10 @@ class OrderRateExceeded(TooManyRequests):
 
 class OrderMismatch(InvalidMessage):
     """The id of an event belongs to an order of another voucher or buyer."""
+
+
+class ArchiveUnreadable(Unavailable):
+    """The archive has no readable object with the order."""
 
 
 class NotReady(Unavailable):
@@ -266,6 +272,27 @@ class OrderRow(NamedTuple):
             return Order(self.order_id, self.voucher_id, FAILED, self.reason)
         status = USED if self.used else EXPIRED if self.expired else SUCCESS
         return Order(self.order_id, self.voucher_id, status)
+
+
+class ArchivedOrder(NamedTuple):
+    """A final order, as the archive has it. A success that was not used has expired. Times are
+    microseconds since 1970."""
+
+    order_id: int
+    voucher_id: int
+    buyer_id: int
+    reason: str | None
+    request_id: str | None
+    decided_us: int
+    used_us: int | None
+    used_by: int | None
+
+    @property
+    def order(self) -> Order:
+        """The order as its buyer reads it."""
+        used = self.used_us is not None
+        row = OrderRow(*self[:4], used=used, expired=not used)
+        return row.order
 
 
 class WaitlistPlace(NamedTuple):

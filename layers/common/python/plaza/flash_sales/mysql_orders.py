@@ -24,7 +24,8 @@ _SHOWN = f"{_COLUMNS}, used_at IS NOT NULL, {_EXPIRED}"
 def read_existing(
     cursor: Cursor, events: Collection[OrderEvent]
 ) -> tuple[dict[int, OrderRow], list[tuple[int, int]]]:
-    """Return (order id -> row, for events with a row; the (voucher, buyer) pairs with a success).
+    """Return (order id -> row, for events with a row or in the archive; the (voucher, buyer) pairs
+    with a success).
 
     One statement. The caller holds the locks of the vouchers.
     """
@@ -47,6 +48,14 @@ def read_existing(
         """
         for voucher_id, of_voucher in sorted(buyers.items())
     ]
+    arms.append(
+        f"""
+        SELECT 0, {_COLUMNS}
+        FROM archived_order FORCE INDEX (PRIMARY)
+        WHERE buyer_id IN ({sql.render_ids({event.buyer_id for event in events})})
+          AND order_id IN ({sql.render_ids({event.order_id for event in events})})
+        """
+    )
     cursor.execute(" UNION ALL ".join(arms))
     existing, holders = {}, []
     for is_holder, *columns in cursor.fetchall():
@@ -205,9 +214,17 @@ def count_without_success(voucher_ids: Collection[int]) -> dict[int, int]:
     rows = mysql.fetch_all(
         f"""
         SELECT voucher_id, COUNT(*)
-        FROM voucher_order FORCE INDEX (one_per_buyer)
-        WHERE voucher_id IN ({sql.render_ids(voucher_ids)})
-          AND holder_id IS NULL
+        FROM (
+            SELECT voucher_id
+            FROM voucher_order FORCE INDEX (one_per_buyer)
+            WHERE voucher_id IN ({sql.render_ids(voucher_ids)})
+              AND holder_id IS NULL
+            UNION ALL
+            SELECT voucher_id
+            FROM archived_order
+            WHERE voucher_id IN ({sql.render_ids(voucher_ids)})
+              AND reason IS NOT NULL
+        ) AS found
         GROUP BY voucher_id
         """
     )

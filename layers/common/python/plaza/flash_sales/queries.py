@@ -7,10 +7,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import astuple
 
-from plaza.flash_sales import mysql_orders, mysql_vouchers, redis_store, voucher_lookup
+from plaza.flash_sales import (
+    mysql_archive,
+    mysql_orders,
+    mysql_vouchers,
+    redis_store,
+    voucher_lookup,
+)
 from plaza.flash_sales.model import (
     FAILED,
+    MIN_ARCHIVED_AGE_S,
     PENDING,
+    ArchiveUnreadable,
     NotReady,
     Order,
     OrderMissing,
@@ -24,6 +32,7 @@ from plaza.flash_sales.model import (
 from plaza.infra import cache, clock, ids
 from plaza.infra.cache import StillLoading
 from plaza.infra.mysql import MysqlDown
+from plaza.infra.observability import record
 from plaza.infra.process import LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
@@ -38,12 +47,13 @@ _UNKNOWN_RETRY_S = 5
 
 def read_order(order_id: int, buyer_id: int) -> Order:
     """Return an order of a buyer: from Redis while it is pending, then from MySQL, which knows
-    whether a success was used. At most three round trips and a statement.
+    whether a success was used, then from the archive. At most three round trips and a statement;
+    for an id older than a month a statement more, for an archived order two calls of S3 more.
 
     An order with a pointer has its second copy: it is pending until it has a row, even if Redis
     lost it. While MySQL is unavailable, a success of Redis is returned. Raises OrderMissing, also
     for another buyer's order; NotReady for a young id found in neither: the pointer may be lost;
-    RedisDown, MysqlDown.
+    RedisDown, MysqlDown, ObjectsDown; ArchiveUnreadable.
     """
     redis_error: RedisDown | None = None
     voucher_id: int | None = None
@@ -65,23 +75,39 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         return success
     if row is not None and row.buyer_id == buyer_id:
         return row.order
+    age_s = clock.now_s() - ids.created_at_s(order_id)
+    if row is None and age_s > MIN_ARCHIVED_AGE_S:
+        digest = mysql_archive.read_digest(buyer_id, order_id)
+        if digest is not None:
+            return _read_archived(order_id, digest)
     if voucher_id is not None:
         if row is None:
             return Order(order_id, voucher_id, PENDING)
         return Order(order_id, voucher_id, FAILED, "timed-out")  # the id belongs to another order
     if row is None and redis_error is not None:
         raise redis_error  # the order may be pending
-    if row is None and may_be_pending(clock.now_s() - ids.created_at_s(order_id)):
+    if row is None and may_be_pending(age_s):
         raise NotReady(
             "This order may not be stored yet; retry after 5 s.", retry_after_s=_UNKNOWN_RETRY_S
         )
     raise OrderMissing(f"Order {order_id} does not exist.")
 
 
-def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
-    """Return (a page of a buyer's orders, newest first; its last id, None on the last page).
+def _read_archived(order_id: int, digest: str) -> Order:
+    from plaza.flash_sales import s3_archive  # imports botocore
+    from plaza.infra.archive import ArchiveCorrupt
 
-    Three round trips and one statement. Raises MysqlDown, RedisDown.
+    try:
+        return s3_archive.find(order_id, digest).order
+    except ArchiveCorrupt as error:
+        month = s3_archive.month_of(order_id)
+        record("archive_corrupt", day=month, what=str(error))
+        raise ArchiveUnreadable(f"The archive of {month} cannot be read.") from error
+
+
+def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
+    """Return (a page of a buyer's orders that are not archived, newest first; its last id, None on
+    the last page). Three round trips and one statement. Raises MysqlDown, RedisDown.
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)

@@ -57,11 +57,10 @@ class Settings:
     ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
 
     Only the sign-in function has the settings of text messages; it and the functions with signed
-    cursors and ids of visitors have ``auth_secret_id``; only the vote log's function has
-    ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both secrets are
-    ``{"current", "previous"}``.
-    ``review_weights`` and ``review_halves`` are of the components of a review's score
-    (docs/ranking.md).
+    cursors and ids of visitors have ``auth_secret_id``; only the functions of the vote log and of
+    orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
+    secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
+    components of a review's score (docs/ranking.md).
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
     """

@@ -10,14 +10,14 @@ another. A day may have several archives; its events are the union of all of the
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
-import zlib
 from collections.abc import Sequence
 from datetime import date
 
-from plaza.infra import objects
+from plaza.infra import archive, objects
+from plaza.infra.archive import DIGEST_CHARS
+from plaza.infra.archive import ArchiveCorrupt as ArchiveCorrupt
 from plaza.infra.objects import ObjectMissing
 from plaza.vote_log.model import (
     ArchiveLine,
@@ -32,34 +32,27 @@ from plaza.vote_log.model import (
 )
 
 PREFIX = "reaction_log/"
-_DIGEST = 16  # hex digits of a SHA-256
-_LEVEL = 6
-_MANIFEST = re.compile(rf"{PREFIX}date=(\d{{4}}-\d\d-\d\d)/manifest-[0-9a-f]{{{_DIGEST}}}\.json")
+_MANIFEST = re.compile(
+    rf"{PREFIX}date=(\d{{4}}-\d\d-\d\d)/manifest-[0-9a-f]{{{DIGEST_CHARS}}}\.json"
+)
 _JSON = "application/json"
 _UNREADABLE = (KeyError, TypeError, ValueError)
 
 
-class ArchiveCorrupt(Exception):
-    """An object is missing or is not what was written; the message names it."""
-
-
 def put_part(day: date, number: int, lines: Sequence[ArchiveLine]) -> ArchivePart:
     """Write ``lines``, in the order of the primary key, as one object. Raises ObjectsDown."""
-    text = "".join(f"{line.text}\n" for line in lines)
-    body = gzip.compress(text.encode(), _LEVEL, mtime=0)
-    sha256 = hashlib.sha256(body).hexdigest()
+    folder = _folder(day)
+    stored = archive.put_lines(f"{folder}part-{number:05d}", (line.text for line in lines))
     versions = [line.version_us for line in lines]
-    part = ArchivePart(
-        name=f"part-{number:05d}-{sha256[:_DIGEST]}.jsonl.gz",
+    return ArchivePart(
+        name=stored.key.removeprefix(folder),
         sum=checksum(lines),
-        bytes=len(body),
-        sha256=sha256,
+        bytes=stored.bytes,
+        sha256=stored.sha256,
         min_version_us=min(versions),
         max_version_us=max(versions),
         last=last_key(lines),
     )
-    objects.put(_folder(day) + part.name, body, "application/gzip")
-    return part
 
 
 def read_part(day: date, part: ArchivePart) -> list[LoggedEvent]:
@@ -86,7 +79,7 @@ def verify_part(day: date, part: ArchivePart) -> None:
 def put_manifest(manifest: Manifest) -> None:
     """Write the manifest, which makes the archive complete. Raises ObjectsDown."""
     text = manifest.to_json()
-    digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
+    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
     objects.put(f"{_folder(manifest.day)}manifest-{digest}.json", text.encode(), _JSON)
 
 
@@ -100,7 +93,7 @@ def read_manifest(name: str) -> Manifest:
     """Return the manifest of that name. Raises ArchiveCorrupt, ObjectsDown."""
     try:
         body = objects.get(name)
-        digest = hashlib.sha256(body).hexdigest()[:_DIGEST]
+        digest = hashlib.sha256(body).hexdigest()[:DIGEST_CHARS]
         if not name.endswith(f"-{digest}.json"):
             raise ArchiveCorrupt(f"{name}: the content is not what was written")
         return Manifest.from_json(body.decode())
@@ -136,16 +129,4 @@ def _folder(day: date) -> str:
 
 
 def _read_text(day: date, part: ArchivePart) -> str:
-    key = _folder(day) + part.name
-    try:
-        body = objects.get(key)
-    except ObjectMissing:
-        raise ArchiveCorrupt(f"{key}: missing") from None
-    if len(body) != part.bytes:
-        raise ArchiveCorrupt(f"{key}: {len(body)} bytes, not {part.bytes}")
-    if hashlib.sha256(body).hexdigest() != part.sha256:
-        raise ArchiveCorrupt(f"{key}: the content is not what was written")
-    try:
-        return gzip.decompress(body).decode()
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise ArchiveCorrupt(f"{key}: {type(error).__name__}") from None
+    return archive.read_text(_folder(day) + part.name, part.sha256, part.bytes)

@@ -1,0 +1,81 @@
+"""The archive of orders in S3.
+
+orders/month=<YYYY-MM>/<first order>-<last order>-<digest>.jsonl.gz  orders as JSON lines, by id
+
+The month is that in which the orders were placed, which their ids have. A month has any number of
+objects. After a run that ended early an order may be in several; its row in ``archived_order`` has
+the digest of the one that was compared with MySQL before the order was deleted there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from plaza.flash_sales.model import ArchivedOrder
+from plaza.infra import archive, ids, objects
+from plaza.infra.archive import DIGEST_CHARS, ArchiveCorrupt
+from plaza.infra.process import LocalCache
+
+PREFIX = "orders/"
+_NAME = re.compile(rf"\d{{19}}-\d{{19}}-([0-9a-f]{{{DIGEST_CHARS}}})\.jsonl\.gz")
+
+
+class ArchivedPage(NamedTuple):
+    """Orders in one object, and the digest in its name."""
+
+    digest: str
+    orders: list[ArchivedOrder]
+
+
+# Folder -> digest -> key.
+_keys: LocalCache[str, dict[str, str]] = LocalCache(max_entries=24, ttl_s=60)
+
+
+def month_of(order_id: int) -> str:
+    """Return the month in which an order was placed: ``2026-08``."""
+    return f"{datetime.fromtimestamp(ids.created_at_s(order_id), UTC):%Y-%m}"
+
+
+def put(orders: Sequence[ArchivedOrder]) -> ArchivedPage:
+    """Write orders of one month, in the order of their ids, as one object; return what S3 has of
+    it, read back. Two calls. Raises ArchiveCorrupt, ObjectsDown."""
+    folder = _folder(month_of(orders[0].order_id))
+    prefix = f"{folder}{orders[0].order_id:019d}-{orders[-1].order_id:019d}"
+    stored = archive.put_lines(prefix, (json.dumps(order._asdict()) for order in orders))
+    text = archive.read_text(stored.key, stored.sha256, stored.bytes)
+    return ArchivedPage(stored.sha256[:DIGEST_CHARS], _decode(stored.key, text))
+
+
+def find(order_id: int, digest: str) -> ArchivedOrder:
+    """Return an order from the object with a digest. Two calls, one if this process listed the
+    month within a minute. Raises ArchiveCorrupt, ObjectsDown."""
+    folder = _folder(month_of(order_id))
+    key = _keys.get_or_load(folder, lambda: _list(folder)).get(digest)
+    if key is None:
+        _keys.drop(folder)  # it may be newer
+        raise ArchiveCorrupt(f"{folder}: no object {digest}")
+    for order in _decode(key, archive.read_text(key, digest)):
+        if order.order_id == order_id:
+            return order
+    raise ArchiveCorrupt(f"{key}: no order {order_id}")
+
+
+def _list(folder: str) -> dict[str, str]:
+    names = [key.removeprefix(folder) for key in objects.list_keys(folder)]
+    return {match[1]: folder + name for name in names if (match := _NAME.fullmatch(name))}
+
+
+def _decode(key: str, text: str) -> list[ArchivedOrder]:
+    try:
+        lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
+        return [ArchivedOrder(**line) for line in lines]
+    except (TypeError, ValueError) as error:
+        raise ArchiveCorrupt(f"{key}: {type(error).__name__}") from None
+
+
+def _folder(month: str) -> str:
+    return f"{PREFIX}month={month}/"

@@ -1,0 +1,302 @@
+"""Final orders of closed months move to the archive, and each can be read as before."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from local.audit import vouchers as audited_vouchers
+from local.audit.orders import find_reused_ids, read_orders
+from local.stack.servers import connect_mysql
+from plaza.accounts import export
+from plaza.flash_sales import archive_orders, mysql_archive, mysql_orders, persist, queries
+from plaza.flash_sales import s3_archive as order_objects
+from plaza.flash_sales.model import (
+    ArchivedOrder,
+    ArchiveUnreadable,
+    Order,
+    OrderEvent,
+    OrderMissing,
+)
+from plaza.infra import ids, mysql, objects
+from plaza.infra.process import clear_caches
+from tests.support.archives import BUCKET, s3
+from tests.support.plaza import World
+
+__all__ = ["s3"]
+
+TODAY = date(2026, 11, 21)
+OVER, UNLIMITED, RUNNING = 41, 42, 43  # vouchers: expired; without an end; not finalized
+BUYERS = range(101, 108)
+
+
+@pytest.fixture(autouse=True)
+def _small_objects(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_orders, "ORDERS_PER_OBJECT", 4)
+    monkeypatch.setattr(archive_orders, "_ORDERS_PER_TRANSACTION", 2)
+
+
+def id_in(month: int, serial: int) -> int:
+    return ids.first_id_at(int(datetime(2026, month, 15, tzinfo=UTC).timestamp())) + serial
+
+
+def add_voucher(voucher_id: int, finalized: bool, expires: str | None, sold: int) -> None:
+    mysql.write(
+        "INSERT INTO voucher (id, shop_id, title, price_cents, initial_stock, stock, opens_at,"
+        " closes_at, created_by, finalized_at, expires_at) VALUES (%s, 5, 'Dinner', 1, 100, %s,"
+        " '2026-07-01', '2026-07-02', 1, %s, %s)",
+        (voucher_id, 100 - sold, "2026-07-03" if finalized else None, expires),
+    )
+
+
+def add_order(order_id: int, voucher_id: int, buyer_id: int, outcome: str) -> None:
+    """Insert an order: ``used``, ``unused`` or the reason of a failure."""
+    success = outcome in ("used", "unused")
+    used_at = "2026-07-20 18:04:09.123456" if outcome == "used" else None
+    mysql.write(
+        "INSERT INTO voucher_order (order_id, voucher_id, buyer_id, holder_id, reason, request_id,"
+        " decided_at, used_at, used_by) VALUES (%s, %s, %s, %s, %s, 'request-1',"
+        " '2026-07-01 10:00:00.5', %s, %s)",
+        (
+            order_id,
+            voucher_id,
+            buyer_id,
+            buyer_id if success else None,
+            None if success else outcome,
+            used_at,
+            1 if used_at else None,
+        ),
+    )
+    if outcome == "cancelled":
+        mysql.write(
+            "INSERT INTO cancelled_order (voucher_id, order_id, buyer_id) VALUES (%s, %s, %s)",
+            (voucher_id, order_id, buyer_id),
+        )
+        mysql.write("UPDATE voucher SET cancelled = cancelled + 1 WHERE id = %s", (voucher_id,))
+
+
+@pytest.fixture
+def orders(plaza: World) -> dict[int, int]:
+    """Order -> buyer of those that can be archived. There are orders that cannot, too."""
+    mysql.write("INSERT INTO shop (id, name) VALUES (5, 'Bistro')")
+    add_voucher(OVER, True, "2026-08-01", sold=3)
+    add_voucher(UNLIMITED, True, None, sold=2)
+    add_voucher(RUNNING, False, "2026-08-01", sold=1)
+    final = {}
+    for serial, (buyer, outcome) in enumerate(
+        zip(BUYERS, ["used", "unused", "cancelled", "sold-out", "used", "withdrawn"], strict=False)
+    ):
+        final[id_in(7, serial)] = buyer
+        add_order(id_in(7, serial), OVER, buyer, outcome)
+    final |= {id_in(8, 1): 101}
+    add_order(id_in(8, 1), UNLIMITED, 101, "used")
+    add_order(id_in(8, 2), UNLIMITED, 102, "unused")
+    add_order(id_in(8, 3), RUNNING, 103, "used")
+    add_order(id_in(10, 1), OVER, 109, "sold-out")  # of the last month
+    return final
+
+
+def archive(min_orders: int = 1, today: date = TODAY) -> int:
+    return archive_orders.archive_orders(min_orders, today)
+
+
+def read_all(orders: dict[int, int]) -> dict[int, Order]:
+    return {order_id: queries.read_order(order_id, buyer) for order_id, buyer in orders.items()}
+
+
+def ids_in(table: str) -> set[int]:
+    return {order_id for (order_id,) in mysql.fetch_all(f"SELECT order_id FROM {table}")}
+
+
+def read_objects() -> list[ArchivedOrder]:
+    """Return the orders of all objects."""
+    lines = [gzip.decompress(objects.get(key)).decode().splitlines() for key in keys()]
+    return [ArchivedOrder(**json.loads(line)) for of_object in lines for line in of_object]
+
+
+def keys() -> list[str]:
+    return list(objects.list_keys("orders/"))
+
+
+def test_final_orders_of_closed_months_are_archived_and_read_as_before(
+    orders: dict[int, int],
+) -> None:
+    before = read_all(orders)
+    assert archive() == len(orders) == 7
+    assert ids_in("archived_order") == set(orders)
+    assert ids_in("voucher_order") == {id_in(8, 2), id_in(8, 3), id_in(10, 1)}
+    assert [key.rpartition("/")[0] for key in keys()] == [
+        "orders/month=2026-07",
+        "orders/month=2026-07",
+        "orders/month=2026-08",
+    ]
+    clear_caches()
+    assert read_all(orders) == before
+    assert {order.status for order in before.values()} >= {"used", "expired", "cancelled", "failed"}
+    assert archive() == 0
+    assert len(keys()) == 3
+
+
+def test_an_archived_order_is_its_buyers_only(orders: dict[int, int]) -> None:
+    archive()
+    for order_id, buyer in ((id_in(7, 0), 102), (id_in(7, 77), 101), (id_in(10, 1), 101)):
+        with pytest.raises(OrderMissing):
+            queries.read_order(order_id, buyer)
+    assert queries.read_order(id_in(10, 1), 109).reason == "sold-out"
+
+
+def test_the_archive_has_all_fields(orders: dict[int, int]) -> None:
+    archive()
+    [found] = [order for order in read_objects() if order.order_id == id_in(7, 0)]
+    assert (found.request_id, found.used_by) == ("request-1", 1)
+    assert found.decided_us % 1_000_000 == 500_000
+    assert found.used_us is not None
+    assert found.used_us % 1_000_000 == 123_456
+
+
+@pytest.mark.parametrize("step", ["insert", "delete", "lock"])
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_run_that_ends_anywhere_loses_no_order(
+    orders: dict[int, int], monkeypatch: pytest.MonkeyPatch, step: str, after: int
+) -> None:
+    """Given a run whose process ends at the statement ``step`` of the transaction ``after``."""
+    before, real, calls = read_all(orders), getattr(mysql_archive, step), 0
+
+    def stop(*args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls > after:
+            raise KeyboardInterrupt
+        return real(*args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(mysql_archive, step, stop)
+        with pytest.raises(KeyboardInterrupt):
+            archive()
+    assert ids_in("archived_order") | ids_in("voucher_order") >= set(orders)
+    assert ids_in("archived_order") & ids_in("voucher_order") == set()
+    clear_caches()
+    assert read_all(orders) == before
+    archive()
+    assert ids_in("archived_order") == set(orders)
+    clear_caches()
+    assert read_all(orders) == before
+
+
+def test_an_order_that_changed_since_it_was_written_stays(
+    orders: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = order_objects.put
+
+    def put_and_change(page: Any) -> Any:
+        stored = put(page)
+        mysql.write(
+            "UPDATE voucher_order SET used_at = '2026-09-01', used_by = 1 WHERE order_id = %s",
+            (id_in(7, 1),),
+        )
+        return stored
+
+    monkeypatch.setattr(order_objects, "put", put_and_change)
+    assert archive() == len(orders) - 1
+    assert queries.read_order(id_in(7, 1), 102).status == "used"
+    monkeypatch.undo()
+    assert archive() == 1
+    clear_caches()
+    assert queries.read_order(id_in(7, 1), 102).status == "used", (
+        "from the object that was compared"
+    )
+
+
+def test_nothing_is_deleted_unless_s3_has_what_was_written(
+    orders: dict[int, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put = objects.put
+    monkeypatch.setattr(objects, "put", lambda key, body, kind: put(key, body[:-1] + b"x", kind))
+    assert archive() == 0
+    assert ids_in("archived_order") == set()
+    logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["archives_corrupt"] for line in logged if line["event"] == "orders_archived"] == [
+        3
+    ]
+    monkeypatch.setattr(objects, "put", put)
+    assert archive() == len(orders), "the objects are written again"
+
+
+def test_few_orders_wait_for_the_first_day_of_a_month(orders: dict[int, int]) -> None:
+    assert archive(min_orders=4) == 4
+    assert archive(min_orders=4, today=date(2026, 11, 1)) == len(orders) - 4
+
+
+@pytest.mark.parametrize(
+    ("today", "before"),
+    [
+        (date(2026, 11, 21), (2026, 10)),
+        (date(2026, 1, 1), (2025, 12)),
+        (date(2027, 3, 1), (2027, 2)),
+    ],
+)
+def test_the_last_month_stays_in_mysql(today: date, before: tuple[int, int]) -> None:
+    assert archive_orders._find_cutoff(today) == datetime(*before, 1, tzinfo=UTC)
+
+
+def test_a_late_message_decides_no_archived_order_again(orders: dict[int, int]) -> None:
+    archive()
+    stock = "SELECT stock FROM voucher WHERE id = %s"
+    before = mysql.fetch_all(stock, (OVER,))
+    events = [OrderEvent(order_id, OVER, orders[order_id], 1) for order_id in list(orders)[:6]]
+    assert persist.decide(events).new == 0
+    assert persist.decide([OrderEvent(id_in(8, 1), UNLIMITED, 101, 1)]).new == 0
+    assert mysql.fetch_all(stock, (OVER,)) == before
+    assert ids_in("voucher_order").isdisjoint(orders)
+
+
+def test_a_corrupt_or_missing_object_is_reported_and_503(
+    orders: dict[int, int], s3: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive()
+    first = keys()[0]
+    body = objects.get(first)
+    s3.put_object(Bucket=BUCKET, Key=first, Body=b"x")
+    clear_caches()
+    capsys.readouterr()
+    with pytest.raises(ArchiveUnreadable):
+        queries.read_order(id_in(7, 0), 101)
+    [line] = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (line["event"], line["day"]) == ("archive_corrupt", "2026-07")
+    s3.delete_object(Bucket=BUCKET, Key=first)
+    clear_caches()
+    with pytest.raises(ArchiveUnreadable):
+        queries.read_order(id_in(7, 0), 101)
+    s3.put_object(Bucket=BUCKET, Key=first, Body=body)
+    assert queries.read_order(id_in(7, 0), 101).status == "used"
+
+
+def test_counts_audit_and_export_know_archived_orders(
+    orders: dict[int, int], mysql_url: str
+) -> None:
+    def read() -> tuple[Any, ...]:
+        with connect_mysql(mysql_url) as connection, connection.cursor() as cursor:
+            vouchers, record = audited_vouchers.read_vouchers(cursor), read_orders(cursor)
+        assert list(audited_vouchers.find_oversold(vouchers)) == []
+        assert list(find_reused_ids(record, [])) == []
+        return vouchers, record.rows, mysql_orders.count_without_success([OVER, UNLIMITED])
+
+    before = read()
+    archive()
+    assert read() == before
+    rows, _ = export.read_page(101, None, 100)
+    assert [
+        (row.section, row.fields["id"], row.fields["reason"])
+        for row in rows
+        if "orders" in row.section
+    ] == [("archived_orders", str(order_id), None) for order_id in (id_in(7, 0), id_in(8, 1))]
+
+
+def test_a_buyers_list_has_orders_that_are_not_archived(orders: dict[int, int]) -> None:
+    archive()
+    page, _ = queries.list_orders(102, None, 10)
+    assert [order.id for order in page] == [id_in(8, 2)]
