@@ -28,7 +28,8 @@ TYPES = {
     ".webp": "image/webp",
     ".woff2": "font/woff2",
 }
-HASHED = re.compile(r"[.-][\w-]{8,}\.\w+$")  # app-D1x9_k2Q.js: another content has another name
+# app-D1x9_k2Q.js: another content has another name. A word of eight letters is none.
+HASHED = re.compile(r"-(?=[\w-]*[A-Z0-9_])[\w-]{8}\.\w+$")
 KEPT, CHECKED = "public, max-age=31536000, immutable", "no-cache"
 
 

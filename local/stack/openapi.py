@@ -389,7 +389,11 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
         return f"body.{field}", f"Input should be a valid {kind}"
     if "limit" in query:
         return "query.limit", "Input should be less than or equal to 100"
-    return f"query.{min(query)}", "Field required"
+    if query:
+        return f"query.{min(query)}", "Field required"
+    [header] = [one for one in operation["parameters"] if one["in"] == "header"]
+    longest = header["schema"]["maxLength"]
+    return f"header.{header['name'].lower()}", f"String should have at most {longest} characters"
 
 
 if __name__ == "__main__":

@@ -20,7 +20,11 @@ def build(directory: Path) -> None:
     env = os.environ | {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
     command: list[str | Path] = [TOOLS / "sam", "build", "--template-file", TEMPLATE]
     command += ["--build-dir", directory]
-    subprocess.run([*command, "--no-cached"], check=True, env=env, cwd=ROOT, capture_output=True)
+    built = subprocess.run(
+        [*command, "--no-cached"], env=env, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if built.returncode:
+        raise SystemExit(built.stderr)
 
 
 def list_files(directory: Path) -> set[Path]:

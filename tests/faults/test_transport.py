@@ -13,10 +13,17 @@ from botocore.config import Config
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from local.stack.servers import Server
 from tests.faults.aws import Aws
 from tests.faults.transport import Fault, Killed, Mode, Transport
 
 pytestmark = pytest.mark.usefixtures("empty_redis")
+
+
+@pytest.fixture
+def redis_url(redis_server: Server) -> str:
+    """The address without a login, which would be a call of its own."""
+    return redis_server.url
 
 
 @pytest.fixture

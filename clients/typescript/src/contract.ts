@@ -4197,7 +4197,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description An id that `POST /visitors` issued this week. Without a session it counts its client as one visitor; any other value counts as none. */
+                /** @description An id that `POST /visitors` issued this week. Without a session it counts its client as one visitor; any other value of this length counts as none. */
                 "X-Visitor-Id"?: string;
             };
             path: {

@@ -102,9 +102,9 @@ _LIST_BY_ID = _ANY | {
 }
 
 
-def _get(model: Any, description: str) -> dict[str, Any]:
+def _get(model: Any, description: str, *problems: int) -> dict[str, Any]:
     found = describe_response(200, model, description)
-    return _ANY | {"responses": found | describe_problems(401, 404, 410, ContentHidden)}
+    return _ANY | {"responses": found | describe_problems(*problems, 401, 404, 410, ContentHidden)}
 
 
 def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
     )
 
 
-@app.get("/posts/<post_id>", **_get(PostDetails, "The post."))
+@app.get("/posts/<post_id>", **_get(PostDetails, "The post.", 400))
 def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     """Get a post.
 

@@ -141,6 +141,16 @@ def test_final_orders_of_closed_months_are_archived_and_read_as_before(
     assert len(keys()) == 3
 
 
+def test_an_order_is_read_from_an_object_that_is_newer_than_the_list(
+    orders: dict[int, int],
+) -> None:
+    archive()
+    assert queries.read_order(id_in(8, 1), 101).status == "used"  # lists the month
+    mysql.write("UPDATE voucher SET finalized_at = '2026-08-02' WHERE id = %s", (RUNNING,))
+    assert archive() == 1
+    assert queries.read_order(id_in(8, 3), 103).status == "used"
+
+
 def test_an_archived_order_is_its_buyers_only(orders: dict[int, int]) -> None:
     archive()
     for order_id, buyer in ((id_in(7, 0), 102), (id_in(7, 77), 101), (id_in(10, 1), 101)):

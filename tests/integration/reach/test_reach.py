@@ -146,6 +146,13 @@ def test_a_forged_id_counts_as_none(forged: str, set_time: SetTime) -> None:
     assert view(post_id, forged) == 1
 
 
+def test_a_value_that_is_too_long_for_an_id_is_refused() -> None:
+    path = f"/posts/{post()}"
+    reply = ask("GET", path, user=None, visitor="A" * 101)
+    assert (reply.status, reply.slug) == (400, "invalid-request")
+    assert today() == 0
+
+
 def test_an_id_ends_with_its_week(set_time: SetTime) -> None:
     post_id = post()
     issued = visitor_ids.issue(NETWORK)

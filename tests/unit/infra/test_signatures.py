@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from plaza.infra import secrets
+from plaza.infra import clock, secrets, signatures
 from plaza.infra.errors import BadInput
 from plaza.infra.process import clear_caches, reset_process
+from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from plaza.infra.signatures import is_signed, sign
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
@@ -19,7 +20,7 @@ from tests.unit.infra.test_settings import GOOD, set_only
 def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """``store(text)``: the secret in Secrets Manager. A process reads it again at once."""
     set_only(monkeypatch, GOOD | {"PLAZA_AUTH_SECRET_ID": "plaza/auth"})
-    monkeypatch.setattr(secrets, "MIN_REFRESH_S", 0)
+    monkeypatch.setattr(signatures, "MIN_REFRESH_S", 0)
     reset_process()
     yield lambda text: monkeypatch.setattr(secrets, "_fetch", lambda _: text)
     reset_process()
@@ -54,6 +55,38 @@ def test_an_old_process_accepts_the_signatures_of_new_ones(store: Callable[[str]
     store("one")
     sign("cursor", "a")
     store('{"current": "two", "previous": "one"}')
+    assert is_signed("cursor", "a", signature)
+
+
+def test_forged_signatures_fetch_the_secret_once_a_minute(
+    store: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched = []
+
+    def fetch(secret_id: str) -> str:
+        fetched.append(secret_id)
+        return "one"
+
+    monkeypatch.setattr(signatures, "MIN_REFRESH_S", 60)
+    monkeypatch.setattr(secrets, "_fetch", fetch)
+    now_s = clock.monotonic_s()
+    for passed_s in (0, 1, 59, 61, 62):
+        monkeypatch.setattr(clock, "monotonic_s", lambda passed_s=passed_s: now_s + passed_s)
+        assert not is_signed("cursor", "a", "forged")
+    assert len(fetched) == 2
+
+
+def test_a_forged_signature_loses_no_key_while_secrets_manager_is_unavailable(
+    store: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: str) -> str:
+        raise SecretsDown("Secrets Manager is unavailable")
+
+    store("one")
+    signature = sign("cursor", "a")
+    monkeypatch.setattr(secrets, "_fetch", fail)
+    with pytest.raises(SecretsDown):
+        is_signed("cursor", "a", "forged")
     assert is_signed("cursor", "a", signature)
 
 

@@ -11,7 +11,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from infra.pages import BUILT, CHECKED, KEPT, TYPES, list_pages, upload_pages
+from infra.pages import BUILT, CHECKED, HASHED, KEPT, TYPES, list_pages, upload_pages
 from local.paths import ROOT
 from tests.support.node import run_node
 from tests.unit.policy.template import load_template
@@ -84,6 +84,20 @@ def test_pages_are_uploaded_with_types_and_cache_headers_and_invalidated(
     [made] = cloudfront.list_invalidations(DistributionId=distribution)["InvalidationList"]["Items"]
     batch = cloudfront.get_invalidation(DistributionId=distribution, Id=made["Id"])
     assert batch["Invalidation"]["InvalidationBatch"]["Paths"]["Items"] == ["/app*"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_hashed"),
+    [
+        ("app-D1x9_k2Q.js", True),
+        ("app-abcd-f2h.css", True),
+        ("app.js", False),
+        ("favicon-32x32.png", False),
+        ("web-app-manifest.webmanifest", False),
+    ],
+)
+def test_only_names_with_a_hash_are_cached_for_long(name: str, is_hashed: bool) -> None:
+    assert bool(HASHED.search(name)) == is_hashed
 
 
 def test_an_index_is_uploaded_after_what_it_loads(built: dict[str, Path]) -> None:

@@ -22,7 +22,7 @@ from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 
 MAX_RUN_S = 120.0
-ORDERS_PER_OBJECT = 5_000  # some hundred kilobytes: what a reader of one order loads
+ORDERS_PER_OBJECT = 5_000  # a reader of one order loads all of them
 MIN_ORDERS = 1_000  # fewer wait for the first day of a month, so that a month has few objects
 _ORDERS_PER_TRANSACTION = 500
 
@@ -40,7 +40,7 @@ def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> i
         if not page:
             break
         after_id = page[-1].order_id
-        for _, of_month in groupby(page, lambda order: s3_archive.month_of(order.order_id)):
+        for month, of_month in groupby(page, lambda order: s3_archive.month_of(order.order_id)):
             orders = list(of_month)
             if len(orders) < min_orders and today.day > 1:
                 continue
@@ -48,7 +48,7 @@ def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> i
                 archived += _archive(orders)
             except ArchiveCorrupt as error:  # the orders stay; the next run writes them again
                 corrupt += 1
-                record("archive_corrupt", day=before.date().isoformat(), what=str(error))
+                record("archive_corrupt", day=month, what=str(error))
     record("orders_archived", {"orders_archived": archived, "archives_corrupt": corrupt})
     return archived
 

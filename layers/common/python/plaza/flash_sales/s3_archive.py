@@ -51,12 +51,14 @@ def put(orders: Sequence[ArchivedOrder]) -> ArchivedPage:
 
 
 def find(order_id: int, digest: str) -> ArchivedOrder:
-    """Return an order from the object with a digest. Two calls, one if this process listed the
-    month within a minute. Raises ArchiveCorrupt, ObjectsDown."""
+    """Return an order from the object with a digest. Two calls; one if this process listed the
+    month within a minute, three if the object is newer. Raises ArchiveCorrupt, ObjectsDown."""
     folder = _folder(month_of(order_id))
     key = _keys.get_or_load(folder, lambda: _list(folder)).get(digest)
+    if key is None:  # the object may be newer than the list
+        _keys.drop(folder)
+        key = _keys.get_or_load(folder, lambda: _list(folder)).get(digest)
     if key is None:
-        _keys.drop(folder)  # it may be newer
         raise ArchiveCorrupt(f"{folder}: no object {digest}")
     for order in _decode(key, archive.read_text(key, digest)):
         if order.order_id == order_id:

@@ -63,13 +63,21 @@ def list_keys(text: str) -> list[str]:
     return [known[name] for name in ("current", "previous") if known.get(name)]
 
 
-def find_key(secret_id: str, is_right: Callable[[str], bool]) -> str | None:
-    """Return the key for which ``is_right`` is true, None if there is none. The secret is then
-    read again first, because it may be rotated. Raises SecretsDown."""
+def find_key(
+    secret_id: str, is_right: Callable[[str], bool], min_age_s: float | None = None
+) -> str | None:
+    """Return the key for which ``is_right`` is true, None if there is none. Before, a secret that
+    was fetched ``min_age_s`` ago (``MIN_REFRESH_S``) is fetched again, because it may be rotated.
+    Raises SecretsDown; then the cached keys stay."""
     found = next(filter(is_right, read_keys(secret_id)), None)
-    if found is None and refresh(secret_id):
-        found = next(filter(is_right, read_keys(secret_id)), None)
-    return found
+    entry = _cache.get(secret_id)
+    now_s, age_s = clock.monotonic_s(), MIN_REFRESH_S if min_age_s is None else min_age_s
+    if found is not None or (entry and now_s - entry.fetched_s < age_s):
+        return found
+    if entry:
+        _cache.put(secret_id, entry._replace(fetched_s=now_s))
+    _cache.put(secret_id, _Entry(_fetch(secret_id), now_s))
+    return next(filter(is_right, read_keys(secret_id)), None)
 
 
 def refresh(secret_id: str) -> bool:

@@ -18,7 +18,7 @@ VisitorId = Annotated[
         max_length=100,
         description=(
             "An id that `POST /visitors` issued this week. Without a session it counts its client "
-            "as one visitor; any other value counts as none."
+            "as one visitor; any other value of this length counts as none."
         ),
     ),
 ]
