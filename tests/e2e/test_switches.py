@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from local.stack.stack import Stack
+from plaza.infra.switch_state import MAX_AGE_S
 from tests.e2e.client import Client, Reply, problem, read_like_totals, wait_until
 from tests.e2e.test_auth import ask_for_code, code_on, newcomer, use_code
 from tests.e2e.test_flash_sale import offer
@@ -61,6 +63,8 @@ def throw(admin: Client) -> Iterator[Throw]:
 
     yield thrown
     assert admin("GET", "/ops/switches").json["level"] == "normal"
+    over_s = time.monotonic() + MAX_AGE_S
+    wait_until("every process knows", lambda: time.monotonic() > over_s)
 
 
 def is_off(reply: Reply) -> bool:

@@ -182,7 +182,7 @@ def test_a_post_is_written_and_deleted(open_app: OpenApp) -> None:
     page.get_by_label("Image").fill("")
     page.get_by_role("button", name="Publish").click()
     expect(page.get_by_role("heading", name="Night train")).to_be_visible()
-    assert page.title() == "Night train · Plaza"
+    expect(page).to_have_title("Night train · Plaza")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("button", name="Really delete this post?").click()
     expect(page.get_by_role("heading", name="Feed")).to_be_visible()

@@ -21,6 +21,7 @@ from tests.support.node import needs_npm_packages
 
 pytestmark = [needs_npm_packages, needs_browser]
 OPERATOR = 6_899_999
+LIKES = 40
 _ids = count(6_850_001)
 
 
@@ -68,6 +69,12 @@ def test_a_user_without_the_role_is_refused_and_an_operator_gets_in(open_app: Op
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 
 
+def like_often(post: int, user: Callable[[int], Client]) -> None:
+    """Make a post one of the most active targets, also on a stack that others use."""
+    for _ in range(LIKES):
+        assert user(next(_ids))("PUT", f"/posts/{post}/likes/me").status == 200
+
+
 def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     open_console: Callable[..., AppPage],
     user: Callable[[int], Client],
@@ -75,7 +82,7 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     stack: Stack,
 ) -> None:
     post = add()
-    assert user(next(_ids))("PUT", f"/posts/{post}/likes/me").status == 200
+    like_often(post, user)
     stack.invoke("SampleGauges", {})
     app = open_console("/")
     page = app.page
@@ -86,7 +93,7 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     expect(page.get_by_role("link", name=re.compile("^Dead letters"))).to_be_visible()
     expect(page.locator(".stat", has_text="Outboxes")).to_contain_text("oldest entry")
     expect(page.get_by_role("figure")).to_have_count(6)
-    expect(page.get_by_role("figure", name="Drift")).to_contain_text("live audit 0 highest 0")
+    expect(page.get_by_role("figure", name="Drift")).to_contain_text("live audit 0")
     page.get_by_text("schedules ran").click()
     expect(page.get_by_role("row", name="sample_gauges")).to_contain_text("succeeded")
     page.get_by_text("most active targets").click()
@@ -101,11 +108,10 @@ def test_drift_is_shown_until_a_reconciliation_repairs_it(
     rows: Callable[..., Any],
 ) -> None:
     post = add()
-    user(next(_ids))("PUT", f"/posts/{post}/likes/me")
-    change = "UPDATE content_counter SET like_total = 3 WHERE target_id = %s AND like_total = 1"
-    saved = "SELECT COUNT(*) FROM content_counter WHERE target_id = %s AND like_total = 1"
-    wait_until("the like is saved", lambda: rows(saved, post) == ((1,),))
-    rows(change, post)
+    like_often(post, user)
+    saved = f"SELECT COUNT(*) FROM content_counter WHERE target_id = %s AND like_total = {LIKES}"
+    wait_until("the likes are saved", lambda: rows(saved, post) == ((1,),))
+    rows("UPDATE content_counter SET like_total = like_total + 2 WHERE target_id = %s", post)
     app = open_console("/")
     page = app.page
     expect(page.get_by_role("region", name="Live audit")).to_contain_text("1 target differs")
@@ -229,7 +235,7 @@ def test_a_report_is_upheld_after_its_post_is_hidden(
     shown.get_by_role("button", name="Uphold").click()
     expect(shown).to_have_count(0)
     assert reader("GET", f"/reports/{report}").json["outcome"] == "upheld"
-    assert operator("GET", f"/posts/{post['id']}").json["hidden"] is False
+    assert author("GET", f"/posts/{post['id']}").json["hidden"] is False
 
 
 def test_an_erasure_is_listed(
@@ -267,9 +273,9 @@ def test_a_page_stops_reading_while_it_is_hidden_and_slows_down_after_failures(
     expect(page.get_by_role("alert")).to_contain_text("No connection")
     expect(page.get_by_role("alert")).to_contain_text("Request ")
     expect(row).to_be_visible()  # what was read before
-    app.check_accessibility()
     page.clock.run_for(9_000)
     assert len(reads) == before + 1  # after 10 s, not 5
+    app.check_accessibility()
     page.unroute(f"{base_url}/ops/queues")
     page.clock.run_for(2_000)
     expect(page.get_by_role("alert")).to_have_count(0)

@@ -203,7 +203,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     for name in ("send", "send_all", "measure"):
         monkeypatch.setattr(sqs, name, getattr(fake, name))
     lift_budgets(monkeypatch)
-    monkeypatch.setattr(secrets, "read", lambda secret_id: f"the secret {secret_id}")
+    monkeypatch.setattr(secrets, "_fetch", lambda secret_id: f"the secret {secret_id}")
     redis.execute("FLUSHALL")
     for (table,) in mysql.fetch_all(FIND_NOT_EMPTY):
         mysql.write(f"DELETE FROM {table}")

@@ -45,7 +45,7 @@ const PARTS = ["sold", "pending", "offered", "left"] as const;
 
 function OneSale({ sale }: { sale: Sale }) {
   return (
-    <section class="card run" aria-label={sale.title}>
+    <section class="card run" aria-label={`${sale.title}, voucher ${sale.voucher_id}`}>
       <header>
         <h2>
           {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>} {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
