@@ -1,6 +1,7 @@
 """A server that answers SendMessage as SQS does: ``python -m bench.fake_sqs PORT``.
 
-It is a process of its own, so that a client's CPU can be measured. It stores nothing.
+It is a process of its own, so that a client's CPU can be measured. It stores nothing, and says of
+each queue that it is empty.
 """
 
 import asyncio
@@ -18,7 +19,8 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
             length = int(head.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0])
             request = json.loads(await reader.readexactly(length))
             digest = hashlib.md5(request.get("MessageBody", "").encode()).hexdigest()
-            body = json.dumps({"MD5OfMessageBody": digest, "MessageId": MESSAGE_ID}).encode()
+            answered = {"MD5OfMessageBody": digest, "MessageId": MESSAGE_ID, "Attributes": {}}
+            body = json.dumps(answered).encode()
             writer.write(
                 b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n"
                 b"x-amzn-RequestId: %s\r\nContent-Length: %d\r\n\r\n%s"

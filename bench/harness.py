@@ -19,7 +19,7 @@ from plaza.infra.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS",
+    "SHOPS", "DROPS", "ORDERS",
 )  # fmt: skip
 
 
@@ -80,6 +80,7 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
         "AWS_DEFAULT_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": sqs_url,
         "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_ORDERS_PER_S": "1000000",  # what comes in at once is to be measured
         "PLAZA_REDIS_TIMEOUT_S": "10",  # on a busy machine a slow reply is no outage
         "PLAZA_MYSQL_STATEMENT_TIMEOUT_S": "60",
         "PLAZA_REDIS_URL": redis_url,

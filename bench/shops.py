@@ -37,15 +37,15 @@ _PAGE = (
 def measure(harness: Harness) -> list[Figure]:
     """Measure the same requests with and without the cache, in turns; the best of three rounds."""
     shops, requests = harness.scale(SHOPS), harness.scale(REQUESTS)
-    _add_shops(shops)
-    asked = _draw(shops, requests)
+    add_shops(shops)
+    asked = draw(shops, requests)
     handler = load_handler("shops")
 
     harness.clear()
     run_jobs([ShopJobStep(FILTER)])
     with _count_reads() as cached:
         _serve(handler, asked)
-    with _bypass_cache(), _count_reads() as bare:
+    with bypass_cache(), _count_reads() as bare:
         _serve(handler, asked)
     with count_round_trips() as sent:
         _serve(handler, asked[:1])
@@ -55,7 +55,7 @@ def measure(harness: Harness) -> list[Figure]:
     for _ in range(ROUNDS):
         rates.append(_rate(handler, asked))
         took_ms.append(cpu_ms(serve) / requests)
-        with _bypass_cache():
+        with bypass_cache():
             bare_rates.append(_rate(handler, asked))
             bare_ms.append(cpu_ms(serve) / requests)
     reads, bare_reads = cached.call_count, bare.call_count
@@ -85,19 +85,19 @@ def _count_reads() -> Any:
     return mock.patch.object(mysql, "fetch_all", wraps=mysql.fetch_all)
 
 
-def _bypass_cache() -> Any:
+def bypass_cache() -> Any:
     load = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
     return mock.patch.object(queries, "_find", load)
 
 
-def _add_shops(count: int) -> None:
+def add_shops(count: int) -> None:
     insert_rows(
         "shop (id, name, type_id, address, x, y, avg_price_cents, open_hours, images)",
         (f"({i},'Noodles {i}',1,{_PAGE})" for i in range(1, count + 1)),
     )
 
 
-def _draw(shops: int, requests: int) -> list[int]:
+def draw(shops: int, requests: int) -> list[int]:
     weights = list(accumulate(1 / rank for rank in range(1, shops + 1)))
     return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
 
