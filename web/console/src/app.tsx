@@ -7,7 +7,7 @@ import { useRoute } from "shared/router.ts";
 import { SignIn } from "shared/sign-in.tsx";
 import { Title } from "shared/ui.tsx";
 import { CONTROL_TOKEN, openOperatorSession } from "./control.ts";
-import { Outcome, useAction } from "./parts.tsx";
+import { type Action, Outcome, useAction } from "./parts.tsx";
 import { BreakIt } from "./pages/break-it.tsx";
 import { Erasures } from "./pages/erasures.tsx";
 import { Keys } from "./pages/keys.tsx";
@@ -47,20 +47,21 @@ export function App() {
   const route = useRoute();
   const isRefused = useRefusal(session?.token);
   const isOperator = session !== null && !isRefused;
+  const leaving = useAction();
   return (
     <Frame
       name="Console"
       icon="pulse"
       links={isOperator ? LINKS : []}
       route={route}
-      action={session !== null && <SignOut name={session.user.nickname} />}
+      action={session !== null && <SignOut name={session.user.nickname} action={leaving} />}
       of={`${session?.token}${isRefused}${route.path}`}
     >
       {session === null ? (
         <SignIn then={route.path}>
           <OpenOperatorSession />
         </SignIn>
-      ) : isRefused ? (
+      ) : leaving.isBusy ? null /* a page would go on reading with the ended session */ : isRefused ? (
         <NoOperator id={session.user.id} />
       ) : (
         findPage(PAGES, route)
@@ -113,8 +114,7 @@ function OpenOperatorSession() {
   );
 }
 
-function SignOut({ name }: { name: string }) {
-  const action = useAction();
+function SignOut({ name, action }: { name: string; action: Action }) {
   return (
     <div class="account">
       <span class="fine">{name}</span>

@@ -18,9 +18,11 @@ interface PlotProps {
 
 const HEIGHT = 140;
 const MAX_SHORT_S = 600;
-const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600];
+const DAY_S = 86_400;
+const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
 const STEPS = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros)).sort((a, b) => a - b);
 const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
@@ -48,7 +50,8 @@ export function Plot({ title, times, lines }: PlotProps) {
     };
     const formatTimes = ({ scales }: uPlot, times: number[]) => {
       const { min = 0, max = 0 } = scales["x"] ?? {};
-      const format = (max ?? 0) - (min ?? 0) > MAX_SHORT_S ? MINUTE : SECOND;
+      const spanS = (max ?? 0) - (min ?? 0);
+      const format = spanS > DAY_S ? DAY : spanS > MAX_SHORT_S ? MINUTE : SECOND;
       return times.map((time) => format.format(time * 1000));
     };
     const made = new uPlot(

@@ -9,8 +9,9 @@ import { type Line, Plot } from "../plot.tsx";
 const MAX_AGE_S = 300;
 const STORES = { Redis: "redis", MySQL: "mysql", SQS: "queue" } as const;
 const PLOTTED_MINUTES = 60;
+const REACH_DAYS = 28;
 
-/** Whether all is well: the audit, the stores, what waits, the last hour, the last reconciliation. */
+/** Whether all is well: the audit, the stores, what waits, the last hour, the visitors, the last reconciliation. */
 export function Overview() {
   const audit = useLive(readAudit);
   return (
@@ -20,6 +21,7 @@ export function Overview() {
       <Stores />
       <Lag />
       <LastHour />
+      <Reach />
       {audit.data !== undefined && (
         <details>
           <summary>The {audit.data.items.length} most active targets</summary>
@@ -180,6 +182,35 @@ function LastHour() {
               />
             ))}
           </div>
+        )}
+      </Shown>
+    </>
+  );
+}
+
+/** The visitors of each day, and of this week and all days together, each counted once. */
+function Reach() {
+  const query = { days: REACH_DAYS };
+  const reach = useLive((signal) => plaza.get("/ops/reach", { query, signal, ...ONCE }), 60_000);
+  return (
+    <>
+      <h2 class="section">Visitors</h2>
+      <Shown live={reach}>
+        {({ days, weeks, visitors }) => (
+          <>
+            <div class="stats">
+              <Stat label="Today" value={formatNumber(days.at(-1)?.visitors)} />
+              <Stat label="This week" value={formatNumber(weeks.at(-1)?.visitors)} />
+              <Stat label={`In ${REACH_DAYS} days`} value={formatNumber(visitors)} note="each counted once" />
+            </div>
+            <div class="plots">
+              <Plot
+                title="Visitors a day"
+                times={days.map(({ day }) => Date.parse(day) / 1000)}
+                lines={[{ label: "visitors", values: days.map((one) => one.visitors) }]}
+              />
+            </div>
+          </>
         )}
       </Shown>
     </>
