@@ -25,8 +25,8 @@ def start_ministack(directory: Path, *, port: int, attached: bool) -> Process:
     """
     command: list[str | Path] = [
         TOOLS / "python", "-P", "-m", "uvicorn", "ministack.app:app",
-        "--host=127.0.0.1", f"--port={port}", "--http=httptools", "--loop=uvloop",
-        "--no-proxy-headers", "--timeout-keep-alive=75", "--timeout-graceful-shutdown=1",
+        "--host=127.0.0.1", f"--port={port}", "--http=httptools", "--no-proxy-headers",
+        "--timeout-keep-alive=75", "--timeout-graceful-shutdown=1",
         "--no-access-log", "--log-level=warning",
     ]  # fmt: skip
     return _start(

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import uvloop
 from aiohttp import web
 
 from local.paths import LAMBDA_PYTHON
@@ -158,4 +157,4 @@ if __name__ == "__main__":
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    sys.exit(uvloop.run(run(Path(sys.argv[1]))))
+    sys.exit(asyncio.run(run(Path(sys.argv[1]))))
