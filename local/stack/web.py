@@ -20,7 +20,7 @@ import re
 import secrets
 import sys
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -48,7 +48,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, directory: Path, port: int) -> None:
-        super().__init__(("127.0.0.1", port), partial(Handler, directory=str(WEB / "app" / "dist")))
+        super().__init__(("127.0.0.1", port), Handler)
         self._directory = directory
         self.token = secrets.token_urlsafe()
 
@@ -106,8 +106,9 @@ class Handler(SimpleHTTPRequestHandler):
 
     def translate_path(self, path: str) -> str:
         """Return the file of a path; files of the console are in a folder of their own."""
-        if path.startswith(CONSOLE):
-            self.directory = str(WEB / "console" / "dist")
+        is_of_console = path.startswith(CONSOLE)
+        self.directory = str(WEB / ("console" if is_of_console else "app") / "dist")
+        if is_of_console:
             path = path.removeprefix(CONSOLE.rstrip("/"))
         return super().translate_path(path)
 

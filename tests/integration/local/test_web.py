@@ -101,6 +101,16 @@ def test_the_files_of_both_pages_are_served_and_no_others(server: Server) -> Non
     assert (status, headers["location"]) == (308, "/console/")
 
 
+def test_a_connection_serves_files_of_both_pages_in_turn(server: Server) -> None:
+    connection = HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    for path in ("/app.js", "/console/console.js", "/app.js"):
+        connection.request("GET", path)
+        response = connection.getresponse()
+        response.read()
+        assert response.status == 200, path
+    connection.close()
+
+
 def test_an_action_needs_the_token(server: Server) -> None:
     body = json.dumps({"action": "stop-redis"})
     assert ask(server, "POST", "/local/control", body)[0] == 403
