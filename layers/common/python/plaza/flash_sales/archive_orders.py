@@ -16,7 +16,7 @@ from pymysql.cursors import Cursor
 from plaza.flash_sales import mysql_archive, s3_archive
 from plaza.flash_sales.model import ArchivedOrder
 from plaza.flash_sales.s3_archive import ArchivedPage
-from plaza.infra import clock, ids, mysql, sql
+from plaza.infra import clock, ids, mysql
 from plaza.infra.archive import ArchiveCorrupt
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
@@ -31,7 +31,7 @@ def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> i
     """Archive orders of the months before the last one that can no longer change; return how many
     were deleted from ``voucher_order``. Fewer than ``min_orders`` wait for the first day of a
     month. Stops after two minutes. Raises MysqlDown, ObjectsDown."""
-    today = today or sql.from_us(clock.now_us()).date()
+    today = today or clock.today()
     deadline, before = Deadline.in_s(MAX_RUN_S), _find_cutoff(today)
     archived = corrupt = after_id = 0
     end_id = ids.first_id_at(int(before.timestamp()))

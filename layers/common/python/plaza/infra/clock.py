@@ -8,6 +8,7 @@ everywhere but in a ``TokenBucket``, which gets its clock as a parameter.
 from __future__ import annotations
 
 import time
+from datetime import UTC, date, datetime
 
 
 def now_us() -> int:
@@ -23,6 +24,11 @@ def now_ms() -> int:
 def now_s() -> float:
     """Return the time in seconds since 1970."""
     return now_us() / 1e6
+
+
+def today() -> date:
+    """Return the date in UTC."""
+    return datetime.fromtimestamp(now_s(), UTC).date()
 
 
 def monotonic_s() -> float:

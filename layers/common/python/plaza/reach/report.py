@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from plaza.infra import clock, sql
+from plaza.infra import clock
 from plaza.reach import redis_store
 from plaza.reach.model import Reach, Visitors, monday_of
 
@@ -12,7 +12,7 @@ from plaza.reach.model import Reach, Visitors, monday_of
 def read_reach(count: int) -> Reach:
     """Return the visitors of the last ``count`` days in UTC, today included, and of all weeks that
     these days are in. One round trip. Raises RedisDown."""
-    today = sql.from_us(clock.now_us()).date()
+    today = clock.today()
     days = [today - timedelta(days=n) for n in reversed(range(count))]
     mondays = sorted({monday_of(day) for day in days})
     weeks = [[monday + timedelta(days=n) for n in range(7)] for monday in mondays]

@@ -8,7 +8,7 @@ about the network, and nothing connects the ids of two weeks.
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 from plaza.infra import clock, sql
 from plaza.infra.networks import site_of
@@ -47,17 +47,13 @@ def build_visit(actor_id: int | None, sent_id: str | None, address: str) -> Visi
     """
     visitor_id = None if actor_id is not None or sent_id is None else _verify(sent_id)
     visitor = hash_visitor(actor_id, visitor_id, address)
-    return Visit(visitor, redis_store.commands_to_count(visitor, _today()))
-
-
-def _today() -> date:
-    return sql.from_us(clock.now_us()).date()
+    return Visit(visitor, redis_store.commands_to_count(visitor, clock.today()))
 
 
 def _verify(sent_id: str) -> str | None:
     """Return the name in an id, None if it is not valid or cannot be checked."""
     parts = _ID.fullmatch(sent_id)
-    if parts is None or parts[1] != str(monday_of(_today())):
+    if parts is None or parts[1] != str(monday_of(clock.today())):
         return None
     if _PURPOSE in _failed:
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from datetime import date
 
-from plaza.infra import clock, sql
+from plaza.infra import clock
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.reactions import reaction_log
@@ -59,7 +59,7 @@ def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> Maint
     when the table lock is not granted in time; ObjectsDown.
     """
     deadline = Deadline.in_s(MAX_RUN_S)
-    today = today or sql.from_us(clock.now_us()).date()
+    today = today or clock.today()
     result = MaintenanceResult()
     try:
         _create_ahead(result, today, max_moved)
