@@ -17,7 +17,6 @@ from plaza.infra.http import (
     Response,
     describe_problems,
     describe_response,
-    read_source_ip,
     require_caller,
     serve,
 )
@@ -48,7 +47,7 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
     the challenge of this response. Each request sends another code. Codes are limited by phone, by
     network and by deployment.
     """
-    sent = phone_sign_in.send_code(request.phone, read_source_ip(app))
+    sent = phone_sign_in.send_code(request.phone, app.client_ip)
     return CodeResponse(challenge=sent.challenge, expires_in=sent.expires_in_s), 202
 
 
@@ -65,7 +64,7 @@ def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     user, unless operators stopped new accounts. A code works once: do not repeat a request that
     succeeded. Five wrong codes end the challenge.
     """
-    done = phone_sign_in.sign_in(request.challenge, request.code, read_source_ip(app))
+    done = phone_sign_in.sign_in(request.challenge, request.code, app.client_ip)
     return SessionResponse.of(done), 201
 
 
@@ -81,7 +80,7 @@ def create_visitor_id() -> VisitorIdResponse:
     A client without a session sends it with views of posts, so that it counts as one visitor. The
     id is signed, is stored nowhere, and ends with the week.
     """
-    return VisitorIdResponse.of(visitor_ids.issue(read_source_ip(app)))
+    return VisitorIdResponse.of(visitor_ids.issue(app.client_ip))
 
 
 @app.delete("/auth/sessions/current", **_OWN)

@@ -41,7 +41,6 @@ from plaza.infra.http import (
     find_caller,
     pack_cursor,
     read_id,
-    read_source_ip,
     require_caller,
     serve,
     unpack_cursor,
@@ -152,7 +151,7 @@ def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     """
     actor_id = find_caller(app)
     target = _target("post", post_id)
-    visit = visitor_ids.build_visit(actor_id, visitor_id, read_source_ip(app))
+    visit = visitor_ids.build_visit(actor_id, visitor_id, app.client_ip)
     view = queries.read_one(target, actor_id, visit)
     return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
 

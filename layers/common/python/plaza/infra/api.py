@@ -401,11 +401,6 @@ def find_caller(app: Api) -> int | None:
     return app.caller.user_id
 
 
-def read_source_ip(app: Api) -> str:
-    """Return the IP address of the client of the current request (``read_client_ip``)."""
-    return app.client_ip
-
-
 def read_id(text: str, resource: str) -> int:
     """Return the id in a path. Raises NotFound if ``text`` is no id."""
     if not _ID.fullmatch(text) or int(text) > MAX_ID:
