@@ -118,9 +118,9 @@ def _gate(harness: Harness, calls: int) -> Run:
         calls,
         redis_gate.GATE,
         redis_gate.gate_keys(keys),
-        (ACTOR, 1, "bench", NEVER_US, run_id, "", 0, NEVER_REACHED, keys.member),
+        (ACTOR, 1, "bench", NEVER_US, run_id, NEVER_REACHED, keys.member),
     )
-    changed, entries = map(int, redis.execute("HMGET", keys.meta, "delta", "outbox_count"))
+    changed, entries, _ = map(int, redis.execute("HGET", keys.meta, "accepted").split(":"))
     stored = redis.execute("HLEN", keys.outbox)
     _check_count(changed, calls)
     if not entries == stored == changed:
@@ -179,7 +179,7 @@ def _fill_outbox(reactions: Sequence[tuple[Target, int]]) -> None:
         entries[target] = entries.get(target, 0) + 1
     for target, count in entries.items():
         keys = redis_keys.keys_of(LIKE.name, target)
-        commands.append(("HSET", keys.meta, "outbox_count", count, "delta", count))
+        commands.append(("HSET", keys.meta, "accepted", f"{count}:{count}:{BASE_US}"))
         commands.append(("ZADD", keys.outboxes, BASE_US, keys.member))
     for start in range(0, len(commands), _COMMANDS_AT_ONCE):
         redis.pipeline(commands[start : start + _COMMANDS_AT_ONCE])

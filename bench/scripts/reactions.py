@@ -103,7 +103,8 @@ def _put_outbox(run: int, actors: Iterable[int], version_us: int, base: int) -> 
         redis.execute("HSET", keys.outbox, *parts[start : start + 10_000])
     redis.execute("ZADD", keys.outboxes, version_us, keys.member)
     if redis.execute("EXISTS", keys.meta):
-        redis.execute("HSET", keys.meta, "outbox_count", len(entries), "delta", len(entries))
+        accepted = f"{len(entries)}:{len(entries)}:{version_us}"
+        redis.execute("HSET", keys.meta, "accepted", accepted)
 
 
 def _request_rows(run: int, actors: Iterable[int]) -> None:
@@ -218,7 +219,6 @@ def _rebase(run: int) -> None:
 def _load_with_outbox(harness: Harness) -> None:
     _load_full(harness)
     _put_outbox(0, _actors(0, harness.scale(OUTBOX)), _VERSION_US, 0)
-    redis.execute("HSET", keys_of(LIKE.name, _target(0)).meta, "version", _VERSION_US)
 
 
 def _load_with_togglers(harness: Harness) -> None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
@@ -416,6 +416,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: boo
     if meta.get("run_id") != run_id:
         return hot
     try:
+        meta = unpack_meta(meta)
         if meta["protocol"] != PROTOCOL:
             hot.unreadable = f"protocol {meta['protocol']}"
             return hot
@@ -431,6 +432,21 @@ def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: boo
     except (KeyError, ValueError) as error:
         hot.unreadable = f"meta: {type(error).__name__} {error}"
     return hot
+
+
+def unpack_meta(meta: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a target's meta, those in ``mode`` and ``accepted`` by name. Raises
+    KeyError or ValueError for a meta that is incomplete."""
+    fields = dict(meta)
+    fields["protocol"], status, filter_bits = fields.pop("mode").split(":")
+    accepted = fields.pop("accepted").split(":")
+    fields["delta"], fields["outbox_count"], fields["version"] = accepted
+    complete = filter_bits == "complete"
+    return fields | {
+        "deleted": f"{status == 'deleted':d}",
+        "complete": f"{complete:d}",
+        "bloom": "0" if complete else filter_bits,
+    }
 
 
 def _read_run_ids(client: Any) -> dict[str, str]:

@@ -62,8 +62,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "row_requests": Mutation(
         "GATE",
-        "if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then",
-        "if ARGV[6] == '' then",
+        "if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then",
+        "if not ARGV[8] then",
         ("none", "drops"),
     ),
     "an applied row ends its row request": Mutation(
@@ -74,7 +74,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("none", "drops"),
     ),
     "run_id": Mutation(
-        "READ_META", "if m[2] ~= run_id then return nil end", "", ("rollback", "all")
+        "READ_META", "if m[1] ~= run_id then return nil end", "", ("rollback", "all")
     ),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")

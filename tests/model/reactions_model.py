@@ -16,6 +16,7 @@ import pytest
 import redis as redis_py
 from greenlet import getcurrent, greenlet
 
+from local.audit.stores import unpack_meta
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
@@ -483,7 +484,8 @@ class Run:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
         found: dict[str, str] = redis.client().hgetall(keys.meta)
-        return found if found.get("run_id") == redis.find_node(keys.meta).run_id else {}
+        is_loaded = found.get("run_id") == redis.find_node(keys.meta).run_id
+        return unpack_meta(found) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
         """Record a decision of the gate."""
@@ -492,7 +494,7 @@ class Run:
         self.is_unchecked = True
         if command[1] == redis_gate.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
             actor, want, nonce, deadline_us = command[11:15]
-            now_us, member = self.scheduler.clock.now_us, str(command[19])
+            now_us, member = self.scheduler.clock.now_us, str(command[17])
             assert IS_CLUSTER or now_us <= deadline_us, f"{actor}: decided after the deadline"
             for kind, target in self.targets:
                 if member == redis_keys.keys_of(kind.name, target).member:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from local.audit.stores import TargetState
+from local.audit.stores import TargetState, unpack_meta
 from plaza.infra import mysql, redis
 from plaza.reactions import Kind, Target, redis_keys
 
@@ -38,6 +38,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
     meta, fence, members, outbox, bloom = pipe.execute()
     if meta.get("run_id") != redis.find_node(keys.meta).run_id:
         return False
+    meta = unpack_meta(meta)
     db_version, floor = int(meta["db_version"]), int(meta["floor"])
     name = f"{kind.name} {target} at {db_version}"
     fence = int(fence or 0)

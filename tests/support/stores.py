@@ -10,6 +10,7 @@ from typing import Any
 
 from pymysql.cursors import DictCursor
 
+from local.audit.stores import unpack_meta
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
 from plaza.reactions import (
@@ -47,8 +48,9 @@ def keys(target: Target = POST, kind: Kind = LIKE) -> TargetKeys:
 
 
 def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
-    """Return the meta hash, with numbers as int."""
-    found = redis.client().hgetall(keys(target, kind).meta)
+    """Return the fields of the meta hash, with numbers as int."""
+    packed = redis.client().hgetall(keys(target, kind).meta)
+    found = unpack_meta(packed) if packed else {}
     return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
 
 

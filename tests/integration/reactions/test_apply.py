@@ -589,7 +589,7 @@ def test_an_invalid_target_does_not_stop_other_commits_of_its_shard(plaza: World
     broken, other = neighbours(POST, 2)
     put(target=broken)
     put(target=other)
-    redis.execute("HSET", keys(target=broken).meta, "protocol", 3)
+    redis.execute("HSET", keys(target=broken).meta, "mode", "3:live:complete")
     commits = [Commit(LIKE, target, 1, 1, True, [(7, 10, True)]) for target in (broken, other)]
     with pytest.raises(UnknownProtocol):
         redis_commits.apply_all(commits)

@@ -54,8 +54,6 @@ def gate_call(
             nonce or f"n{actor}",
             deadline_us,
             run_id or redis.find_node(k.meta).run_id,
-            "",
-            0,
             10**6,
             k.member,
         ),
@@ -81,7 +79,7 @@ def test_a_reaction_to_a_cold_target_writes_nothing(plaza: World) -> None:
 
 def test_a_deleted_target_refuses_all_actors(plaza: World) -> None:
     put(total=1, newest=[(7, 10)])
-    redis.execute("HSET", keys().meta, "deleted", 1)
+    redis.execute("HSET", keys().meta, "mode", "2:deleted:complete")
     assert [gate(actor, on).code for actor in (7, 8) for on in (True, False)] == ["DELETED"] * 4
     assert (outbox(), recent()) == ({}, [7])
 
@@ -259,7 +257,7 @@ def test_a_target_loaded_in_another_run_of_the_node_is_cold(plaza: World) -> Non
 
 def test_a_target_of_another_protocol_is_an_error_and_stays_unchanged(plaza: World) -> None:
     put()
-    redis.execute("HSET", keys().meta, "protocol", 3)
+    redis.execute("HSET", keys().meta, "mode", "3:live:complete")
     before = redis.client().hgetall(keys().meta)
     for work in (
         lambda: gate(7),

@@ -157,13 +157,29 @@ def test_an_include_is_used_and_begins_with_its_name_and_a_sentence(file: Path) 
 @every_script
 def test_an_included_file_exists_and_is_used(file: Path) -> None:
     own = re.sub(r"--[^\n]*", "", file.read_text().partition("]]")[2])
-    included = re.findall(r"^--!include (\w+)$", file.read_text(), re.MULTILINE)
+    included = re.findall(r"^ *--!include (\w+)$", file.read_text(), re.MULTILINE)
     assert "--!include" not in load_script(file).source
     texts = {name: find_include(file, name).read_text() for name in included}
     for name, text in texts.items():
         others = own + "".join(other for n, other in texts.items() if n != name)
         offered = re.findall(r"^local (?:function )?(\w+)", text, re.MULTILINE)
         assert any(re.search(rf"\b{word}\b", others) for word in offered), name
+
+
+@every_script
+def test_functions_that_a_script_does_not_use_are_not_sent(file: Path) -> None:
+    source = load_script(file).source
+    for name in re.findall(r"^local function (\w+)", source, re.MULTILINE):
+        assert len(re.findall(rf"\b{name}\b", source)) > 1, name
+
+
+@every_script
+def test_functions_that_a_script_uses_are_sent(file: Path) -> None:
+    included = "".join(include.read_text() for include in INCLUDES)
+    source = re.sub(r"--[^\n]*", "", load_script(file).source)
+    for name in set(re.findall(r"^local function (\w+)", included, re.MULTILINE)):
+        if re.search(rf"(?<!function )\b{name}\(", source):
+            assert f"local function {name}(" in source, name
 
 
 @every_script

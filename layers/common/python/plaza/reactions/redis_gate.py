@@ -59,10 +59,9 @@ def gate(
                 nonce,
                 node.deadline_us(until_s),
                 run_id,
-                "" if expected is None else int(expected[0]),
-                0 if expected is None else expected[1],
                 settings().outbox_limit,
                 keys.member,
+                *map(int, expected or ()),
             )
 
         try:

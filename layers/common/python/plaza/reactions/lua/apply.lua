@@ -64,9 +64,9 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     end
     return {'COLD', redis.call('HLEN', outbox), 0, 0}
   end
-  meta.floor, meta.blocked = tonumber(fields[11]), tonumber(fields[12])
-  meta.filling = tonumber(fields[14] or 0)
-  if fields[15] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[15])) end
+  meta.floor, meta.blocked = tonumber(fields[6]), tonumber(fields[7])
+  meta.filling = tonumber(fields[9] or 0)
+  if fields[10] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[10])) end
 
   local before, outbox_count, code, has_next = meta.db_version, meta.outbox_count, 'APPLIED', false
   if db_version <= meta.db_version then
@@ -111,8 +111,8 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     return {code, meta.outbox_count, 0, meta.db_version}
   end
   write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  if meta.outbox_count == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
-  return {code, meta.outbox_count, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.db_version}
+  if meta.outbox_count == 0 and fields[8] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
+  return {code, meta.outbox_count, evicted > 0 and request_rebuild(meta_key, filter_of(meta), meta.base) or 0, meta.db_version}
 end
 
 local commits, answers = {unpack(ARGV, 7)}, {}

@@ -21,8 +21,8 @@ if not meta then return 'COLD' end
 if meta.complete then return 'COMPLETE' end
 
 local now_ms = build_time_ms()
-local has_data = fields[13] and redis.call('GETBIT', filling, fields[13]) == 1
-local begun = resume_build(ARGV[2], fields[11], fields[12], has_data, now_ms, REBUILD_AGAIN_MS)
+local has_data = fields[8] and redis.call('GETBIT', filling, fields[8]) == 1
+local begun = resume_build(ARGV[2], fields[6], fields[7], has_data, now_ms, REBUILD_AGAIN_MS)
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
 
 local bits = BLOOM_FIRST_BITS

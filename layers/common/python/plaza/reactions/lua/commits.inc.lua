@@ -111,10 +111,9 @@ end
 
 -- Stores meta and the expiry of the keys: none while the outbox has entries.
 local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  redis.call('HSET', meta_key, 'db_version', string.format('%.0f', meta.db_version),
-    'base', meta.base, 'delta', meta.delta, 'version', string.format('%.0f', meta.version),
-    'outbox_count', meta.outbox_count, 'complete', meta.complete and 1 or 0,
-    'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
+  redis.call('HSET', meta_key, 'mode', render_mode(meta.status, filter_of(meta)), 'base', string.format('%d', meta.base),
+    'accepted', render_accepted(meta.delta, meta.outbox_count, meta.version), 'db_version', string.format('%d', meta.db_version),
+    'floor', string.format('%d', meta.floor))
   if meta.outbox_count > 0 or meta.blocked then return end
   redis.call('ZREM', index, member)
   expire_at(expires_at_ms, meta_key, recent)

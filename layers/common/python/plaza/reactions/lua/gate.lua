@@ -1,6 +1,6 @@
 --[[ gate: decide one reaction of one actor to one target, and record it in the outbox.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: db_version, base, delta, version, outbox_count, complete, bloom, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: run_id, mode, base, accepted, db_version, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of saved actors that are not in recent
@@ -13,10 +13,10 @@
   ARGV[3]  nonce of this request, the same in each repeat
   ARGV[4]  deadline of the caller, microseconds on the clock of this node
   ARGV[5]  run_id of this node
-  ARGV[6]  expected state: the actor's row in MySQL, 1 or 0, or '' when it was not read
-  ARGV[7]  db_version at which the expected state was read, or 0
-  ARGV[8]  maximum of entries in the outbox
-  ARGV[9]  member: the target's name in outboxes
+  ARGV[6]  maximum of entries in the outbox
+  ARGV[7]  member: the target's name in outboxes
+  ARGV[8]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
+  ARGV[9]  db_version at which the expected state was read; missing likewise
 
   Bounded by: 4 bits of a Bloom filter.
 
@@ -31,80 +31,95 @@
 
   Safe to repeat: a repeat has the nonce of the entry and gets the first reply. ]]
 --!include bloom
---!include bucket
 --!include state
---!include idle
-local ROW_REQUEST_TTL_MS = 60000
-local MAX_TOGGLES = 20     -- burst of quick changes of one actor
-local TOGGLES_S = 60       -- time in which an empty bucket refills
-local QUICK_US = 10000000  -- a reaction taken back within this time is a quick change
-local MAX_TOGGLERS = 10000
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local row_requests, toggles = KEYS[6], KEYS[7]
 local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]
+local QUICK_US = 10000000  -- a reaction taken back within this time is a quick change
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 if now > tonumber(ARGV[4]) then return {'LATE', now} end
-local meta = read_meta(meta_key, ARGV[5])
-if not meta then return {'COLD', now} end
-if meta.deleted then return {'DELETED', now} end
-local total = meta.base + meta.delta
+local run_id, mode, base_total, accepted = unpack(redis.call('HMGET', meta_key, 'run_id', 'mode', 'base', 'accepted'))
+if not mode then return {'COLD', now} end
+local status, filter = 'live', 'complete'
+if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
+if run_id ~= ARGV[5] then return {'COLD', now} end
+if status == 'deleted' then return {'DELETED', now} end
+local delta, outbox_count, newest = parse_accepted(accepted)
+local total = base_total + delta
+local version = newest + 1
+if now > version then version = now end
+local version_text = string.format('%d', version)
 
--- Takes one token from the actor's bucket for quick changes. Returns true when it is empty.
-local function is_limited()
-  local full_us_before = tonumber(redis.call('HGET', toggles, actor) or 0)
-  local full_us, early_us = take_token(full_us_before, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
-  if early_us > 0 then return true end
-  if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
-  redis.call('HSET', toggles, actor, full_us)
-  redis.call('EXPIRE', toggles, TOGGLES_S)
-  return false
-end
+local since = redis.call('ZSCORE', recent, actor)
+local base = since and '1' or state_outside_recent(actor, filter, bloom)
+local changed = base ~= want
+local is_quick = since and want == '0' and now - since < QUICK_US
 
-local entry = redis.call('HGET', outbox, actor)
-local was, base
-if entry then
-  local entry_version, flag, of_request
-  was, entry_version, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
-  if of_request == nonce then
-    return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), 0}
+-- Most actors have no entry, which HSETNX tests while it writes one.
+local is_new = base and not is_quick and tonumber(outbox_count) < tonumber(ARGV[6]) and redis.call('HSETNX', outbox,
+  actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce) == 1
+
+if not is_new then -- Lua creates functions in each run, so those of this branch are in it.
+  --!include bucket
+  local ROW_REQUEST_TTL_MS = 60000
+  local MAX_TOGGLES = 20     -- burst of quick changes of one actor
+  local TOGGLES_S = 60       -- time in which an empty bucket refills
+  local MAX_TOGGLERS = 10000
+  local row_requests, toggles = KEYS[6], KEYS[7]
+
+  -- Takes one token from the actor's bucket for quick changes. Returns true when it is empty.
+  local function is_limited()
+    local full_us_before = tonumber(redis.call('HGET', toggles, actor) or 0)
+    local full_us, early_us = take_token(full_us_before, now, MAX_TOGGLES / TOGGLES_S, MAX_TOGGLES)
+    if early_us > 0 then return true end
+    if redis.call('HLEN', toggles) >= MAX_TOGGLERS then redis.call('UNLINK', toggles) end
+    redis.call('HSET', toggles, actor, string.format('%d', full_us))
+    redis.call('EXPIRE', toggles, TOGGLES_S)
+    return false
   end
-  if was ~= want and is_limited() then return {'LIMITED', now} end
-else
-  local since = redis.call('ZSCORE', recent, actor)
-  was = since and '1' or state_outside_recent(actor, meta, bloom)
-  if not was then
-    -- The expected state is valid if no row of this actor was applied since it was requested.
-    local at = redis.call('HGET', row_requests, actor)
-    if not (at and ARGV[6] ~= '' and tonumber(ARGV[7]) >= tonumber(at)) then
-      if not at then redis.call('HSET', row_requests, actor, string.format('%.0f', meta.db_version)) end
-      redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
-      return {'UNKNOWN', now, request_rebuild(meta_key, meta)}
+
+  local was
+  local entry = redis.call('HGET', outbox, actor)
+  if entry then
+    local entry_version, flag, of_request
+    was, entry_version, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
+    if of_request == nonce then
+      return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), 0}
     end
-    was = ARGV[6]
+    if was ~= want and is_limited() then return {'LIMITED', now} end
+  else
+    if not base then
+      -- The expected state is valid if no row of this actor was applied since it was requested.
+      local at = redis.call('HGET', row_requests, actor)
+      if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then
+        if not at then redis.call('HSET', row_requests, actor, redis.call('HGET', meta_key, 'db_version')) end
+        redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
+        return {'UNKNOWN', now, request_rebuild(meta_key, filter, tonumber(base_total))}
+      end
+      base = ARGV[8]
+    end
+    if tonumber(outbox_count) >= tonumber(ARGV[6]) then return {'FULL', now} end
+    if is_quick and is_limited() then return {'LIMITED', now} end
+    was, is_new = base, true
   end
-  if meta.outbox_count >= tonumber(ARGV[8]) then return {'FULL', now} end
-  if since and want == '0' and now - since < QUICK_US and is_limited() then return {'LIMITED', now} end
-  base = was
+  changed = was ~= want
+  redis.call('HSET', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
 end
 
-local changed = was ~= want
-local version = now > meta.version and now or meta.version + 1
-local version_text = string.format('%.0f', version)
-redis.call('HSET', outbox, actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce)
-local delta = meta.delta
 if changed then
   local by = want == '1' and 1 or -1
   delta, total = delta + by, total + by
 end
-if entry then
-  redis.call('HSET', meta_key, 'version', version_text, 'delta', delta)
-else
-  redis.call('HSET', meta_key, 'version', version_text, 'delta', delta, 'outbox_count', meta.outbox_count + 1)
-  if meta.outbox_count == 0 then
-    redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[9])
-    persist_keys(meta_key, recent, bloom, filling)
+redis.call('HSET', meta_key, 'accepted', render_accepted(delta, outbox_count + (is_new and 1 or 0), version))
+if is_new and outbox_count == '0' then
+  redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[7])
+  -- A target with outbox entries does not expire.
+  redis.call('PERSIST', meta_key)
+  redis.call('PERSIST', recent)
+  if filter ~= 'complete' then
+    redis.call('PERSIST', bloom)
+    redis.call('PERSIST', filling)
   end
 end
 return {changed and 'CHANGED' or 'UNCHANGED', now, total, version, 0}

@@ -60,10 +60,9 @@ local meta = {
   db_version = db_version, base = tonumber(ARGV[4]), delta = tonumber(l[2]),
   version = math.max(tonumber(ARGV[6]), tonumber(l[4])), outbox_count = tonumber(l[3]),
   complete = complete, floor = floor, bloom = 0, filling = 0,
+  status = redis.call('GET', existence) == 'deleted' and 'deleted' or 'live',
 }
-redis.call('HSET', meta_key, 'db_version', ARGV[3], 'run_id', ARGV[1], 'protocol', PROTOCOL,
-  'base', 0, 'delta', 0, 'version', 0, 'outbox_count', 0, 'complete', 0, 'bloom', 0,
-  'deleted', redis.call('GET', existence) == 'deleted' and 1 or 0)
+redis.call('HSET', meta_key, 'run_id', ARGV[1]) -- before the fields that write_meta adds
 
 -- apply limits the number of commits in ahead.
 for _, n in ipairs(redis.call('HKEYS', ahead)) do

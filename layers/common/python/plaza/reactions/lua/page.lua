@@ -1,6 +1,6 @@
 --[[ page: read a page of the newest or earliest actors of a target, by version.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: db_version, run_id, complete, floor, earliest, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta      hash: run_id, mode, floor, earliest, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent    zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:earliest  zset: actor -> version, the first page of the earliest saved actors
   ARGV[1]  run_id of this node
@@ -14,14 +14,14 @@
     complete  1 when recent has all actors; 2 when the page is the cached first page of the earliest; else 0
 
   Safe to repeat: it only reads. ]]
-local m = redis.call('HMGET', KEYS[1], 'db_version', 'run_id', 'complete', 'floor', 'earliest')
-if not m[1] or m[2] ~= ARGV[1] then return false end
-local complete, count = m[3], tonumber(ARGV[4])
+local m = redis.call('HMGET', KEYS[1], 'run_id', 'mode', 'floor', 'earliest')
+if m[1] ~= ARGV[1] then return false end
+local complete, count = string.find(m[2], ':complete$'), tonumber(ARGV[4])
 local range = function(from, to, ...)
   return redis.call('ZRANGE', KEYS[2], from, to, 'BYSCORE', ...)
 end
 local asc = ARGV[3] == 'asc'
-if asc and ARGV[2] == '-inf' and complete ~= '1' and m[5] then
+if asc and ARGV[2] == '-inf' and not complete and m[4] then
   local first = redis.call('ZRANGE', KEYS[3], 0, count - 1, 'WITHSCORES')
   if #first > 0 then return {2, unpack(first)} end
 end
@@ -46,9 +46,9 @@ if #found == 2 * count and count > 0 then
   for i = 1, #ties do found[#found + 1] = ties[i] end
 end
 for i = 1, #begin do found[#found + 1] = begin[i] end
-if complete == '1' then return {1, unpack(found)} end
+if complete then return {1, unpack(found)} end
 -- recent has all saved actors above the floor; MySQL has the others.
-local floor, above = tonumber(m[4]), {}
+local floor, above = tonumber(m[3]), {}
 for i = 1, #found, 2 do
   if tonumber(found[i + 1]) > floor then above[#above + 1] = found[i]; above[#above + 1] = found[i + 1] end
 end

@@ -31,8 +31,8 @@ local function read_target(meta_key, outbox, recent, bloom, filling)
   local entry = meta.outbox_count > 0 and redis.call('HGET', outbox, actor)
   if entry then return {total, string.sub(entry, 1, 1), 0} end
   if redis.call('ZSCORE', recent, actor) then return {total, '1', 0} end
-  local state = state_outside_recent(actor, meta, bloom)
-  if not state then return {total, '', request_rebuild(meta_key, meta)} end
+  local state = state_outside_recent(actor, filter_of(meta), bloom)
+  if not state then return {total, '', request_rebuild(meta_key, filter_of(meta), meta.base)} end
   return {total, state, 0}
 end
 

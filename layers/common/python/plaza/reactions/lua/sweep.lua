@@ -25,7 +25,7 @@ local now = redis.call('TIME')
 local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
-local blocked = meta and tonumber(fields[11])
+local blocked = meta and tonumber(fields[6])
 -- A target of another run of this node may be blocked: unless it is hydrated, its keys never expire.
 local is_of_other_run = not meta and redis.call('EXISTS', meta_key) == 1
 if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_run then
@@ -36,7 +36,7 @@ local code = 'SWEPT'
 if not meta then code = 'COLD'
 elseif blocked and now_us - blocked > MIN_WAIT_US then code = 'GAP' end
 
-local sweeps, cursor = meta and tonumber(fields[12] or 0) or 0, meta and fields[13] or '0'
+local sweeps, cursor = meta and tonumber(fields[7] or 0) or 0, meta and fields[8] or '0'
 local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
 local found = {code, meta and string.format('%.0f', meta.db_version) or '0'}
 for i = 1, #page[2], 2 do
