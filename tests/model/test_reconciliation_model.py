@@ -136,7 +136,7 @@ class Reconciled(Run):
                 redis.execute("ZREM", keys.recent, self.rng.choice(newest))
             case "extra":
                 redis.execute("ZADD", keys.recent, "NX", 1_000 + actor, actor)
-            case "filter" if bits := int(redis.execute("HGET", keys.meta, "bloom") or 0):
+            case "filter" if bits := int(self.meta(kind, target).get("bloom", 0)):
                 redis.execute("DEL", keys.bloom)
                 redis.execute("SETBIT", keys.bloom, bits, 1)
 

@@ -111,7 +111,9 @@ def test_a_wrong_total_in_redis_is_drift(liked: World) -> None:
     ("field", "value", "reason"),
     [
         ("base", "many", "unreadable"),
-        ("outbox_count", "3", "stuck"),
+        ("accepted", "0:3:1", "stuck"),
+        ("accepted", "many", "unreadable"),
+        ("mode", "2", "unreadable"),
         ("db_version", "4503599627370496", "ahead"),
     ],
 )

@@ -174,7 +174,7 @@ def test_empty_stores_have_no_drift(plaza: World) -> None:
 def test_a_key_that_is_not_plazas_is_ignored(plaza: World, name: str) -> None:
     target = name.partition(":")[2]
     tag = f"{{{shard_of(target)}}}"
-    redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "db_version", 1, "outbox_count", 0)
+    redis.execute("HSET", f"{tag}:{name}:meta", "base", 5, "db_version", 1)
     if "post" not in target or len(target) > 10:
         redis.execute("HSET", f"{tag}:{target}:comments", "version", 5, "value", 1)
     redis.execute("HSET", "{1}:like:post:8:meta", "base", 5)  # the wrong shard
@@ -213,11 +213,14 @@ def add_unknown_target() -> None:
     redis.client().hset(
         meta_of(ghost),
         mapping={
-            "protocol": 2, "run_id": redis.find_node(meta_of(ghost)).run_id, "db_version": 2,
-            "base": 3, "delta": 0, "version": 9, "complete": 1, "bloom": 0, "outbox_count": 0,
+            "run_id": redis.find_node(meta_of(ghost)).run_id,
+            "mode": "2:live:complete",
+            "base": 3,
+            "accepted": "0:0:9",
+            "db_version": 2,
             "floor": 0,
         },
-    )  # fmt: skip
+    )
     redis.execute("ZADD", keys(ghost).recent, 7, 5, 8, 6, 9, 7)
 
 
@@ -343,7 +346,7 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         {("unknown", "like", "post:404")},
     ),
     "outbox_count is not the size of the outbox": (
-        command("HSET", meta_of, "outbox_count", 2),
+        command("HSET", meta_of, "accepted", "0:2:9"),
         {("stuck", "like", "post:7")},
     ),
     "a total can't be read": (
