@@ -28,37 +28,49 @@ if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
 local now = redis.call('TIME')
 local now_us = now[1] * 1000000 + now[2]
-local stock, pending = tonumber(fields[3]), tonumber(fields[4])
-local offered, waiting = tonumber(fields[8] or 0), tonumber(fields[9] or 0)
-local until_us = offered > 0 and redis.call('ZSCORE', offers, buyer)
-local has_offer = until_us and tonumber(until_us) > now_us
+local phase, stock, pending, offered, waiting = fields[2], tonumber(fields[3]), tonumber(fields[4]), fields[8], fields[9]
+local opens_us, closes_us = tonumber(fields[6]), tonumber(fields[7])
 local full_us, early_us = take_token(tonumber(fields[5]), now_us, ARGV[4], ARGV[5])
 
--- The refusal for a buyer without an order; nil if the buyer may get one.
-local function find_refusal()
-  if fields[2] == 'withdrawn' then return {'WITHDRAWN'} end
-  if fields[2] == 'loading' then return {'LOADING'} end
-  if fields[2] == 'draining' then return {'DRAINING'} end
-  if now_us < tonumber(fields[6]) then return {'NOT_OPEN_YET', fields[6] - now_us} end
-  if now_us >= tonumber(fields[7]) then return {'CLOSED'} end
+local is_open = phase == 'live' and now_us >= opens_us and now_us < closes_us
+local is_free = stock > 0 and waiting == '0' and offered == '0'
+local is_within_limits = early_us <= 0 and pending < tonumber(ARGV[6])
+local has_offer, code, wait_us = false, nil, nil -- code: why a buyer without an order gets none
+if not (is_open and is_free and is_within_limits) then
+  local until_us = offered ~= '0' and redis.call('ZSCORE', offers, buyer)
+  has_offer = until_us and tonumber(until_us) > now_us
+  if phase == 'withdrawn' then code = 'WITHDRAWN'
+  elseif phase == 'loading' then code = 'LOADING'
+  elseif phase == 'draining' then code = 'DRAINING'
+  elseif now_us < opens_us then
+    code = 'NOT_OPEN_YET'
+    wait_us = opens_us - now_us
+  elseif now_us >= closes_us then code = 'CLOSED'
   -- What returns belongs to the waitlist.
-  if not has_offer and (stock <= 0 or waiting > 0) then return {'SOLD_OUT'} end
-  if early_us > 0 then return {'RATE_LIMITED', early_us} end
-  if pending >= tonumber(ARGV[6]) then return {'RATE_LIMITED', math.ceil(pending * 1000000 / ARGV[4])} end
+  elseif not has_offer and (stock <= 0 or waiting ~= '0') then code = 'SOLD_OUT'
+  elseif early_us > 0 then
+    code = 'RATE_LIMITED'
+    wait_us = early_us
+  elseif pending >= tonumber(ARGV[6]) then
+    code = 'RATE_LIMITED'
+    wait_us = math.ceil(pending * 1000000 / ARGV[4])
+  end
 end
 
-local refusal = find_refusal()
 -- HSETNX both writes the order and tests whether the buyer has one.
-if refusal or redis.call('HSETNX', buyers, buyer, 'pending:' .. ARGV[2]) == 0 then
+if code or redis.call('HSETNX', buyers, buyer, 'pending:' .. ARGV[2]) == 0 then
   local entry = redis.call('HGET', buyers, buyer)
   if entry then return {'EXISTS', entry} end
-  return refusal
+  return {code, wait_us}
 end
-redis.call('ZADD', recovery, now_us, ARGV[2] .. ':' .. buyer)
+-- Formatted as %d: Redis takes twice the time for a number as an argument.
+local int = string.format
+redis.call('ZADD', recovery, int('%d', now_us), ARGV[2] .. ':' .. buyer)
 if has_offer then
   redis.call('ZREM', offers, buyer)
-  redis.call('HSET', state, 'offered', offered - 1, 'pending', pending + 1, 'full_us', full_us)
+  redis.call('HSET', state, 'offered', offered - 1, 'pending', pending + 1, 'full_us', int('%d', full_us))
   return {'RESERVED', 'offer'}
 end
-redis.call('HSET', state, 'stock', stock - 1, 'pending', pending + 1, 'full_us', full_us)
+redis.call('HSET', state, 'stock', int('%d', stock - 1), 'pending', int('%d', pending + 1),
+  'full_us', int('%d', full_us))
 return {'RESERVED'}
