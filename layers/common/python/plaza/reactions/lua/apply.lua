@@ -37,7 +37,8 @@
 
   Safe to repeat: the second time db_version is not newer than the target's, or is in ahead already. ]]
 --!include bloom
---!include state
+--!include meta
+--!include rebuild
 --!include idle
 --!include commits
 --!include earliest

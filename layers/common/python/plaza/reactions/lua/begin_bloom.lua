@@ -13,7 +13,8 @@
   Safe to repeat: a build of the same name resumes and keeps its bits. ]]
 --!include bloom
 --!include build
---!include state
+--!include meta
+--!include rebuild
 --!include idle
 local meta_key, filling = KEYS[1], KEYS[2]
 local meta, fields = read_meta(meta_key, ARGV[1], 'build_id', 'build_active_at', 'filling')

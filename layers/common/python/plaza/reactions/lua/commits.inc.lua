@@ -1,4 +1,4 @@
--- commits: commits of MySQL, applied to a target in the order of its counter's versions. Needs bloom, state, idle.
+-- commits: commits of MySQL, applied to a target in the order of its counter's versions. Needs bloom, meta, idle.
 local MAX_ROWS = 250        -- applied in one call; the next call applies the rest
 local ROWS_OF_COMMIT = 4    -- cost of a commit from ahead, in rows, besides its own rows
 local EVICTION_ROWS = 4     -- cost of an actor that moves to the filters, in rows
@@ -112,7 +112,7 @@ end
 -- Stores meta and the expiry of the keys: none while the outbox has entries.
 local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
   redis.call('HSET', meta_key, 'mode', render_mode(meta.status, filter_of(meta)), 'base', string.format('%d', meta.base),
-    'accepted', render_accepted(meta.delta, meta.outbox_count, meta.version), 'db_version', string.format('%d', meta.db_version),
+    'accepted', string.format(ACCEPTED, meta.delta, meta.outbox_count, meta.version), 'db_version', string.format('%d', meta.db_version),
     'floor', string.format('%d', meta.floor))
   if meta.outbox_count > 0 or meta.blocked then return end
   redis.call('ZREM', index, member)

@@ -14,7 +14,7 @@
   Safe to repeat: setting a bit twice changes nothing; after the last page the reply is LOST. ]]
 --!include bloom
 --!include build
---!include state
+--!include meta
 --!include idle
 local meta_key, filling, bloom = KEYS[1], KEYS[2], KEYS[3]
 local meta = redis.call('HMGET', meta_key, 'filling', 'build_id', 'mode')

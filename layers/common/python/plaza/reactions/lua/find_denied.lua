@@ -13,7 +13,7 @@
 
   Safe to repeat: it only reads. ]]
 --!include bloom
---!include state
+--!include meta
 local CHUNK = 100 -- actors whose bits one command reads
 local recent, filter = KEYS[2], KEYS[3]
 local meta = read_meta(KEYS[1], ARGV[1])

@@ -30,8 +30,7 @@
     rebuild  1 when the caller should request a build of the Bloom filter; after UNKNOWN it is the third value
 
   Safe to repeat: a repeat has the nonce of the entry and gets the first reply. ]]
---!include bloom
---!include state
+--!include meta
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local actor, want, nonce = ARGV[1], ARGV[2], ARGV[3]
 local QUICK_US = 10000000  -- a reaction taken back within this time is a quick change
@@ -45,14 +44,24 @@ local status, filter = 'live', 'complete'
 if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
 if run_id ~= ARGV[5] then return {'COLD', now} end
 if status == 'deleted' then return {'DELETED', now} end
-local delta, outbox_count, newest = parse_accepted(accepted)
+local delta, outbox_count, newest = string.match(accepted, ACCEPTED_PATTERN)
 local total = base_total + delta
 local version = newest + 1
 if now > version then version = now end
 local version_text = string.format('%d', version)
 
+-- Lua creates functions in each run, so those of a branch are included in it.
 local since = redis.call('ZSCORE', recent, actor)
-local base = since and '1' or state_outside_recent(actor, filter, bloom)
+local base
+if since then
+  base = '1'
+elseif filter == 'complete' then
+  base = '0'
+else
+  --!include bloom
+  --!include state
+  base = state_outside_recent(actor, filter, bloom)
+end
 local changed = base ~= want
 local is_quick = since and want == '0' and now - since < QUICK_US
 
@@ -60,7 +69,7 @@ local is_quick = since and want == '0' and now - since < QUICK_US
 local is_new = base and not is_quick and tonumber(outbox_count) < tonumber(ARGV[6]) and redis.call('HSETNX', outbox,
   actor, want .. ':' .. version_text .. ':' .. base .. (changed and ':c' or ':u') .. nonce) == 1
 
-if not is_new then -- Lua creates functions in each run, so those of this branch are in it.
+if not is_new then
   --!include bucket
   local ROW_REQUEST_TTL_MS = 60000
   local MAX_TOGGLES = 20     -- burst of quick changes of one actor
@@ -95,6 +104,8 @@ if not is_new then -- Lua creates functions in each run, so those of this branch
       if not (at and ARGV[8] and tonumber(ARGV[9]) >= tonumber(at)) then
         if not at then redis.call('HSET', row_requests, actor, redis.call('HGET', meta_key, 'db_version')) end
         redis.call('PEXPIRE', row_requests, ROW_REQUEST_TTL_MS)
+        --!include bloom
+        --!include rebuild
         return {'UNKNOWN', now, request_rebuild(meta_key, filter, tonumber(base_total))}
       end
       base = ARGV[8]
@@ -111,7 +122,7 @@ if changed then
   local by = want == '1' and 1 or -1
   delta, total = delta + by, total + by
 end
-redis.call('HSET', meta_key, 'accepted', render_accepted(delta, outbox_count + (is_new and 1 or 0), version))
+redis.call('HSET', meta_key, 'accepted', string.format(ACCEPTED, delta, outbox_count + (is_new and 1 or 0), version))
 if is_new and outbox_count == '0' then
   redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[7])
   -- A target with outbox entries does not expire.

@@ -30,7 +30,7 @@
 
   Safe to repeat: the second time the target is present, or the lease is deleted. ]]
 --!include bloom
---!include state
+--!include meta
 --!include idle
 --!include commits
 local meta_key, outbox, recent, bloom, filling = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]

@@ -19,12 +19,12 @@
     versions sum of their versions, the last nine digits of each
 
   Safe to repeat: it only reads, and does not renew the TTL. ]]
---!include state
+--!include meta
 local recent, count = KEYS[3], tonumber(ARGV[2])
 local m = redis.call('HMGET', KEYS[1], 'run_id', 'mode', 'base', 'accepted', 'db_version', 'floor', 'blocked')
 if m[1] and m[1] ~= ARGV[1] or not (m[3] or m[4] or m[5]) then return false end
 local filter = string.match(m[2] or '', ':(%w+)$') or ''
-local delta, outbox_count = parse_accepted(m[4] or '')
+local delta, outbox_count = string.match(m[4] or '', ACCEPTED_PATTERN)
 
 local newest = redis.call('ZRANGE', recent, 0, count - 1, 'REV', 'WITHSCORES')
 -- Above the floor recent has all saved actors. When it has more than ARGV[2], the floor is the version of the last one.

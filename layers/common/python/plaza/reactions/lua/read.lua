@@ -18,7 +18,9 @@
 
   Safe to repeat: it only renews the TTL and stores the time of a requested build. ]]
 --!include bloom
+--!include meta
 --!include state
+--!include rebuild
 --!include idle
 local run_id, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 

@@ -17,8 +17,7 @@
     db_version  the target's version, 0 when not loaded
 
   Safe to repeat: an event that is published twice is saved once. ]]
---!include bloom
---!include state
+--!include meta
 --!include outbox
 local meta_key, outbox, index, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
 local now = redis.call('TIME')

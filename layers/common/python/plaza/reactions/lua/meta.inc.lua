@@ -1,0 +1,39 @@
+-- meta: the fields of a target that its scripts share.
+local PROTOCOL = '2'
+
+-- What each reaction reads is packed into few fields, because Redis searches a small hash from its beginning.
+local LIVE_COMPLETE = PROTOCOL .. ':live:complete' -- mode of most: protocol:live|deleted:complete|<bits of the filter>
+local ACCEPTED = '%d:%d:%d' -- accepted: delta:outbox_count:version
+local ACCEPTED_PATTERN = '^(%-?%d+):(%d+):(%d+)$'
+
+-- Returns live or deleted, and complete or the bits of the Bloom filter, as text.
+local function parse_mode(mode)
+  local protocol, status, filter = string.match(mode, '^(%d+):(%a+):(%w+)$')
+  if protocol ~= PROTOCOL then
+    error({err = 'PROTOCOL ' .. string.match(mode, '^[^:]*') .. ' of this target is not supported'})
+  end
+  return status, filter
+end
+
+-- Reads meta. nil when the target is not loaded, or was loaded before this node restarted or took over: its data may be
+-- older than what was acknowledged. Additional fields are at index 6 and up of the second result.
+local function read_meta(key, run_id, ...)
+  local m = redis.call('HMGET', key, 'run_id', 'mode', 'base', 'accepted', 'db_version', ...)
+  if not m[2] then return nil end
+  local status, filter = parse_mode(m[2])
+  if m[1] ~= run_id then return nil end
+  local delta, outbox_count, version = string.match(m[4], ACCEPTED_PATTERN)
+  return {
+    db_version = tonumber(m[5]), base = tonumber(m[3]), delta = tonumber(delta), version = tonumber(version),
+    outbox_count = tonumber(outbox_count), complete = filter == 'complete', bloom = tonumber(filter) or 0,
+    status = status,
+  }, m
+end
+
+local function filter_of(meta)
+  return meta.complete and 'complete' or string.format('%d', meta.bloom)
+end
+
+local function render_mode(status, filter)
+  return PROTOCOL .. ':' .. status .. ':' .. filter
+end
