@@ -67,7 +67,7 @@ def measure(harness: Harness) -> list[Figure]:
     )
     five_calls, ordinary, viral, one, many = race(benches, RUNS)
     peer, cpu = Peer("five-call script", five_calls.rate), Peer("five calls", five_calls.cpu_us)
-    goal, goal_viral = Goal("at least", 0.6, "ratio"), Goal("at least", 0.35, "ratio")
+    goal, goal_viral = Goal("at least", 0.75, "ratio"), Goal("at least", 0.5, "ratio")
     return [
         Figure("gate, ordinary target", ordinary.rate, "changes/s", peer, goal),
         Figure("gate, viral target", viral.rate, "changes/s", peer, goal_viral),

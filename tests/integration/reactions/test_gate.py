@@ -14,6 +14,7 @@ from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
+    react,
     redis_bloom,
     redis_gate,
     redis_outbox,
@@ -253,6 +254,18 @@ def test_a_target_loaded_in_another_run_of_the_node_is_cold(plaza: World) -> Non
     assert apply(4, 2, [(9, 20, True)]).code == "COLD"
     assert put(total=2, n=4, newest=[(7, 10), (9, 20)]) == "HYDRATED"
     assert (total(), recent()) == (2, [7, 9])
+
+
+def test_a_target_of_the_layout_with_one_field_a_value_is_loaded_again(plaza: World) -> None:
+    plaza.add(POST)
+    react.react(LIKE, POST, 8, True)
+    plaza.queues.drain()
+    run_id = redis.find_node(keys().meta).run_id
+    redis.execute("DEL", keys().meta)
+    redis.execute("HSET", keys().meta, "db_version", 1, "run_id", run_id, "protocol", 2, "base", 1)
+    assert gate(7).code == "COLD"
+    outcome = react.react(LIKE, POST, 7, True)
+    assert (outcome.total, outcome.changed, total()) == (2, True, 2)
 
 
 def test_a_target_of_another_protocol_is_an_error_and_stays_unchanged(plaza: World) -> None:
