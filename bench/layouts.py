@@ -1,9 +1,9 @@
 """Layouts of a target's state in Redis: what a script pays to read and write it."""
 
 import struct
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.figures import Figure, Peer
 from bench.gate import BASE_US, Run, race, run_script
@@ -44,9 +44,9 @@ def measure(harness: Harness) -> list[Figure]:
     ]
 
 
-def _use(harness: Harness, calls: int, name: str, fields: Mapping[str, str | int | bytes]) -> Run:
+def _use(harness: Harness, calls: int, name: str, fields: dict[str, Any]) -> Run:
     harness.clear()
-    redis.execute("HSET", KEY, *(part for field in fields.items() for part in field))
+    redis.client().hset(KEY, mapping=fields)
     script = load_script(_BASELINES / f"layout_{name}.lua")
     total = redis.run(script, (KEY,), ())
     run = run_script(harness, calls, script, (KEY,), ())
