@@ -24,9 +24,8 @@ MUTATIONS: Mapping[str, Mutation] = {
     # UNCHANGED is no assertion: it is neither recorded nor published.
     "assertions": Mutation(
         "GATE",
-        "local changed = was ~= want",
-        "local changed = was ~= want"
-        " if not changed then return {'UNCHANGED', now, total, 1, 0} end",
+        "  changed = was ~= want",
+        "  changed = was ~= want if not changed then return {'UNCHANGED', now, total, 1, 0} end",
         ("away", "late", "queue"),
     ),
     "order": Mutation(
@@ -100,7 +99,12 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
 }
 
-_WITH_META = ("GATE", "READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
+# The gate has a check of its own, or makes a decision in two places.
+_ALSO_IN_GATE = {
+    "run_id": ("if run_id ~= ARGV[5] then", "if false then"),
+    "assertions": ("local is_new = base and", "local is_new = changed and base and"),
+}
+_WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
 
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -111,6 +115,8 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
         scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
         for script in scripts:
             rewrite(patch, script, mutation.old, mutation.new)
+        if name in _ALSO_IN_GATE:
+            rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
         if name == "assertions":
             publish = react.publish
 
