@@ -63,13 +63,13 @@ def _pages(harness: Harness) -> list[Figure]:
     handler = load_handler("shops")
     asked = shops.draw(SHOP_PAGES, harness.scale(PAGES))
     requests = [
-        _ask(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
+        ask(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
         for shop_id in asked
     ]
     harness.clear()
     run_jobs([ShopJobStep(FILTER)])
-    cached = _play(requests)
-    bare = _play(requests, shops.bypass_cache)
+    cached = play(requests)
+    bare = play(requests, shops.bypass_cache)
     peer = Peer("no cache", bare.rate)
     return _describe("shop pages", "pages/s", cached, peer)
 
@@ -87,18 +87,18 @@ def _orders(harness: Harness) -> list[Figure]:
     voucher = create_voucher.create_voucher(terms, FIRST_USER)
     mysql.write(f"INSERT INTO transaction_stock VALUES ({voucher.id}, {count_})")
     handler = load_handler("flash_sales")
-    ours = _play(
+    ours = play(
         [
-            _ask(
+            ask(
                 handler,
                 make_api_event("POST /vouchers/{voucher_id}/orders", buyer, voucher_id=voucher.id),
             )
             for buyer in buyers
         ]
     )
-    _consume(persist.ORDERS, ours)
+    consume(persist.ORDERS, ours)
     saved = _count(f"voucher_order WHERE voucher_id = {voucher.id}")
-    bare = _play([_buy(voucher.id, buyer) for buyer in buyers])
+    bare = play([_buy(voucher.id, buyer) for buyer in buyers])
     peer = Peer("a transaction each", bare.rate)
     return [
         *_describe("orders of one sale", "orders/s", ours, peer),
@@ -113,11 +113,11 @@ def _likes(harness: Harness) -> list[Figure]:
     harness.add_posts(POSTS)
     handler, users = load_handler(), count(FIRST_USER)
     requests = [
-        _ask(handler, like_event(POSTS[i % len(POSTS)], next(users)))
+        ask(handler, like_event(POSTS[i % len(POSTS)], next(users)))
         for i in range(harness.scale(LIKES))
     ]
-    load = _play(requests)
-    _consume(REACTIONS, load)
+    load = play(requests)
+    consume(REACTIONS, load)
     saved = _count(f"reaction WHERE target_id BETWEEN {POSTS[0]} AND {POSTS[-1]} AND state = 1")
     return [
         *_describe("likes", "likes/s", load),
@@ -140,7 +140,7 @@ def _persisted(saved: int, accepted: int) -> Figure:
     return Figure("  persisted in the end", saved, "rows", Peer("accepted", accepted), missing)
 
 
-def _ask(handler: Handler, event: Event) -> Request:
+def ask(handler: Handler, event: Event) -> Request:
     return lambda: handler(event, None)["statusCode"] < 300
 
 
@@ -152,7 +152,7 @@ def _buy(voucher_id: int, buyer_id: int) -> Request:
     return request
 
 
-def _play(
+def play(
     requests: Sequence[Request],
     inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
 ) -> Load:
@@ -201,7 +201,7 @@ def _play(
     )
 
 
-def _consume(queue: Queue[Any], load: Load) -> None:
+def consume(queue: Queue[Any], load: Load) -> None:
     """Give the messages of a queue to its consumer, in batches."""
     bodies = [body for name, body in load.messages if name == queue.name]
     for first in range(0, len(bodies), BATCH):
