@@ -11,10 +11,10 @@ from typing import Any
 from unittest import mock
 
 from bench.api import Event, like_event, load_handler
-from bench.field import Load, ask, consume, play
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import redis_cpu_s
+from bench.workers import Load, build_request, play
 from local.paths import LocalError
 from local.stack.functions import make_api_event
 from local.stack.processes import wait_until
@@ -42,8 +42,9 @@ def measure(harness: Harness) -> list[Figure]:
     harness.add_users(LIKERS)
     insert_rows("content (content_type, content_id, author_id, title)", [f"('post',{ID},{ID},'')"])
     insert_rows("shop (id, name)", [f"({ID},'Noodles')"])
-    likes = play([ask(load_handler(), like_event(ID, user_id)) for user_id in LIKERS])
-    consume(REACTIONS, likes)
+    likes = play([build_request(load_handler(), like_event(ID, user_id)) for user_id in LIKERS])
+    bodies = [body for queue, body in likes.messages if queue == REACTIONS.name]
+    REACTIONS.handle([REACTIONS.decode(body) for body in bodies])
     figures = []
     for name, route, function in READ:
         bare, bare_us = _read(harness, route, function, _without_memory)
@@ -71,7 +72,7 @@ def _describe(name: str, took_us: float, peer: str, peer_us: float, load: Load) 
 def _read(harness: Harness, route: str, function: str, inside: Context) -> tuple[Load, float]:
     """Read one target from several processes; return what they did and the CPU of the master for
     each read, in microseconds."""
-    request = ask(load_handler(function), _anonymous_event(route))
+    request = build_request(load_handler(function), _anonymous_event(route))
     count = harness.scale(READS)
     play([request] * 100, inside)  # loads the target
     began_s = redis_cpu_s()
