@@ -289,7 +289,7 @@ def test_a_read_between_commit_and_projection_does_not_lose_the_new_totals(
 def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
     plaza: World, monkeypatch: pytest.MonkeyPatch, announced: bool
 ) -> None:
-    """Given a reader between MySQL and Redis. Without its announcement the old totals would stay."""
+    """Given a reader between MySQL and Redis. Unannounced, it would store the old totals."""
     read = counters.mysql_store.read_users
 
     def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
