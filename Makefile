@@ -134,6 +134,10 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
 	@.venv/bin/python -m local.stack.alarms
 
+.PHONY: balancer
+balancer: .venv/.ready ## generate infra/balancer-rules.json, which infra/balancer.yaml includes, from the routes
+	@.venv/bin/python -m infra.balancer
+
 .PHONY: lock
 lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes (ARGS=--upgrade: newest)
 	@.venv-lock/bin/python -m local.stack.lock $(ARGS)
@@ -147,9 +151,12 @@ validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-li
 scan: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run cfn-lint in all regions and checkov on all templates
 	@mkdir -p .aws-sam
 	@.venv/bin/python -m local.stack.alarms expand > .aws-sam/expanded.yaml
-	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml infra/network.yaml infra/data.yaml
+	@.venv/bin/python -m infra.balancer expand > .aws-sam/balancer.yaml
+	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml .aws-sam/balancer.yaml \
+	  infra/network.yaml infra/data.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
-	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json infra/*.yaml
+	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
+	  infra/budget.yaml infra/data.yaml infra/edge.yaml infra/network.yaml
 
 ##@ Deploy
 
