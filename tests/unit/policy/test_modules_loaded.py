@@ -30,7 +30,7 @@ MODULES = {
     "api/recommendations": 108,
     "api/reconciliation": 67,
     "api/shops": 68,
-    "api/system": 37,
+    "api/system": 38,
     "api/users": 87,
     "ops/create_users": 12,
     "ops/migrate": 12,
