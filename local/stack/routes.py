@@ -14,6 +14,7 @@ from local.paths import LocalError
 
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
 ANY = "x-amazon-apigateway-any-method"
+_FUNCTION = re.compile(r":function:([A-Za-z0-9_-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,14 @@ class Route:
     key: str
     uri: str
     payload_format: str
+
+    @property
+    def function(self) -> str:
+        """The function's name in ``uri``. Raises LocalError."""
+        found = _FUNCTION.search(self.uri)
+        if found is None:
+            raise LocalError(f"{self.uri} names no function")
+        return found[1]
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:

@@ -3,20 +3,24 @@ when a node restarts meanwhile, and raises RedisDown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Call
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
-from plaza.reactions.redis_keys import TargetKeys, idle_ttl_ms, keys_of, run_id_of
+from plaza.reactions.redis_keys import (
+    idle_ttl_ms,
+    keys_of,
+    run_id_of,
+    run_on_known_nodes,
+)
 
 EARLIEST_TTL_S = 3_600
-_MAX_ATTEMPTS = 3
 _TARGETS_PER_CALL = 50
 _KEYS_OF_READ = 5
 
@@ -54,7 +58,7 @@ def read_all(
 
     counts: list[CachedCount | None] = [None] * len(wanted)
     firsts = [all_keys[group[0]] for group in groups]
-    for group, replies in zip(groups, _run_reads(firsts, calls), strict=True):
+    for group, replies in zip(groups, run_on_known_nodes(firsts, calls), strict=True):
         for i, reply in zip(group, replies, strict=True):
             if reply:
                 total, state, rebuild = reply
@@ -79,7 +83,7 @@ def read_page(
         args = (run_id_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
-    [reply] = _run_reads([keys], calls)
+    [reply] = run_on_known_nodes([keys], calls)
     if not reply:
         return None
     pairs = iter(reply[1:])
@@ -104,13 +108,3 @@ def cache_earliest(
     for actor_id, version_us in earliest:
         args += [version_us, actor_id]
     return bool(redis.run(CACHE_EARLIEST, (keys.meta, keys.earliest), args) == 1)
-
-
-def _run_reads(all_keys: Sequence[TargetKeys], calls: Callable[[], list[Call]]) -> list[Any]:
-    """Return the replies to ``calls``, repeated when a node restarted meanwhile."""
-    for _ in range(_MAX_ATTEMPTS):
-        before = [run_id_of(keys) for keys in all_keys]
-        replies = redis.run_all(calls())
-        if before == [run_id_of(keys) for keys in all_keys]:
-            return replies
-    raise RedisDown("Redis restarted during every attempt")
