@@ -139,6 +139,8 @@ def deploy(
             if is_asked and name not in read_pairs(stack, "Parameter"):
                 known[name] = _ask(name, ask)
         values = {name: known[name] for name in parameters[part.name] if name in known}
+        if part is NETWORK and account.describe(BALANCER, environment):
+            values["Ingress"] = "load-balancer"  # whose subnets are in use until it is deleted
         account.deploy(part, environment, values)
         outputs |= read_pairs(account.describe(part, environment), "Output")
         known |= outputs

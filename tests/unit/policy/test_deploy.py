@@ -171,6 +171,23 @@ def test_the_load_balancer_gets_what_network_and_application_return() -> None:
     assert deployed[EDGE.stack_name("staging")]["ApiDomain"] == "<ApiDomain>"
 
 
+def test_the_network_keeps_its_public_subnets_until_the_load_balancer_is_deleted() -> None:
+    account = FakeAccount(has_balancer=True)
+    given = {"Ingress": "load-balancer", "BalancerDomainName": "api.example.com"}
+    deploy.deploy("staging", given, account, answer)  # type: ignore[arg-type]
+    account.absent["HasBalancer"] = True
+    account.deployed.clear()
+    back = {"Ingress": "http-api"}
+    deploy.deploy("staging", back, account, refuse)  # type: ignore[arg-type]
+    deployed = dict(account.deployed)
+    assert deployed["plaza-staging-network"]["Ingress"] == "load-balancer"
+    assert deployed["plaza-staging"]["Ingress"] == "http-api"
+    assert BALANCER.stack_name("staging") not in deployed
+    del account.stacks[BALANCER.stack_name("staging")]
+    deploy.deploy("staging", back, account, refuse)  # type: ignore[arg-type]
+    assert dict(account.deployed[4:])["plaza-staging-network"]["Ingress"] == "http-api"
+
+
 def test_the_name_of_a_load_balancer_is_asked_for_only_with_one() -> None:
     asked: list[str] = []
 
