@@ -364,9 +364,9 @@ def _delete(target: Target) -> Response[None]:
 
 
 def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
-    find_caller(app)  # refuses invalid tokens
+    actor_id = find_caller(app)
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = reaction_lists.list_likers(target, after, order == "latest", limit)
+    page, last = reaction_lists.list_likers(target, after, order == "latest", limit, actor_id)
     return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
 
 

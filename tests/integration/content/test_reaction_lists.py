@@ -210,7 +210,7 @@ def test_users_are_listed_by_id_with_their_totals(world: World) -> None:
 def test_hot_first_likers_cost_anonymous_callers_one_read_a_second(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reaction_lists._first_likers, "_hot_per_s", 2)
+    monkeypatch.setattr(reaction_lists._hot_likers, "_hot_per_s", 2)
     post_id = post()
     like(world, post_id, 8)
     costs = []

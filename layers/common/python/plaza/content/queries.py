@@ -24,11 +24,12 @@ from plaza.content.model import (
     count_fitting,
     paginate,
 )
-from plaza.infra import cache
+from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.errors import Unavailable
-from plaza.infra.process import HotCache, LocalCache
-from plaza.infra.redis import RedisDown
+from plaza.infra.hot_reads import HotReads
+from plaza.infra.process import LocalCache
+from plaza.infra.redis import RedisDown, RunAll
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target
 from plaza.reactions import queries as reaction_queries
@@ -46,7 +47,11 @@ _shops: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=1)
 _ListId = tuple[str, int, bool]  # type, owner, latest first
 MAX_PAGE_SIZE = 100
 # First pages of hot lists, for anonymous callers only: authors must read their own writes.
-_hot_pages: HotCache[tuple[_ListId, int], list[Text]] = HotCache(max_entries=1_000)
+_hot_pages: HotReads[tuple[_ListId, int], list[Text]] = HotReads(
+    lambda key: redis_store.list_key(*key[0])
+)
+_hot_comments: HotReads[int, int] = HotReads(counters.comments_key)
+_hot_viewers: HotReads[int, int] = HotReads(redis_store.viewers_key)
 # Lists are public, so the pages that one process reads from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 
@@ -207,9 +212,13 @@ def build_views(
     wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
     counts, exact = reaction_queries.read_counts(wanted, actor_id)
     found = dict(zip(wanted, counts, strict=True))
-    authors = cards.read_cards(text.author_id for text in texts)
+    authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
     posts = [text.id for text in texts if text.type == "post"]
-    comments, viewers = counters.read_comments(posts), _read_viewers(posts, visit)
+    if actor_id is None:
+        comments = _hot_comments.read_all(posts, counters.read_comments)
+    else:
+        comments = counters.read_comments(posts)
+    viewers = _read_viewers(posts, visit, actor_id)
     return [
         ContentView(
             text,
@@ -236,7 +245,12 @@ def _list(
     if after is None:
         is_hot = actor_id is None
         texts = _hot_pages.get((list_id, limit)) if is_hot else None
-        if texts is None and (texts := _read_first(list_id, limit + 1)) is not None and is_hot:
+        source = _hot_pages.source_of([(list_id, limit)]) if is_hot else redis.run_all
+        if (
+            texts is None
+            and (texts := _read_first(list_id, limit + 1, source)) is not None
+            and is_hot
+        ):
             _hot_pages.put((list_id, limit), texts)
     if texts is None:
         texts = _read_page(list_id, after, limit + 1)
@@ -249,7 +263,7 @@ def _list(
     return ContentPage(build_views(visible, actor_id), last)
 
 
-def _read_first(list_id: _ListId, count: int) -> list[Text] | None:
+def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | None:
     """Return the first ``count`` texts of a list, whose ids Redis caches for 3 s; None if Redis is
     unavailable or a text was deleted since.
 
@@ -261,7 +275,7 @@ def _read_first(list_id: _ListId, count: int) -> list[Text] | None:
         return json.dumps(mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1))
 
     try:
-        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load))
+        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load, source))
     except (RedisDown, StillLoading):
         return None
     wanted = [Target(list_id[0], text_id) for _, text_id in positions[:count]]
@@ -308,11 +322,23 @@ def _read_views(
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
-def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
+def _read_viewers(
+    post_ids: Sequence[int], visit: Visit | None, actor_id: int | None
+) -> dict[int, int]:
+    """Return the viewers of each post, {} if Redis is unavailable. A visit of a hot post by an
+    anonymous caller is added without counting all viewers again."""
+    hot = _hot_viewers.get_all(post_ids) if actor_id is None else {}
+    uncounted = [post_id for post_id in post_ids if post_id not in hot]
     try:
-        return dict(zip(post_ids, redis_store.count_viewers(post_ids, visit), strict=True))
+        if visit is not None and hot:
+            redis_store.add_viewer(list(hot), visit)
+        counts = redis_store.count_viewers(uncounted, visit)
     except RedisDown:
-        return {}
+        return hot
+    counted = dict(zip(uncounted, counts, strict=True))
+    if actor_id is None:
+        _hot_viewers.put_all(counted)
+    return hot | counted
 
 
 def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:

@@ -20,6 +20,7 @@ from plaza.counters.mysql_store import (
     try_lock_content,
 )
 from plaza.counters.redis_store import (
+    comments_key,
     drop_projections,
     find_cached_users,
     owner_of_key,
@@ -28,8 +29,9 @@ from plaza.counters.redis_store import (
     unclaim,
     user_key,
 )
+from plaza.infra import redis
 from plaza.infra.projections import read_through
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis import RedisDown, RunAll
 
 __all__ = [
     "USER_COLUMNS",
@@ -39,6 +41,7 @@ __all__ = [
     "add_to_content",
     "add_to_users",
     "claim",
+    "comments_key",
     "correct_content",
     "correct_users",
     "drop_projections",
@@ -71,12 +74,12 @@ def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
     )
 
 
-def read_comments(post_ids: Sequence[int]) -> dict[int, int]:
+def read_comments(post_ids: Sequence[int], source: RunAll = redis.run_all) -> dict[int, int]:
     """Return the number of comments of each post. One round trip; one more and one statement when
     a projection is missing. Raises MysqlDown."""
     found = read_through(
         post_ids,
-        redis_store.read_comments,
+        lambda ids: redis_store.read_comments(ids, source),
         mysql_store.read_comments,
         redis_store.project_comments,
     )

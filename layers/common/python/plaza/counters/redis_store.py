@@ -22,7 +22,7 @@ from plaza.infra import clock, projections, redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call, Node, RedisDown
+from plaza.infra.redis import Call, Node, RedisDown, RunAll
 from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag, shard_of
 
@@ -113,10 +113,12 @@ def find_cached_users(user_ids: Iterable[int]) -> set[int]:
     }
 
 
-def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """Return (comments, version) of the posts that are in Redis."""
+def read_comments(
+    post_ids: Iterable[int], source: RunAll = redis.run_all
+) -> dict[int, tuple[int, int]]:
+    """Return (comments, version) of the posts that are in ``source``."""
     ids = list(post_ids)
-    found = projections.read_all([comments_key(post_id) for post_id in ids])
+    found = projections.read_all([comments_key(post_id) for post_id in ids], source)
     return {
         p: (int(projected[1]), projected[0])
         for p, projected in zip(ids, found, strict=True)

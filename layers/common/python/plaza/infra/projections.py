@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from plaza.infra import redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Call, RedisDown, RunAll
 from plaza.infra.shards import group_by_tag, shard_of
 
 T = TypeVar("T")
@@ -44,10 +44,13 @@ def key_of(target: str, what: str) -> str:
     return f"{{{shard_of(target)}}}:{target}:{what}"
 
 
-def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
-    """Return (version, value) of each key, None without a value. One round trip.
-    Raises RedisDown."""
-    return [parse_reply(reply) for reply in redis.pipeline([read_command(key) for key in keys])]
+def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[tuple[int, str] | None]:
+    """Return (version, value) of each key, None without a value. One round trip; one more for keys
+    that ``source``, a replica, lacks. Raises RedisDown."""
+    found = [parse_reply(reply) for reply in source((), [read_command(key) for key in keys])]
+    if source is not redis.run_all and None in found:
+        return read_all(keys)
+    return found
 
 
 def read_command(key: str) -> Command:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plaza.infra import projections
+from plaza.infra import projections, redis
+from plaza.infra.hot_reads import HotReads
+from plaza.infra.redis import RunAll
 from plaza.users import mysql_users, redis_store
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
+_hot_cards: HotReads[int, Card] = HotReads(redis_store.card_key)
 
-def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
+
+def read_cards(user_ids: Iterable[int], source: RunAll = redis.run_all) -> dict[int, Card]:
     """Return user id -> card, of the users that exist. Raises MysqlDown.
 
     One round trip to Redis if it has all; else one more, and one statement.
     """
     found = projections.read_through(
         list(dict.fromkeys(user_ids)),
-        redis_store.read_cards,
+        lambda ids: redis_store.read_cards(ids, source),
         mysql_users.read_cards,
         redis_store.store_cards,
     )
@@ -40,3 +44,11 @@ def refresh_cards(user_ids: Iterable[int]) -> None:
     ids = list(user_ids)
     redis_store.store_cards(mysql_users.read_cards(ids), create=False)
     redis_store.store_zones(mysql_users.read_zones(ids), create=False)
+
+
+def read_cards_as(user_ids: Iterable[int], actor_id: int | None) -> dict[int, Card]:
+    """Return the cards for a caller: as ``read_cards``; for an anonymous one, those of hot users up
+    to 2 s late."""
+    if actor_id is not None:
+        return read_cards(user_ids)
+    return _hot_cards.read_all(user_ids, read_cards)

@@ -12,6 +12,7 @@ from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import projections, redis
 from plaza.infra.projections import Projection, key_of
+from plaza.infra.redis import RunAll
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
@@ -20,10 +21,12 @@ def card_key(user_id: int) -> str:
     return key_of(f"user:{user_id}", "card")
 
 
-def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
-    """Return id -> (card, version) of users in Redis. Raises RedisDown."""
+def read_cards(
+    user_ids: Iterable[int], source: RunAll = redis.run_all
+) -> dict[int, tuple[Card, int]]:
+    """Return id -> (card, version) of users in ``source``. Raises RedisDown."""
     ids = list(user_ids)
-    found = projections.read_all([card_key(user_id) for user_id in ids])
+    found = projections.read_all([card_key(user_id) for user_id in ids], source)
     return {
         user_id: (Card.from_json(user_id, entry[1]), entry[0])
         for user_id, entry in zip(ids, found, strict=True)
@@ -53,9 +56,11 @@ def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
     )
 
 
-def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
-    """Return (card, totals), None for what Redis lacks. Raises RedisDown."""
-    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)])
+def read_profile(
+    user_id: int, source: RunAll = redis.run_all
+) -> tuple[Card | None, UserCounter | None]:
+    """Return (card, totals), None for what ``source`` lacks. Raises RedisDown."""
+    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)], source)
     return (
         Card.from_json(user_id, card[1]) if card else None,
         UserCounter.from_json(totals[1]) if totals else None,
