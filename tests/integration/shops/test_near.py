@@ -11,7 +11,7 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor, unpack_cursor
 from plaza.infra.token_bucket import TokenBucket
-from plaza.shops import mysql_shops, redis_store
+from plaza.shops import cells, mysql_shops, redis_store
 from plaza.shops.model import (
     LIST_START,
     MAX_NEARBY_SHOPS,
@@ -45,6 +45,7 @@ from tests.support.stores import explain
 
 X, Y = BERLIN
 NEAR = f"/shops?x={X}&y={Y}"
+TYPES = [FOOD, SPA]
 
 
 @pytest.fixture
@@ -52,6 +53,23 @@ def types(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("plaza.shops.nearby._fallback_budget", TokenBucket(1_000, 1_000))
     add_types()
     return plaza
+
+
+def put(one: ShopPlace) -> set[int]:
+    return redis_store.put_places([one], TYPES)
+
+
+def find_placed(type_id: int | None) -> dict[str, list[tuple[str, str]]]:
+    """Return shop -> its places in all cells."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key in find_keys(f"*:shops:[0-9]*:{'all' if type_id is None else type_id}"):
+        for shop_id in redis.execute("ZRANGE", key, 0, -1):
+            found.setdefault(shop_id, []).extend(redis.execute("GEOPOS", key, shop_id))
+    return found
+
+
+def count_placed(type_id: int | None) -> int:
+    return sum(map(len, find_placed(type_id).values()))
 
 
 def around(
@@ -270,11 +288,11 @@ def test_a_list_ends_after_the_nearest_1000_shops(types: World, limit: int) -> N
 
 def put_places(points: list[tuple[float, float]]) -> None:
     """Store shops 1, 2, ... in Redis only."""
-    redis_store.begin_places(None, "build")
+    redis_store.begin_places("build")
     placed = [ShopPlace(i, 1, Place(x, y)) for i, (x, y) in enumerate(points, 1)]
     for start in range(0, len(placed), 5_000):
-        redis_store.fill_places(None, "build", placed[start : start + 5_000], last=False)
-    assert redis_store.fill_places(None, "build", [], last=True) == "FINISHED"
+        redis_store.fill_places("build", placed[start : start + 5_000], TYPES, last=False)
+    assert redis_store.fill_places("build", [], TYPES, last=True) == "FINISHED"
 
 
 def test_a_distant_cluster_costs_as_many_cells_as_a_near_one(
@@ -384,7 +402,7 @@ def test_a_shop_with_a_new_type_is_found_by_that_type(types: World) -> None:
     write("PUT", f"/shops/{shop_id}", NOODLES | {"type_id": str(SPA)})
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"{NEAR}&type={SPA}") == ids(NEAR) == [shop_id]
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+    assert count_placed(FOOD) == 0
 
 
 def test_a_shop_that_loses_its_place_or_is_deleted_is_not_found(types: World) -> None:
@@ -394,7 +412,7 @@ def test_a_shop_that_loses_its_place_or_is_deleted_is_not_found(types: World) ->
     write("DELETE", f"/shops/{deleted}")
     assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
     for type_id in (FOOD, None):
-        assert redis.execute("ZCARD", redis_store.place_keys(type_id).places) == 0
+        assert count_placed(type_id) == 0
 
 
 def test_the_newer_of_two_reordered_moves_stays(
@@ -403,12 +421,12 @@ def test_the_newer_of_two_reordered_moves_stays(
     build_places()
     shop_id = create()
     for version in (3, 2):
-        redis_store.put_places({FOOD: [ShopPlace(shop_id, version, Place(float(version), 0.0))]})
-    [(x, _)] = redis.execute("GEOPOS", redis_store.place_keys(FOOD).places, shop_id)
+        put(ShopPlace(shop_id, version, Place(float(version), 0.0), FOOD))
+    [(x, _)] = find_placed(FOOD)[str(shop_id)]
     assert float(x) == pytest.approx(3.0, abs=1e-4)
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 5, None)]})
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 4, Place(1.0, 1.0))]})
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+    put(ShopPlace(shop_id, 5, None))
+    put(ShopPlace(shop_id, 4, Place(1.0, 1.0), FOOD))
+    assert count_placed(FOOD) == 0
 
 
 def remove_and_restore(shop_id: int) -> None:
@@ -422,10 +440,10 @@ def remove_and_restore(shop_id: int) -> None:
 
 
 def expire_removal(shop_id: int) -> None:
-    for type_id in (FOOD, None):
-        key = redis_store.place_keys(type_id).versions
-        assert int(redis.execute("HGET", key, shop_id)) < 0
-        redis.execute("HSET", key, shop_id, -1)
+    key = redis_store.placed_key(shop_id)
+    version, rest = redis.execute("HGET", key, shop_id).split(";", 1)
+    assert int(version) < 0
+    redis.execute("HSET", key, shop_id, f"-1;{rest}")
     redis.execute("DEL", redis_store.page_key(shop_id))
 
 
@@ -446,8 +464,8 @@ def test_a_row_read_before_its_removal_is_refused(types: World) -> None:
     shop_id = create()
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
-    assert redis_store.put_places({None: [ShopPlace(shop_id, 9, Place(X, Y))]}) == {shop_id}
-    assert redis.execute("ZCARD", redis_store.place_keys(None).places) == 0
+    assert put(ShopPlace(shop_id, 9, Place(X, Y))) == {shop_id}
+    assert count_placed(None) == 0
 
 
 def test_a_removed_row_is_refreshed_once_more_only(types: World) -> None:
@@ -480,7 +498,7 @@ def test_mysql_is_searched_until_redis_has_places_and_one_build_is_requested(
     redis.execute("FLUSHALL")
     assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
     types.queues.drain()
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 50
+    assert count_placed(FOOD) == 50
 
 
 def test_without_places_searches_of_mysql_are_limited(
@@ -515,7 +533,7 @@ def test_a_move_during_a_build_is_not_lost(types: World, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_move)
-        build(ShopJobStep(PLACES, FOOD))
+        build(ShopJobStep(PLACES))
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
 
@@ -533,29 +551,30 @@ def test_a_deletion_during_a_build_is_not_lost(
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_delete)
-        build(ShopJobStep(PLACES, FOOD))
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+        build(ShopJobStep(PLACES))
+    assert count_placed(FOOD) == 0
 
 
 def test_a_second_build_is_refused_while_one_runs(types: World) -> None:
     insert([(5, FOOD, X, Y)])
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_store.begin_places(FOOD, "two") == "BUSY"
-    assert redis_store.fill_places(FOOD, "two", [], True) == "LOST"
-    assert redis_store.fill_places(FOOD, "one", [ShopPlace(5, 1, Place(X, Y))], False) == "FILLED"
+    assert redis_store.begin_places("one") == "BEGUN"
+    assert redis_store.begin_places("one") == "BEGUN"
+    assert redis_store.begin_places("two") == "BUSY"
+    assert redis_store.fill_places("two", [], TYPES, True) == "LOST"
+    one = ShopPlace(5, 1, Place(X, Y), FOOD)
+    assert redis_store.fill_places("one", [one], TYPES, False) == "FILLED"
     assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found is None
-    assert redis_store.fill_places(FOOD, "one", [], True) == "FINISHED"
-    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
+    assert redis_store.fill_places("one", [], TYPES, True) == "FINISHED"
+    assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
     [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found or []
     assert near.shop_id == 5
 
 
 def test_an_idle_build_is_replaced(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_store.begin_places("one") == "BEGUN"
     monkeypatch.setattr(redis_store, "BUILD_TIMEOUT_MS", -1)
-    assert redis_store.begin_places(FOOD, "two") == "BEGUN"
-    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
+    assert redis_store.begin_places("two") == "BEGUN"
+    assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
 
 
 def test_a_long_build_continues_through_the_queue(
@@ -565,10 +584,10 @@ def test_a_long_build_continues_through_the_queue(
     monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 2)
     points = around(95, 3_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
-    types.queues.send("shops", ShopJobStep(PLACES, FOOD).to_json())
+    types.queues.send("shops", ShopJobStep(PLACES).to_json())
     types.queues.drain()
     assert len(ids(f"{NEAR}&type={FOOD}&limit=100")) == 95
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 95
+    assert count_placed(FOOD) == 95
 
 
 def test_old_places_are_used_and_rebuilt(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -586,7 +605,8 @@ def test_old_places_are_used_and_rebuilt(types: World, monkeypatch: pytest.Monke
 def test_a_shop_in_the_set_of_its_old_type_is_left_out(types: World) -> None:
     build_places()
     shop_id = create(type_id=str(SPA))
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 1, Place(X, Y))]})
+    key = redis_store.set_key(cells.cell_of(Place(X, Y)), FOOD)
+    redis.execute("GEOADD", key, X, Y, shop_id)
     assert ids(f"{NEAR}&type={FOOD}") == []
 
 

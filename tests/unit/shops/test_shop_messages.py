@@ -47,8 +47,8 @@ SHOP = Shop(
         ShopRefresh([5, 6]),
         ShopRefresh([]),
         ShopJobStep(FILTER),
-        ShopJobStep(PLACES, 1),
-        ShopJobStep(PLACES, None, "b1", 77),
+        ShopJobStep(PLACES),
+        ShopJobStep(PLACES, "b1", 77),
         ShopJobStep(EVERYTHING, after_id=7),
     ],
 )

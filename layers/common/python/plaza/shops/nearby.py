@@ -60,7 +60,7 @@ def _search(area: Area, after: ShopDistance, limit: int) -> NearResult:
         _take_fallback_token(error)
     else:
         if result.build_due:
-            queries.enqueue(ShopJobStep(PLACES, area.type_id))
+            queries.enqueue(ShopJobStep(PLACES))
         if result.truncated:
             found = len(result.found or ())
             record("near_search_truncated", {"near_search_truncated": 1}, found=found)
