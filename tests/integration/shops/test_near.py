@@ -429,6 +429,105 @@ def test_the_newer_of_two_reordered_moves_stays(
     assert count_placed(FOOD) == 0
 
 
+def test_a_move_that_is_stored_late_is_refused(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that stops between its two round trips while the shop moves on."""
+    build_places()
+    run_all, stalled = redis.run_all, []
+
+    def stall(calls: Any, *rest: Any) -> Any:
+        if calls and calls[0].script is redis_store.PLACE_SHOPS and not stalled:
+            stalled.append((calls, *rest))
+            return [0] * len(calls)
+        return run_all(calls, *rest)
+
+    monkeypatch.setattr(redis, "run_all", stall)
+    put(ShopPlace(5, 1, Place(X, Y), FOOD))
+    put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    run_all(*stalled[0])
+    [(x, _)] = find_placed(FOOD)["5"]
+    assert float(x) == pytest.approx(0.0, abs=1e-4)
+    assert find_placed(None).keys() == {"5"}
+    assert count_placed(None) == 1
+
+
+def test_a_move_that_was_never_stored_is_repeated(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that ends between its two round trips, and the message again."""
+    put(ShopPlace(5, 1, Place(X, Y), FOOD))
+    with monkeypatch.context() as patch:
+        run_all = redis.run_all
+        patch.setattr(
+            redis,
+            "run_all",
+            lambda calls, *rest: (
+                run_all(calls[:0] or calls[:1], *rest)
+                if calls[0].script is redis_store.MOVE_SHOPS
+                else []
+            ),
+        )
+        put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    assert float(find_placed(FOOD)["5"][0][0]) == pytest.approx(X, abs=1e-4)
+    put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    assert [float(x) for x, _ in find_placed(FOOD)["5"]] == [pytest.approx(0.0, abs=1e-4)]
+
+
+def test_moves_in_any_order_leave_each_shop_in_one_place(types: World) -> None:
+    rng = random.Random(4)
+    moves = []
+    for shop_id in range(1, 30):
+        for version in range(1, 8):
+            place = Place(*around(1, 60_000, rng.randrange(10**6))[0]) if version % 3 else None
+            moves.append(ShopPlace(shop_id, version, place, rng.choice([FOOD, SPA, None])))
+    newest = {one.shop_id: one for one in sorted(moves, key=lambda one: one.version or 0)}
+    moves += rng.choices(moves, k=60)
+    rng.shuffle(moves)
+    for one in moves:
+        put(one)
+    for type_id in (None, FOOD, SPA):
+        found = find_placed(type_id)
+        wanted = {
+            str(i) for i, one in newest.items() if one.place and type_id in (None, one.type_id)
+        }
+        assert found.keys() == wanted
+        for shop_id, places in found.items():
+            [(x, _)] = places
+            place = newest[int(shop_id)].place
+            assert place
+            assert float(x) == pytest.approx(place.x, abs=1e-4)
+
+
+def test_a_build_removes_what_mysql_does_not_have(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given places whose records were lost with a node, and rows that no refresh removed."""
+    monkeypatch.setattr(redis_store, "SWEEP_MARGIN_US", 0)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(40, 30_000), 1)])
+    build_places()
+    mysql.write("DELETE FROM shop WHERE id > 10")
+    redis.pipeline([("DEL", redis_store.placed_key(shop_id)) for shop_id in range(1, 21)])
+    write("PUT", "/shops/1", NOODLES | {"place": {"x": 0.0, "y": 0.0}})
+    build_places()
+    assert count_placed(None) == count_placed(FOOD) == 10
+    assert find_placed(None).keys() == {str(i) for i in range(1, 11)}
+    mysql.write("DELETE FROM shop")
+    build_places()
+    assert find_keys("*:shops:*:moves") == find_keys("*:shops:placed") == []
+
+
+def test_a_shard_that_lost_its_data_is_searched_in_mysql(types: World) -> None:
+    insert([(5, FOOD, X, Y)])
+    build_places()
+    types.queues.messages.clear()
+    redis.execute("DEL", redis_store.meta_key(cells.cell_of(Place(X, Y))))
+    redis.execute("DEL", redis_store.set_key(cells.cell_of(Place(X, Y)), FOOD))
+    assert ids(f"{NEAR}&type={FOOD}") == [5]
+    types.queues.drain()
+    assert find_placed(FOOD).keys() == {"5"}
+
+
 def remove_and_restore(shop_id: int) -> None:
     """Delete the row without the API, refresh Redis, and restore the same row."""
     mysql.write("CREATE TEMPORARY TABLE backup AS SELECT * FROM shop")

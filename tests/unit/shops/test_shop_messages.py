@@ -72,8 +72,6 @@ def test_a_message_survives_encoding(message: ShopRefresh | ShopJobStep) -> None
         json.dumps({"shop_ids": [1] * (MAX_SHOPS_PER_MESSAGE + 1)}),
         '{"job":"away"}',
         '{"job":["filter"]}',
-        '{"job":"places","type_id":0}',
-        '{"job":"places","type_id":"1"}',
         '{"job":"filter","after_id":-1,"build":"b"}',
         '{"job":"filter","build":7}',
     ],

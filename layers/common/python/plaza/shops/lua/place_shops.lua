@@ -25,6 +25,7 @@ if #applied == 0 then return 0 end
 redis.call('SADD', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[2], unpack(moves))
 for k = 3, #KEYS do
+  local key = KEYS[k]
   local put, removed = {}, {}
   for _, shop in ipairs(applied) do
     if shop.set > 0 and (k == 3 or k == shop.set + 2) then
@@ -33,7 +34,7 @@ for k = 3, #KEYS do
       removed[#removed + 1] = shop.id
     end
   end
-  if #removed > 0 then redis.call('ZREM', KEYS[k], unpack(removed)) end
-  if #put > 0 then redis.call('GEOADD', KEYS[k], unpack(put)) end
+  if #removed > 0 then redis.call('ZREM', key, unpack(removed)) end
+  if #put > 0 then redis.call('GEOADD', key, unpack(put)) end
 end
 return #applied

@@ -20,7 +20,10 @@ for i = 1, #page[2], 2 do
 end
 if #stale > 0 then
   redis.call('HDEL', KEYS[2], unpack(stale))
-  for k = 3, #KEYS do redis.call('ZREM', KEYS[k], unpack(stale)) end
+  for k = 3, #KEYS do
+    local key = KEYS[k]
+    redis.call('ZREM', key, unpack(stale))
+  end
 end
 if redis.call('EXISTS', KEYS[2]) == 0 then redis.call('SREM', KEYS[1], ARGV[1]) end
 return page[1]
