@@ -27,8 +27,8 @@ _fallback_budget = TokenBucket(rate_per_s=5, burst=20)
 def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
     """Return the shops of an area after ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
 
-    Two round trips if all is cached. While Redis has no set of places, MySQL is searched within the
-    fallback budget. A page is shorter if a shop was just deleted or moved to another type, and if
+    Two round trips if all is cached and the nearest cells have enough shops, five at most. While
+    Redis has no places, MySQL is searched within the fallback budget. A page is shorter if a shop was just deleted or moved to another type, and if
     the search reached the limit of cells and shops that it may read. Raises TypeMissing, MysqlDown;
     RedisDown or StillLoading if the fallback budget is empty.
     """
