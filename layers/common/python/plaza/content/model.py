@@ -14,8 +14,8 @@ from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card
 
-# A Lambda response has at most 6 MB, in which JSON doubles each backslash of a body.
-MAX_PAGE_BYTES = 2_500_000
+# A load balancer takes 1 MB from a function, in which JSON doubles each backslash of a body.
+MAX_PAGE_BYTES = 400_000
 DELETED_VERSION = 2**53 - 1  # of a cached text: newer than all others, because deletion is final
 MAX_CREATED_US = (
     datetime(9999, 12, 31, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)

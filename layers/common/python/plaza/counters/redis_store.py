@@ -24,7 +24,7 @@ from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
 from plaza.infra.redis import Call, Node, RedisDown, RunAll
 from plaza.infra.settings import settings
-from plaza.infra.shards import group_by_tag
+from plaza.infra.shards import group_by_tag, shard_of
 
 CLAIM_TTL_MS = 3_600_000
 _REPLY_TTL_MS = 60_000
@@ -72,6 +72,45 @@ def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
         [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
         create=create,
     )
+
+
+def announce_reads(user_ids: Iterable[int]) -> None:
+    """Leave a fence of version 0 for users without totals, before the totals are read from MySQL
+    to be stored: ``find_cached_users`` finds them."""
+    redis.pipeline(
+        [
+            command
+            for key in map(user_key, user_ids)
+            for command in (
+                ("HSETNX", key, "version", 0),
+                ("EXPIRE", key, projections.FENCE_TTL_S, "NX"),
+                ("EXPIRE", key, projections.FENCE_TTL_S, "GT"),
+            )
+        ]
+    )
+
+
+def find_cached_users(user_ids: Iterable[int]) -> set[int]:
+    """Return the users that have totals, a fence or claims in Redis, and others of their shards.
+
+    A consumer that calls it after its commit need not update the rest: who reads their totals from
+    MySQL later reads the committed ones. One command for each shard.
+    """
+    users: dict[int, list[int]] = {}
+    keys: dict[int, list[str]] = {}
+    for user_id in user_ids:
+        shard = shard_of(f"user:{user_id}")
+        users.setdefault(shard, []).append(user_id)
+        keys.setdefault(shard, ["EXISTS"]).extend(
+            (f"{{{shard}}}:user:{user_id}:counters", f"{{{shard}}}:user:{user_id}:claims")
+        )
+    counts = redis.pipeline([tuple(of_shard) for of_shard in keys.values()])
+    return {
+        user_id
+        for of_shard, count in zip(users.values(), counts, strict=True)
+        if count
+        for user_id in of_shard
+    }
 
 
 def read_comments(

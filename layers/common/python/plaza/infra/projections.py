@@ -93,14 +93,23 @@ def read_through(
     read_redis: Callable[[Sequence[int]], dict[int, T]],
     read_mysql: Callable[[Sequence[int]], dict[int, T]],
     store: Callable[..., None],
+    announce: Callable[[Sequence[int]], None] | None = None,
 ) -> dict[int, T]:
     """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
-    Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises."""
+
+    ``announce`` is called before ``read_mysql`` where writers look for readers instead of leaving
+    fences. Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises.
+    """
     try:
         found = read_redis(ids)
     except RedisDown:
         return read_mysql(ids)
     if missing := [i for i in ids if i not in found]:
+        if announce:
+            try:
+                announce(missing)
+            except RedisDown:
+                return found | read_mysql(missing)
         fresh = read_mysql(missing)
         with suppress(RedisDown):
             store(fresh, create=True)

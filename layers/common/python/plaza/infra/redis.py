@@ -387,9 +387,11 @@ def unlock(lock: Lock) -> bool:
 
 def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
     """Return the commands that delete ``keys``: one, in a cluster one per hash tag."""
+    if not settings().redis_cluster:
+        return [("UNLINK", *together)] if (together := tuple(keys)) else []
     by_tag: dict[str, list[str]] = {}
     for key in keys:
-        by_tag.setdefault(tag_of(key) if settings().redis_cluster else "", []).append(key)
+        by_tag.setdefault(tag_of(key), []).append(key)
     return [("UNLINK", *together) for together in by_tag.values()]
 
 

@@ -63,7 +63,8 @@ class Settings:
     cursors and ids of visitors have ``auth_secret_id``; only the functions of the vote log and of
     orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
-    components of a review's score (docs/ranking.md).
+    components of a review's score (docs/ranking.md). ``allowed_origins`` are those of web clients,
+    in lower case (``*``: all); none where API Gateway answers preflights.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
     """
@@ -112,6 +113,7 @@ class Settings:
     archive_bucket: str | None
     origin_secret_id: str | None
     requires_edge: bool
+    allowed_origins: frozenset[str]
 
     def require_auth_secret_id(self) -> str:
         """Return ``auth_secret_id``. Raises BadSettings without one."""
@@ -169,6 +171,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
         origin_secret_id=env.get("PLAZA_ORIGIN_SECRET_ID") or None,
         requires_edge=env.get("PLAZA_GUARD_ORIGIN") == "require",
+        allowed_origins=frozenset(map(str.lower, _names(env, "PLAZA_ALLOWED_ORIGINS"))),
     )
 
 
