@@ -434,7 +434,8 @@ def test_a_move_that_is_stored_late_is_refused(
 ) -> None:
     """Given a process that stops between its two round trips while the shop moves on."""
     build_places()
-    run_all, stalled = redis.run_all, []
+    run_all = redis.run_all
+    stalled: list[Any] = []
 
     def stall(calls: Any, *rest: Any) -> Any:
         if calls and calls[0].script is redis_store.PLACE_SHOPS and not stalled:
@@ -492,9 +493,9 @@ def test_moves_in_any_order_leave_each_shop_in_one_place(types: World) -> None:
             str(i) for i, one in newest.items() if one.place and type_id in (None, one.type_id)
         }
         assert found.keys() == wanted
-        for shop_id, places in found.items():
+        for found_id, places in found.items():
             [(x, _)] = places
-            place = newest[int(shop_id)].place
+            place = newest[int(found_id)].place
             assert place
             assert float(x) == pytest.approx(place.x, abs=1e-4)
 

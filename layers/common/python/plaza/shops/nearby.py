@@ -28,9 +28,10 @@ def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
     """Return the shops of an area after ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
 
     Two round trips if all is cached and the nearest cells have enough shops, five at most. While
-    Redis has no places, MySQL is searched within the fallback budget. A page is shorter if a shop was just deleted or moved to another type, and if
-    the search reached the limit of cells and shops that it may read. Raises TypeMissing, MysqlDown;
-    RedisDown or StillLoading if the fallback budget is empty.
+    Redis has no places, MySQL is searched within the fallback budget. A page is shorter if a shop
+    was just deleted or moved to another type, and if the search reached the limit of cells and
+    shops that it may read. Raises TypeMissing, MysqlDown; RedisDown or StillLoading if the fallback
+    budget is empty.
     """
     if area.type_id is not None:
         queries.require_type(area.type_id)

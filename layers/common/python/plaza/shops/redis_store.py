@@ -208,7 +208,7 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
     build_due, complete_to = False, float("inf")
     for number in _CELLS_PER_TRIP:
         some, left = left[:number], left[number:]
-        replies = redis.run_all([_search_call(area, cell, after, count) for cell in some])
+        replies = redis.run_all([search_call(area, cell, after, count) for cell in some])
         for is_built, is_due, is_truncated, cell_complete_to, *rest in replies:
             build_due = build_due or is_due == 1
             if not is_built:
@@ -225,7 +225,8 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
     return NearResult(certain, build_due, truncated)
 
 
-def _search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call:
+def search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call:
+    """Return the search of one cell."""
     keys = meta_key(cell.number), set_key(cell.number, area.type_id)
     return Call(
         SEARCH_NEAR,
