@@ -2044,8 +2044,12 @@ export interface components {
         };
         /** @description A key of Redis and how often it is used. */
         HotKeyResponse: {
-            /** @description Estimated commands a second. */
+            /** @description Estimated commands a second at its master. */
             commands_per_s: number;
+            /** @description Estimated reads a second that processes answered from memory. */
+            from_memory_per_s: number;
+            /** @description Estimated reads a second that replicas answered. */
+            from_replicas_per_s: number;
             /** @description The key; hashes of sessions and challenges are left out. */
             key: string;
         };
