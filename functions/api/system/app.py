@@ -9,7 +9,6 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra import balancer_events
 from plaza.infra.http import (
     JSON,
     PUBLIC,
@@ -73,6 +72,8 @@ def get_contract() -> Response[str]:
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
     if "routeKey" not in event:
+        from plaza.infra import balancer_events
+
         return balancer_events.serve(app, event, context, handler)
     if event["routeKey"] == "GET /health":  # neither limited nor logged: anyone may ask often
         return _HEALTH

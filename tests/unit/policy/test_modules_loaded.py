@@ -30,7 +30,7 @@ MODULES = {
     "api/recommendations": 111,
     "api/reconciliation": 67,
     "api/shops": 71,
-    "api/system": 38,
+    "api/system": 37,
     "api/users": 89,
     "ops/create_users": 12,
     "ops/migrate": 12,
