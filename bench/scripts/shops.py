@@ -2,13 +2,12 @@
 
 import math
 import random
-import time
 from collections.abc import Callable, Iterator
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
 from plaza.infra import redis
-from plaza.shops import Area, Place, redis_store
+from plaza.shops import Area, Place, cells, redis_store
 from plaza.shops.model import LIST_START, MAX_RADIUS_M, ShopDistance, ShopPlace
 
 SHOPS = 200_000
@@ -17,6 +16,8 @@ CITY_M = 5_000
 DEGREE_M = 111_195
 PAGE = 101  # a page of 100, and one more to detect another page
 BUILD = "bench"
+TYPE = 1
+CELL = cells.cell_of(CITY)
 Point = tuple[float, float]
 
 
@@ -38,36 +39,52 @@ def _point(distance_m: float, angle: float) -> Point:
 
 def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Harness], None]:
     def fill(harness: Harness) -> None:
-        keys = redis_store.place_keys(None)
-        found = list(enumerate(points(harness.scale(SHOPS)), 1))
-        for start in range(0, len(found), 5_000):
-            some = [part for i, (x, y) in found[start : start + 5_000] for part in (x, y, i)]
-            redis.execute("GEOADD", keys.places, *some)
-        redis.execute("HSET", keys.meta, "built_at", time.time_ns() // 1_000_000)
+        redis_store.begin_places(BUILD)
+        placed = [
+            ShopPlace(i, 1, Place(*point), TYPE)
+            for i, point in enumerate(points(harness.scale(SHOPS)), 1)
+        ]
+        for start in range(0, len(placed), 5_000):
+            redis_store.put_places(placed[start : start + 5_000], [TYPE])
+        redis_store.fill_places(BUILD, [], [TYPE], last=True)
 
     return fill
 
 
 def _search(place: Place, after: ShopDistance = LIST_START) -> Callable[[int], object]:
-    return lambda run: redis_store.search_near(Area(place, MAX_RADIUS_M, None), after, PAGE)
+    """Search the cell in the middle of the city from ``place``."""
+    area = Area(place, MAX_RADIUS_M, None)
+    [cell] = [one for one in cells.find_cells(area, after.distance) if one.number == CELL]
+    return lambda run: redis.run_all([redis_store.search_call(area, cell, after, PAGE)])
 
 
-def _placed(run: int) -> list[ShopPlace]:
-    """Return as many new shops as one run of a script takes."""
-    count = redis_store.MAX_SHOPS_PER_CALL
-    points = enumerate(_disc(count), 1 + run * count)
-    return [ShopPlace(shop_id, 1, Place(*point)) for shop_id, point in points]
+def _move(run: int) -> None:
+    """Run the script for as many shops of one shard as it takes."""
+    args: list[int] = [redis_store.REMOVED_TTL_S]
+    for i in range(redis_store.MAX_SHOPS_PER_CALL):
+        args += [i, 1 + run, run % 2]
+    redis.run(redis_store.MOVE_SHOPS, (redis_store.placed_key(1),), args)
 
 
-def _begin_both(harness: Harness) -> None:
-    _fill(_disc)(harness)
-    redis_store.begin_places(None, BUILD)
+def _place(run: int) -> None:
+    args: list[float] = [CELL]
+    for i, point in enumerate(_disc(redis_store.MAX_SHOPS_PER_CALL)):
+        args += [i, 1 + run, 2, *point]
+    redis.run(redis_store.PLACE_SHOPS, redis_store.cell_keys(CELL, [TYPE]), args)
 
 
-def _finish(run: int) -> None:
-    """Write the last page of a build, which replaces a whole set."""
-    redis_store.begin_places(None, BUILD)
-    redis_store.fill_places(None, BUILD, _placed(0), last=True)
+def _sweep_cell(run: int) -> None:
+    args = CELL, 2**53, 0, redis_store.SWEEP_COUNT
+    redis.run(redis_store.SWEEP_CELL, redis_store.cell_keys(CELL, [TYPE]), args)
+
+
+def _sweep_placed(run: int) -> None:
+    key = redis_store.placed_key(1 + run)
+    redis.run(redis_store.SWEEP_PLACED, (key,), (2**53, 0, redis_store.SWEEP_COUNT))
+
+
+def _begin(harness: Harness) -> None:
+    redis_store.begin_places(BUILD)
 
 
 _AWAY = Place(CITY.x, CITY.y + (MAX_RADIUS_M - 1_000) / DEGREE_M)
@@ -77,28 +94,25 @@ CASES = [
     Case("49 km from a city", redis_store.SEARCH_NEAR, _fill(_disc), _search(_AWAY)),
     Case("shops equally far", redis_store.SEARCH_NEAR, _fill(_ring), _search(CITY)),
     Case(
-        "behind a cursor of 4 km",
+        "behind a cursor of 2 km",
         redis_store.SEARCH_NEAR,
         _fill(_disc),
-        _search(CITY, ShopDistance(4_000 * 10_000, 1)),
+        _search(CITY, ShopDistance(2_000 * 10_000, 1)),
     ),
+    Case("as many as one call takes", redis_store.MOVE_SHOPS, _begin, _move),
+    Case("as many as one call takes", redis_store.PLACE_SHOPS, _begin, _place),
+    Case("a page of a full cell", redis_store.SWEEP_CELL, _fill(_disc), _sweep_cell),
+    Case("a page of a full shard", redis_store.SWEEP_PLACED, _fill(_disc), _sweep_placed),
     Case(
-        "as many as one call takes",
-        redis_store.PUT_PLACES,
-        _begin_both,
-        lambda run: redis_store.put_places({None: _placed(run)}),
+        "of the active build",
+        redis_store.TOUCH_PLACES,
+        _begin,
+        lambda run: redis.run(redis_store.TOUCH_PLACES, (redis_store.BUILD_KEY,), (BUILD, 0)),
     ),
-    Case(
-        "as many as one call takes",
-        redis_store.FILL_PLACES,
-        _begin_both,
-        lambda run: redis_store.fill_places(None, BUILD, _placed(run), last=False),
-    ),
-    Case("the last page", redis_store.FILL_PLACES, _fill(_disc), _finish),
     Case(
         "after an abandoned build",
         redis_store.BEGIN_PLACES,
-        _fill(_disc),
-        lambda run: redis_store.begin_places(None, f"{BUILD}{run}"),
+        _begin,
+        lambda run: redis_store.begin_places(f"{BUILD}{run}"),
     ),
 ]

@@ -67,8 +67,8 @@ def build(*steps: ShopJobStep) -> None:
 
 
 def build_places() -> None:
-    """Build the places of both types, and of all shops."""
-    build(ShopJobStep(PLACES, FOOD), ShopJobStep(PLACES, SPA), ShopJobStep(PLACES))
+    """Build the places of all shops."""
+    build(ShopJobStep(PLACES))
 
 
 def refresh(*shop_ids: int) -> None:

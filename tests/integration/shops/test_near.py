@@ -11,7 +11,7 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor, unpack_cursor
 from plaza.infra.token_bucket import TokenBucket
-from plaza.shops import mysql_shops, redis_store
+from plaza.shops import cells, mysql_shops, redis_store
 from plaza.shops.model import (
     LIST_START,
     MAX_NEARBY_SHOPS,
@@ -45,6 +45,7 @@ from tests.support.stores import explain
 
 X, Y = BERLIN
 NEAR = f"/shops?x={X}&y={Y}"
+TYPES = [FOOD, SPA]
 
 
 @pytest.fixture
@@ -52,6 +53,23 @@ def types(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr("plaza.shops.nearby._fallback_budget", TokenBucket(1_000, 1_000))
     add_types()
     return plaza
+
+
+def put(one: ShopPlace) -> set[int]:
+    return redis_store.put_places([one], TYPES)
+
+
+def find_placed(type_id: int | None) -> dict[str, list[tuple[str, str]]]:
+    """Return shop -> its places in all cells."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for key in find_keys(f"*:shops:[0-9]*:{'all' if type_id is None else type_id}"):
+        for shop_id in redis.execute("ZRANGE", key, 0, -1):
+            found.setdefault(shop_id, []).extend(redis.execute("GEOPOS", key, shop_id))
+    return found
+
+
+def count_placed(type_id: int | None) -> int:
+    return sum(map(len, find_placed(type_id).values()))
 
 
 def around(
@@ -270,11 +288,11 @@ def test_a_list_ends_after_the_nearest_1000_shops(types: World, limit: int) -> N
 
 def put_places(points: list[tuple[float, float]]) -> None:
     """Store shops 1, 2, ... in Redis only."""
-    redis_store.begin_places(None, "build")
+    redis_store.begin_places("build")
     placed = [ShopPlace(i, 1, Place(x, y)) for i, (x, y) in enumerate(points, 1)]
     for start in range(0, len(placed), 5_000):
-        redis_store.fill_places(None, "build", placed[start : start + 5_000], last=False)
-    assert redis_store.fill_places(None, "build", [], last=True) == "FINISHED"
+        redis_store.fill_places("build", placed[start : start + 5_000], TYPES, last=False)
+    assert redis_store.fill_places("build", [], TYPES, last=True) == "FINISHED"
 
 
 def test_a_distant_cluster_costs_as_many_cells_as_a_near_one(
@@ -384,7 +402,7 @@ def test_a_shop_with_a_new_type_is_found_by_that_type(types: World) -> None:
     write("PUT", f"/shops/{shop_id}", NOODLES | {"type_id": str(SPA)})
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"{NEAR}&type={SPA}") == ids(NEAR) == [shop_id]
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+    assert count_placed(FOOD) == 0
 
 
 def test_a_shop_that_loses_its_place_or_is_deleted_is_not_found(types: World) -> None:
@@ -394,7 +412,7 @@ def test_a_shop_that_loses_its_place_or_is_deleted_is_not_found(types: World) ->
     write("DELETE", f"/shops/{deleted}")
     assert ids(NEAR) == ids(f"{NEAR}&type={FOOD}") == []
     for type_id in (FOOD, None):
-        assert redis.execute("ZCARD", redis_store.place_keys(type_id).places) == 0
+        assert count_placed(type_id) == 0
 
 
 def test_the_newer_of_two_reordered_moves_stays(
@@ -403,12 +421,112 @@ def test_the_newer_of_two_reordered_moves_stays(
     build_places()
     shop_id = create()
     for version in (3, 2):
-        redis_store.put_places({FOOD: [ShopPlace(shop_id, version, Place(float(version), 0.0))]})
-    [(x, _)] = redis.execute("GEOPOS", redis_store.place_keys(FOOD).places, shop_id)
+        put(ShopPlace(shop_id, version, Place(float(version), 0.0), FOOD))
+    [(x, _)] = find_placed(FOOD)[str(shop_id)]
     assert float(x) == pytest.approx(3.0, abs=1e-4)
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 5, None)]})
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 4, Place(1.0, 1.0))]})
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+    put(ShopPlace(shop_id, 5, None))
+    put(ShopPlace(shop_id, 4, Place(1.0, 1.0), FOOD))
+    assert count_placed(FOOD) == 0
+
+
+def test_a_move_that_is_stored_late_is_refused(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that stops between its two round trips while the shop moves on."""
+    build_places()
+    run_all = redis.run_all
+    stalled: list[Any] = []
+
+    def stall(calls: Any, *rest: Any) -> Any:
+        if calls and calls[0].script is redis_store.PLACE_SHOPS and not stalled:
+            stalled.append((calls, *rest))
+            return [0] * len(calls)
+        return run_all(calls, *rest)
+
+    monkeypatch.setattr(redis, "run_all", stall)
+    put(ShopPlace(5, 1, Place(X, Y), FOOD))
+    put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    run_all(*stalled[0])
+    [(x, _)] = find_placed(FOOD)["5"]
+    assert float(x) == pytest.approx(0.0, abs=1e-4)
+    assert find_placed(None).keys() == {"5"}
+    assert count_placed(None) == 1
+
+
+def test_a_move_that_was_never_stored_is_repeated(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a process that ends between its two round trips, and the message again."""
+    put(ShopPlace(5, 1, Place(X, Y), FOOD))
+    with monkeypatch.context() as patch:
+        run_all = redis.run_all
+        patch.setattr(
+            redis,
+            "run_all",
+            lambda calls, *rest: (
+                run_all(calls[:0] or calls[:1], *rest)
+                if calls[0].script is redis_store.MOVE_SHOPS
+                else []
+            ),
+        )
+        put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    assert float(find_placed(FOOD)["5"][0][0]) == pytest.approx(X, abs=1e-4)
+    put(ShopPlace(5, 2, Place(0.0, 0.0), FOOD))
+    assert [float(x) for x, _ in find_placed(FOOD)["5"]] == [pytest.approx(0.0, abs=1e-4)]
+
+
+def test_moves_in_any_order_leave_each_shop_in_one_place(types: World) -> None:
+    rng = random.Random(4)
+    moves = []
+    for shop_id in range(1, 30):
+        for version in range(1, 8):
+            place = Place(*around(1, 60_000, rng.randrange(10**6))[0]) if version % 3 else None
+            moves.append(ShopPlace(shop_id, version, place, rng.choice([FOOD, SPA, None])))
+    newest = {one.shop_id: one for one in sorted(moves, key=lambda one: one.version or 0)}
+    moves += rng.choices(moves, k=60)
+    rng.shuffle(moves)
+    for one in moves:
+        put(one)
+    for type_id in (None, FOOD, SPA):
+        found = find_placed(type_id)
+        wanted = {
+            str(i) for i, one in newest.items() if one.place and type_id in (None, one.type_id)
+        }
+        assert found.keys() == wanted
+        for found_id, places in found.items():
+            [(x, _)] = places
+            place = newest[int(found_id)].place
+            assert place
+            assert float(x) == pytest.approx(place.x, abs=1e-4)
+
+
+def test_a_build_removes_what_mysql_does_not_have(
+    types: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given places whose records were lost with a node, and rows that no refresh removed."""
+    monkeypatch.setattr(redis_store, "SWEEP_MARGIN_US", 0)
+    insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(40, 30_000), 1)])
+    build_places()
+    mysql.write("DELETE FROM shop WHERE id > 10")
+    redis.pipeline([("DEL", redis_store.placed_key(shop_id)) for shop_id in range(1, 21)])
+    write("PUT", "/shops/1", NOODLES | {"place": {"x": 0.0, "y": 0.0}})
+    build_places()
+    assert count_placed(None) == count_placed(FOOD) == 10
+    assert find_placed(None).keys() == {str(i) for i in range(1, 11)}
+    mysql.write("DELETE FROM shop")
+    build_places()
+    assert find_keys("*:shops:*:moves") == find_keys("*:shops:placed") == []
+
+
+def test_a_shard_that_lost_its_data_is_searched_in_mysql(types: World) -> None:
+    insert([(5, FOOD, X, Y)])
+    build_places()
+    types.queues.messages.clear()
+    redis.execute("DEL", redis_store.meta_key(cells.cell_of(Place(X, Y))))
+    redis.execute("DEL", redis_store.set_key(cells.cell_of(Place(X, Y)), FOOD))
+    assert ids(f"{NEAR}&type={FOOD}") == [5]
+    types.queues.drain()
+    assert find_placed(FOOD).keys() == {"5"}
 
 
 def remove_and_restore(shop_id: int) -> None:
@@ -422,10 +540,10 @@ def remove_and_restore(shop_id: int) -> None:
 
 
 def expire_removal(shop_id: int) -> None:
-    for type_id in (FOOD, None):
-        key = redis_store.place_keys(type_id).versions
-        assert int(redis.execute("HGET", key, shop_id)) < 0
-        redis.execute("HSET", key, shop_id, -1)
+    key = redis_store.placed_key(shop_id)
+    version, rest = redis.execute("HGET", key, shop_id).split(";", 1)
+    assert int(version) < 0
+    redis.execute("HSET", key, shop_id, f"-1;{rest}")
     redis.execute("DEL", redis_store.page_key(shop_id))
 
 
@@ -446,8 +564,8 @@ def test_a_row_read_before_its_removal_is_refused(types: World) -> None:
     shop_id = create()
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
-    assert redis_store.put_places({None: [ShopPlace(shop_id, 9, Place(X, Y))]}) == {shop_id}
-    assert redis.execute("ZCARD", redis_store.place_keys(None).places) == 0
+    assert put(ShopPlace(shop_id, 9, Place(X, Y))) == {shop_id}
+    assert count_placed(None) == 0
 
 
 def test_a_removed_row_is_refreshed_once_more_only(types: World) -> None:
@@ -480,7 +598,7 @@ def test_mysql_is_searched_until_redis_has_places_and_one_build_is_requested(
     redis.execute("FLUSHALL")
     assert ids(f"{NEAR}&type={FOOD}&limit=100") == before
     types.queues.drain()
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 50
+    assert count_placed(FOOD) == 50
 
 
 def test_without_places_searches_of_mysql_are_limited(
@@ -515,7 +633,7 @@ def test_a_move_during_a_build_is_not_lost(types: World, monkeypatch: pytest.Mon
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_move)
-        build(ShopJobStep(PLACES, FOOD))
+        build(ShopJobStep(PLACES))
     assert ids(f"{NEAR}&type={FOOD}") == []
     assert ids(f"/shops?x=0&y=0&type={FOOD}") == [shop_id]
 
@@ -533,29 +651,30 @@ def test_a_deletion_during_a_build_is_not_lost(
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_places", read_then_delete)
-        build(ShopJobStep(PLACES, FOOD))
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 0
+        build(ShopJobStep(PLACES))
+    assert count_placed(FOOD) == 0
 
 
 def test_a_second_build_is_refused_while_one_runs(types: World) -> None:
     insert([(5, FOOD, X, Y)])
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
-    assert redis_store.begin_places(FOOD, "two") == "BUSY"
-    assert redis_store.fill_places(FOOD, "two", [], True) == "LOST"
-    assert redis_store.fill_places(FOOD, "one", [ShopPlace(5, 1, Place(X, Y))], False) == "FILLED"
+    assert redis_store.begin_places("one") == "BEGUN"
+    assert redis_store.begin_places("one") == "BEGUN"
+    assert redis_store.begin_places("two") == "BUSY"
+    assert redis_store.fill_places("two", [], TYPES, True) == "LOST"
+    one = ShopPlace(5, 1, Place(X, Y), FOOD)
+    assert redis_store.fill_places("one", [one], TYPES, False) == "FILLED"
     assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found is None
-    assert redis_store.fill_places(FOOD, "one", [], True) == "FINISHED"
-    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
+    assert redis_store.fill_places("one", [], TYPES, True) == "FINISHED"
+    assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
     [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found or []
     assert near.shop_id == 5
 
 
 def test_an_idle_build_is_replaced(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert redis_store.begin_places(FOOD, "one") == "BEGUN"
+    assert redis_store.begin_places("one") == "BEGUN"
     monkeypatch.setattr(redis_store, "BUILD_TIMEOUT_MS", -1)
-    assert redis_store.begin_places(FOOD, "two") == "BEGUN"
-    assert redis_store.fill_places(FOOD, "one", [], True) == "LOST"
+    assert redis_store.begin_places("two") == "BEGUN"
+    assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
 
 
 def test_a_long_build_continues_through_the_queue(
@@ -565,10 +684,10 @@ def test_a_long_build_continues_through_the_queue(
     monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 2)
     points = around(95, 3_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
-    types.queues.send("shops", ShopJobStep(PLACES, FOOD).to_json())
+    types.queues.send("shops", ShopJobStep(PLACES).to_json())
     types.queues.drain()
     assert len(ids(f"{NEAR}&type={FOOD}&limit=100")) == 95
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 95
+    assert count_placed(FOOD) == 95
 
 
 def test_old_places_are_used_and_rebuilt(types: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -586,7 +705,8 @@ def test_old_places_are_used_and_rebuilt(types: World, monkeypatch: pytest.Monke
 def test_a_shop_in_the_set_of_its_old_type_is_left_out(types: World) -> None:
     build_places()
     shop_id = create(type_id=str(SPA))
-    redis_store.put_places({FOOD: [ShopPlace(shop_id, 1, Place(X, Y))]})
+    key = redis_store.set_key(cells.cell_of(Place(X, Y)), FOOD)
+    redis.execute("GEOADD", key, X, Y, shop_id)
     assert ids(f"{NEAR}&type={FOOD}") == []
 
 

@@ -9,6 +9,7 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.shops import redis_store
 from tests.support.functions import ask, event, handler
+from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.shop_api import FOOD, SPA, add_types, insert, page
 
@@ -45,7 +46,8 @@ def test_shops_are_refreshed_and_jobs_run(shop: World) -> None:
     assert response == {"batchItemFailures": []}
     assert (page(5) or {})["name"] == "Soup"
     assert not redis_store.SHOP_IDS.query(6).may_exist
-    assert redis.execute("ZCARD", redis_store.place_keys(FOOD).places) == 1
+    [key] = find_keys(f"*:shops:[0-9]*:{FOOD}")
+    assert redis.execute("ZCARD", key) == 1
 
 
 def test_a_page_is_dropped_a_second_time(shop: World) -> None:

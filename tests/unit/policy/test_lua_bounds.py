@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.policy.modules import PLAZA
+from tests.unit.policy.modules import PLAZA, product_files
 from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
 
 # The work or the reply of these grows with the key.
@@ -60,6 +60,12 @@ def frees_at_once(code: str) -> bool:
 def test_a_script_whose_work_grows_states_its_bound(file: Path) -> None:
     assert not needs_bound(code_of(file)) or has_bound(header_of(file))
     assert not frees_at_once(code_of(file)), "UNLINK frees in the background"
+
+
+def test_python_frees_keys_in_the_background() -> None:
+    """Which keys are large depends on data; UNLINK costs the same for a small one."""
+    named = re.compile(r"""["']DEL["']""")
+    assert [file.name for file in product_files() if named.search(file.read_text())] == []
 
 
 @pytest.mark.parametrize(

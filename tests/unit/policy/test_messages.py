@@ -66,7 +66,7 @@ VALUES: dict[str, list[Any]] = {
         ShopRefresh([5, MAX_ID]),
         ShopRefresh([]),
         ShopJobStep("filter"),
-        ShopJobStep("places", 1, "5f2c", 77),
+        ShopJobStep("places", "5f2c", 77),
         ShopJobStep("everything", after_id=7),
     ],
     "drops": [CacheDrops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})],

@@ -40,24 +40,13 @@ def _run_step(step: ShopJobStep) -> None:
     elif step.job == EVERYTHING:
         progress = _advance(step, _EVERYTHING)
     else:
-        progress = _advance(step, _places(step.type_id))
+        progress = _advance(step, _PLACES)
     if progress.code == FILLED:
         SHOPS.send(step._replace(build=progress.build, after_id=progress.after_id))
 
 
 def _advance(step: ShopJobStep, builder: Builder[T]) -> BuildProgress:
     return builds.advance(builder, step.build, step.after_id, PAGE, PAGES_PER_STEP)
-
-
-def _places(type_id: int | None) -> Builder[ShopPlace]:
-    """Return the builder of the places of a type, of all shops if None."""
-    return Builder(
-        f"places of {'all shops' if type_id is None else type_id}",
-        lambda build: redis_store.begin_places(type_id, build),
-        lambda after_id, limit: mysql_shops.read_places(type_id, after_id, limit),
-        lambda build, placed, last: redis_store.fill_places(type_id, build, placed, last),
-        lambda one: one.shop_id,
-    )
 
 
 def _project_page(_: str, shop_ids: Sequence[int], last: bool) -> str:
@@ -74,6 +63,15 @@ _FILTER: Builder[int] = Builder(
     lambda after_id, limit: mysql_shops.read_ids(after_id, limit),
     lambda build, shop_ids, last: redis_store.SHOP_IDS.fill(build, shop_ids, last),
     int,
+)
+_PLACES: Builder[ShopPlace] = Builder(
+    "places of shops",
+    lambda build: redis_store.begin_places(build),
+    lambda after_id, limit: mysql_shops.read_places(after_id, limit),
+    lambda build, placed, last: redis_store.fill_places(
+        build, placed, refresh.read_type_ids(), last
+    ),
+    lambda one: one.shop_id,
 )
 _EVERYTHING: Builder[int] = Builder(
     "refresh of all shops",

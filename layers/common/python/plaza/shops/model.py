@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plaza.infra import messages
 from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
-from plaza.infra.messages import ID, InvalidMessage, integer, list_of, nullable, one_of, read, text
+from plaza.infra.messages import ID, InvalidMessage, integer, list_of, one_of, read, text
 
 MAX_LATITUDE = 85.05112878  # the limit of GEO sets, which use the web Mercator projection
 MAX_LONGITUDE = 180.0
@@ -120,6 +120,7 @@ class ShopPlace(NamedTuple):
     shop_id: int
     version: int | None
     place: Place | None
+    type_id: int | None = None
 
 
 class ShopDistance(NamedTuple):
@@ -170,7 +171,7 @@ def place_of(x: float | None, y: float | None) -> Place | None:
 
 def shop_place_of(stored: StoredShop) -> ShopPlace:
     place = None if stored.deleted else place_of(stored.shop.x, stored.shop.y)
-    return ShopPlace(stored.shop.id, stored.version, place)
+    return ShopPlace(stored.shop.id, stored.version, place, stored.shop.type_id)
 
 
 class ShopChange(NamedTuple):
@@ -192,12 +193,11 @@ class ShopRefresh(NamedTuple):
 
 
 class ShopJobStep(NamedTuple):
-    """A step of a job on all shops: build the bloom filter, build the places of a type (None: of
-    all), or refresh all projections. ``build``: its name in Redis, '' before it begins;
-    ``after_id``: the last shop that was processed."""
+    """A step of a job on all shops: build the bloom filter, build the places, or refresh all
+    projections. ``build``: its name in Redis, '' before it begins; ``after_id``: the last shop that
+    was processed."""
 
     job: str
-    type_id: int | None = None
     build: str = ""
     after_id: int = 0
 
@@ -230,7 +230,6 @@ def decode_message(body: str) -> ShopRefresh | ShopJobStep:
         return ShopRefresh(read(fields, "shop_ids", list_of(ID, 0, MAX_SHOPS_PER_MESSAGE)))
     step = ShopJobStep(
         read(fields, "job", one_of(_JOBS)),
-        read(fields, "type_id", nullable(ID), default=None),
         read(fields, "build", text(0, _MAX_BUILD), default=""),
         read(fields, "after_id", integer(0, messages.MAX_ID), default=0),
     )

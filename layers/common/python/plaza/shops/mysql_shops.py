@@ -222,21 +222,21 @@ def read_ids(after_id: int, limit: int) -> list[int]:
     return [shop_id for (shop_id,) in rows]
 
 
-def read_places(type_id: int | None, after_id: int, limit: int) -> list[ShopPlace]:
-    """Return a page of the places of a type's shops, of all shops if None, by id. One statement.
-    Raises MysqlDown."""
-    of_type = "" if type_id is None else f" AND type_id = {type_id:d}"
-    index = "PRIMARY" if type_id is None else "by_type"
+def read_places(after_id: int, limit: int) -> list[ShopPlace]:
+    """Return a page of the places of all shops, by id. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
-        SELECT id, version, IF(deleted_at IS NULL, x, NULL), y
-        FROM shop FORCE INDEX ({index})
-        WHERE id > %s{of_type}
+        SELECT id, version, IF(deleted_at IS NULL, x, NULL), y, type_id
+        FROM shop
+        WHERE id > %s
         ORDER BY id LIMIT {limit:d}
         """,
         (after_id,),
     )
-    return [ShopPlace(shop_id, version, place_of(x, y)) for shop_id, version, x, y in rows]
+    return [
+        ShopPlace(shop_id, version, place_of(x, y), type_id)
+        for shop_id, version, x, y, type_id in rows
+    ]
 
 
 def bump_versions(read_versions: Mapping[int, int]) -> int:

@@ -27,10 +27,11 @@ _fallback_budget = TokenBucket(rate_per_s=5, burst=20)
 def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
     """Return the shops of an area after ``after``, at most ``MAX_NEARBY_SHOPS`` on all pages.
 
-    Two round trips if all is cached. While Redis has no set of places, MySQL is searched within the
-    fallback budget. A page is shorter if a shop was just deleted or moved to another type, and if
-    the search reached the limit of cells and shops that it may read. Raises TypeMissing, MysqlDown;
-    RedisDown or StillLoading if the fallback budget is empty.
+    Two round trips if all is cached and the nearest cells have enough shops, five at most. While
+    Redis has no places, MySQL is searched within the fallback budget. A page is shorter if a shop
+    was just deleted or moved to another type, and if the search reached the limit of cells and
+    shops that it may read. Raises TypeMissing, MysqlDown; RedisDown or StillLoading if the fallback
+    budget is empty.
     """
     if area.type_id is not None:
         queries.require_type(area.type_id)
@@ -60,7 +61,7 @@ def _search(area: Area, after: ShopDistance, limit: int) -> NearResult:
         _take_fallback_token(error)
     else:
         if result.build_due:
-            queries.enqueue(ShopJobStep(PLACES, area.type_id))
+            queries.enqueue(ShopJobStep(PLACES))
         if result.truncated:
             found = len(result.found or ())
             record("near_search_truncated", {"near_search_truncated": 1}, found=found)

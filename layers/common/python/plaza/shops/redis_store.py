@@ -4,30 +4,34 @@
 {<shard>}:shops:all:types    hash    version, value: the shop types (``infra.cache``)
 {<shard>}:shops:filter               the bloom filter of all shops (``infra.id_filter``)
 
-and for each set of places, a type or ``all``, under ``{<shard>}:shops:<set>:``
+and their places, by cells (``shops.cells``), so that no key grows with all shops:
 
-    places         zset  shop -> place (GEO)
-    versions       hash  shop -> version; of a shop that was removed from MySQL minus the time, in
-                         seconds, until which older rows are refused
-    places:next    zset  the set that is being built
-    versions:next  hash  its versions
-    meta           hash  built_at, build_id, build_active_at, build_requested_at
+    {<shard of the shop>}:shops:placed      hash  shop -> version, last move and cells, see
+                                                  lua/move_shops.lua
+    {<shard of the cell>}:shops:<cell>:<set>   zset  shop -> place (GEO); ``all`` or a type
+    {<shard of the cell>}:shops:<cell>:moves   hash  shop -> its last move in this cell
+    {<shard>}:shops:cells                   set   cells of the shard that may have shops
+    {<shard>}:shops:places:meta             hash  built_at, build_requested_at
+    {<shard>}:shops:places:build            hash  the active build; one key
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plaza.infra import redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.id_filter import IdFilter
-from plaza.infra.lua import load_script
+from plaza.infra.lua import Script, load_script
 from plaza.infra.projections import key_of
 from plaza.infra.redis import Call
-from plaza.shops.model import MAX_LATITUDE, MAX_LONGITUDE, Area, ShopDistance, ShopPlace
+from plaza.infra.shards import SHARDS, shard_of
+from plaza.shops import cells
+from plaza.shops.cells import CELL_SIDE, Cell
+from plaza.shops.model import Area, ShopDistance, ShopPlace
 
 T = TypeVar("T")
 
@@ -39,31 +43,28 @@ MAX_SHOPS_PER_CALL = 200
 # Bounds of the work of Redis for one page of nearby shops.
 MAX_CELLS_COUNTED = 256
 MAX_SHOPS_MEASURED = 400
-# The eastern and northern edges of the map lie beyond the last cell of a GEO set.
-_MAX_GRID_X = MAX_LONGITUDE - MAX_LONGITUDE / 2**26
-_MAX_GRID_Y = MAX_LATITUDE - MAX_LATITUDE / 2**26
+# Cells of one page, by round trip: the nearest ones are enough where there are many shops.
+_CELLS_PER_TRIP = 4, 16, 64, 4_096
+SWEEP_COUNT = 500
+_MAX_SWEPT = 500  # keys swept in one round trip
+SWEEP_MARGIN_US = 60_000_000  # a process may be late by so much with a move from before the build
 
 _LUA = Path(__file__).with_name("lua")
 BEGIN_PLACES = load_script(_LUA / "begin_places.lua")
-FILL_PLACES = load_script(_LUA / "fill_places.lua")
-PUT_PLACES = load_script(_LUA / "put_places.lua")
+TOUCH_PLACES = load_script(_LUA / "touch_places.lua")
+MOVE_SHOPS = load_script(_LUA / "move_shops.lua")
+PLACE_SHOPS = load_script(_LUA / "place_shops.lua")
+SWEEP_CELL = load_script(_LUA / "sweep_cell.lua")
+SWEEP_PLACED = load_script(_LUA / "sweep_placed.lua")
 SEARCH_NEAR = load_script(_LUA / "search_near.lua")
 
 TYPES_KEY = key_of("shops:all", "types")
 SHOP_IDS = IdFilter("shops")
 
 
-class PlaceKeys(NamedTuple):
-    meta: str
-    places: str
-    versions: str
-    next_places: str
-    next_versions: str
-
-
 class NearResult(NamedTuple):
-    """The shops found, None if no set is built; whether the caller must request a build; whether
-    the search reached its limit of cells or shops before the page was full."""
+    """The shops found, None if places are not built; whether the caller must request a build;
+    whether a limit of cells or shops was reached before the page was full."""
 
     found: list[ShopDistance] | None
     build_due: bool
@@ -74,79 +75,181 @@ def page_key(shop_id: int) -> str:
     return key_of(f"shop:{shop_id}", "page")
 
 
-@lru_cache(maxsize=1024)
-def place_keys(type_id: int | None) -> PlaceKeys:
-    """Return the keys of the places of a type, of all shops if None."""
-    name = f"shops:{'all' if type_id is None else type_id}"
-    places, versions = key_of(name, "places"), key_of(name, "versions")
-    return PlaceKeys(key_of(name, "meta"), places, versions, f"{places}:next", f"{versions}:next")
+BUILD_KEY = key_of("shops:places", "build")
 
 
-def put_places(placed: Mapping[int | None, Sequence[ShopPlace]]) -> set[int]:
-    """Store the places of shops by type; return the shops to refresh again after REMOVED_TTL_S. One
-    round trip. Raises RedisDown."""
-    replies = redis.run_all(
+def set_key(cell: int, type_id: int | None) -> str:
+    """Return the key of the places of a type in a cell, of all its shops if None."""
+    return key_of(f"shops:{cell}", "all" if type_id is None else str(type_id))
+
+
+def moves_key(cell: int) -> str:
+    return key_of(f"shops:{cell}", "moves")
+
+
+def _of_shard(shard: int, what: str) -> str:
+    return f"{{{shard}}}:shops:{what}"
+
+
+def placed_key(shop_id: int) -> str:
+    return _of_shard(shard_of(f"shop:{shop_id}"), "placed")
+
+
+def meta_key(cell: int) -> str:
+    return _of_shard(shard_of(f"shops:{cell}"), "places:meta")
+
+
+def _cells_key(cell: int) -> str:
+    return _of_shard(shard_of(f"shops:{cell}"), "cells")
+
+
+def cell_keys(cell: int, type_ids: Sequence[int]) -> list[str]:
+    """Return the keys of place_shops.lua and sweep_cell.lua, which has a set for each type."""
+    sets = [set_key(cell, type_id) for type_id in (None, *type_ids)]
+    return [_cells_key(cell), moves_key(cell), *sets]
+
+
+def put_places(shops: Sequence[ShopPlace], type_ids: Sequence[int]) -> set[int]:
+    """Store the places of shops; return the shops to refresh again after REMOVED_TTL_S.
+
+    ``type_ids`` are all types. Two round trips: one decides by version, one stores. If this process
+    ends between them, a repeat stores it. Raises RedisDown.
+    """
+    recheck: set[int] = set()
+    moves: dict[int, list[list[Argument]]] = defaultdict(list)  # cell -> arguments
+    numbers = {type_id: number for number, type_id in enumerate(type_ids, 2)}
+    by_id = {one.shop_id: one for one in shops}
+    for again, *moved in redis.run_all(list(_move_calls(shops))):
+        recheck |= set(map(int, again))
+        parts = iter(moved)
+        for shop_id, move, in_cells in zip(parts, parts, parts, strict=True):
+            one = by_id[int(shop_id)]
+            place = cells.fit(one.place) if one.place else None
+            for cell in map(int, filter(None, in_cells.split(","))):
+                if place is not None and cell == cells.cell_of(place):
+                    number = numbers.get(one.type_id or 0, 1)
+                    moves[cell].append([shop_id, move, number, repr(place.x), repr(place.y)])
+                else:
+                    moves[cell].append([shop_id, move, 0, "", ""])
+    redis.run_all(
         [
-            Call(PUT_PLACES, place_keys(type_id), (REMOVED_TTL_S, *_script_args(part)))
-            for type_id, shops in placed.items()
-            for part in _split(shops)
+            Call(PLACE_SHOPS, cell_keys(cell, type_ids), (cell, *(a for one in part for a in one)))
+            for cell, moved in moves.items()
+            for part in _split(moved)
         ]
     )
-    return {int(shop_id) for recheck in replies for shop_id in recheck}
+    return recheck
 
 
-def begin_places(type_id: int | None, build: str) -> str:
-    """Begin to build a set of places; return the code of begin_places.lua. One round trip. Raises
-    RedisDown."""
-    keys = place_keys(type_id)
-    script_keys = (keys.meta, keys.next_places, keys.next_versions)
-    return str(redis.run(BEGIN_PLACES, script_keys, (build, BUILD_TIMEOUT_MS)))
+def _move_calls(shops: Sequence[ShopPlace]) -> Iterator[Call]:
+    by_key: dict[str, list[ShopPlace]] = defaultdict(list)
+    for one in shops:
+        by_key[placed_key(one.shop_id)].append(one)
+    for key, of_shard in by_key.items():
+        for part in _split(of_shard):
+            args: list[Argument] = [REMOVED_TTL_S]
+            for shop_id, version, place, _ in part:
+                cell = "" if place is None else cells.cell_of(cells.fit(place))
+                args += [shop_id, "" if version is None else version, cell]
+            yield Call(MOVE_SHOPS, (key,), args)
 
 
-def fill_places(type_id: int | None, build: str, placed: Sequence[ShopPlace], last: bool) -> str:
-    """Add a page to the set that is being built; return the last code of fill_places.lua. One round
-    trip. Raises RedisDown."""
-    keys, parts = place_keys(type_id), [_script_args(part) for part in _split(placed)] or [[]]
-    calls = [Call(FILL_PLACES, keys, (build, 0, *part)) for part in parts[:-1]]
-    calls.append(Call(FILL_PLACES, keys, (build, int(last), *parts[-1])))
-    return str(redis.run_all(calls)[-1])
+def begin_places(build: str) -> str:
+    """Begin to build the places of all shops; return the code of begin_places.lua. One round trip.
+    Raises RedisDown."""
+    return str(redis.run(BEGIN_PLACES, (BUILD_KEY,), (build, BUILD_TIMEOUT_MS)))
+
+
+def fill_places(build: str, shops: Sequence[ShopPlace], type_ids: Sequence[int], last: bool) -> str:
+    """Add a page to a build; after the last one remove what the build did not store, and let
+    searches use the places. Return FILLED, FINISHED or LOST. Three round trips, after the last page
+    more, each of bounded work. Raises RedisDown."""
+    began_us = redis.run(TOUCH_PLACES, (BUILD_KEY,), (build, 0))
+    if not began_us:
+        return "LOST"
+    put_places(shops, type_ids)
+    if not last:
+        return "FILLED"
+    _sweep(began_us - SWEEP_MARGIN_US, type_ids)
+    metas = [_of_shard(shard, "places:meta") for shard in range(SHARDS)]
+    redis.pipeline([("UNLINK", meta) for meta in metas])
+    redis.pipeline([("HSET", meta, "built_at", began_us // 1_000) for meta in metas])
+    redis.run(TOUCH_PLACES, (BUILD_KEY,), (build, 1))
+    return "FINISHED"
+
+
+def _sweep(before_us: int, type_ids: Sequence[int]) -> None:
+    """Remove places and records that were last stored before a time."""
+    replies = redis.pipeline([("SMEMBERS", _of_shard(shard, "cells")) for shard in range(SHARDS)])
+    cursors: dict[tuple[Script, str], tuple[list[str], list[Argument]]] = {}
+    for cell in (int(cell) for reply in replies for cell in reply):
+        cursors[SWEEP_CELL, str(cell)] = cell_keys(cell, type_ids), [cell, before_us]
+    for shard in range(SHARDS):
+        key = _of_shard(shard, "placed")
+        cursors[SWEEP_PLACED, key] = [key], [before_us]
+    at = dict.fromkeys(cursors, "0")
+    while at:
+        todo = list(at)[:_MAX_SWEPT]
+        calls = [
+            Call(one[0], cursors[one][0], (*cursors[one][1], at[one], SWEEP_COUNT)) for one in todo
+        ]
+        for one, cursor in zip(todo, redis.run_all(calls), strict=True):
+            if cursor == "0":
+                del at[one]
+            else:
+                at[one] = cursor
 
 
 def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
-    """Return up to ``count`` shops of an area after ``after``. One round trip. Raises RedisDown."""
-    keys = place_keys(area.type_id)
-    args: tuple[Argument, ...] = (
-        repr(area.place.x),
-        repr(area.place.y),
-        area.radius_m,
-        after.distance,
-        after.shop_id,
-        count,
-        MAX_CELLS_COUNTED,
-        MAX_SHOPS_MEASURED,
-        REBUILD_AFTER_MS,
-        REQUEST_INTERVAL_MS,
+    """Return up to ``count`` shops of an area after ``after``. One round trip where the nearest
+    cells have enough, at most four. Raises RedisDown."""
+    left = cells.find_cells(area, after.distance)
+    found: list[ShopDistance] = []
+    build_due, complete_to = False, float("inf")
+    for number in _CELLS_PER_TRIP:
+        some, left = left[:number], left[number:]
+        replies = redis.run_all([search_call(area, cell, after, count) for cell in some])
+        for is_built, is_due, is_truncated, cell_complete_to, *rest in replies:
+            build_due = build_due or is_due == 1
+            if not is_built:
+                return NearResult(None, build_due, truncated=False)
+            pairs = iter(rest)
+            found += [ShopDistance(int(d), int(s)) for s, d in zip(pairs, pairs, strict=True)]
+            if is_truncated:
+                complete_to = min(complete_to, cell_complete_to)
+        bound = min(complete_to, left[0].nearest if left else float("inf"))
+        certain = sorted(one for one in found if one.distance <= bound)[:count]
+        if len(certain) == count or not left or complete_to <= bound:
+            break
+    truncated = len(certain) < count and (complete_to < float("inf") or bool(left))
+    return NearResult(certain, build_due, truncated)
+
+
+def search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call:
+    """Return the search of one cell."""
+    keys = meta_key(cell.number), set_key(cell.number, area.type_id)
+    return Call(
+        SEARCH_NEAR,
+        keys,
+        (
+            repr(area.place.x),
+            repr(area.place.y),
+            area.radius_m,
+            after.distance,
+            after.shop_id,
+            count,
+            MAX_CELLS_COUNTED,
+            MAX_SHOPS_MEASURED,
+            REBUILD_AFTER_MS,
+            REQUEST_INTERVAL_MS,
+            cell.column * CELL_SIDE,
+            cell.row * CELL_SIDE,
+            CELL_SIDE,
+            cell.number * CELL_SIDE**2,
+        ),
     )
-    is_built, build_due, truncated, *rest = redis.run(SEARCH_NEAR, (keys.meta, keys.places), args)
-    pairs = iter(rest)
-    found = [
-        ShopDistance(int(distance), int(shop)) for shop, distance in zip(pairs, pairs, strict=True)
-    ]
-    return NearResult(found if is_built else None, build_due == 1, truncated == 1)
 
 
 def _split(items: Sequence[T]) -> list[Sequence[T]]:
     """Split ``items`` by MAX_SHOPS_PER_CALL; Redis serves other callers between the calls."""
     return [items[i : i + MAX_SHOPS_PER_CALL] for i in range(0, len(items), MAX_SHOPS_PER_CALL)]
-
-
-def _script_args(placed: Sequence[ShopPlace]) -> list[Argument]:
-    """Return id, version, x and y of each shop, as scripts take them. ``repr`` keeps all digits."""
-    args: list[Argument] = []
-    for shop_id, version, place in placed:
-        args += [shop_id, "" if version is None else version]
-        if place is None:
-            args += ["", ""]
-        else:
-            args += [repr(min(place.x, _MAX_GRID_X)), repr(min(place.y, _MAX_GRID_Y))]
-    return args

@@ -25,7 +25,7 @@ REPEAT_DELAY_S = 1
 
 
 def refresh(shop_ids: Sequence[int]) -> None:
-    """Project shops. At most two statements and four round trips. Raises MysqlDown, RedisDown,
+    """Project shops. At most two statements and five round trips. Raises MysqlDown, RedisDown,
     QueueDown."""
     if not shop_ids:
         return
@@ -74,24 +74,18 @@ def request_full_refresh() -> None:
 
 def project_shops(stored: Mapping[int, StoredShop], missing: Sequence[int] = ()) -> None:
     """Add shops to the filter and their places to the sets; ``missing`` were removed from MySQL.
-    One statement and two round trips. Raises MysqlDown, RedisDown, QueueDown."""
+    One statement and three round trips. Raises MysqlDown, RedisDown, QueueDown."""
     if stored:
         redis_store.SHOP_IDS.add(sorted(stored))
     placed = [shop_place_of(one) for one in stored.values()]
     placed += [ShopPlace(shop_id, None, None) for shop_id in missing]
-    # A shop is added to the set of its type and removed from those of all other types.
-    sets: dict[int | None, Sequence[ShopPlace]] = {None: placed}
-    for shop_type in mysql_shops.read_types().types:
-        sets[shop_type.id] = [
-            one if _has_type(stored, one.shop_id, shop_type.id) else one._replace(place=None)
-            for one in placed
-        ]
-    recheck = sorted(redis_store.put_places(sets))
+    recheck = sorted(redis_store.put_places(placed, read_type_ids()))
     for start in range(0, len(recheck), MAX_SHOPS_PER_MESSAGE):
         # A removed row may have been restored with a version that the sets refuse until then.
         part = ShopRefresh(recheck[start : start + MAX_SHOPS_PER_MESSAGE])
         SHOPS.send(part, delay_s=redis_store.REMOVED_TTL_S + 1)
 
 
-def _has_type(stored: Mapping[int, StoredShop], shop_id: int, type_id: int) -> bool:
-    return shop_id in stored and stored[shop_id].shop.type_id == type_id
+def read_type_ids() -> list[int]:
+    """Return the ids of all types. One statement. Raises MysqlDown."""
+    return [shop_type.id for shop_type in mysql_shops.read_types().types]

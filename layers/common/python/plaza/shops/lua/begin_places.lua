@@ -1,8 +1,6 @@
---[[ begin_places: begin the build of a set of places.
+--[[ begin_places: begin a build of the places of all shops, or continue it.
 
-  KEYS[1]  {<shard>}:shops:<set>:meta         hash: built_at, build_id, build_active_at, build_requested_at
-  KEYS[2]  {<shard>}:shops:<set>:places:next  zset: the set that is being built
-  KEYS[3]  {<shard>}:shops:<set>:versions:next  hash: its versions
+  KEYS[1]  {<shard>}:shops:places:build  hash: build_id, build_active_at, build_began_us
   ARGV[1]  build: a unique name
   ARGV[2]  idle time after which another build may take over, milliseconds
 
@@ -11,10 +9,8 @@
   Safe to repeat: a build that has begun continues without loss. ]]
 --!include build
 local now_ms = build_time_ms()
-local meta = redis.call('HMGET', KEYS[1], 'build_id', 'build_active_at')
-local begun = resume_build(ARGV[1], meta[1], meta[2], redis.call('EXISTS', KEYS[3]) == 1, now_ms, ARGV[2])
+local state = redis.call('HMGET', KEYS[1], 'build_id', 'build_active_at')
+local begun = resume_build(ARGV[1], state[1], state[2], true, now_ms, ARGV[2])
 if begun ~= nil then return begun and 'BEGUN' or 'BUSY' end
-redis.call('UNLINK', KEYS[2], KEYS[3])
-redis.call('HSET', KEYS[3], '0', '0') -- makes the key exist before the first shop
-begin_build(KEYS[1], ARGV[1], now_ms)
+begin_build(KEYS[1], ARGV[1], now_ms, 'build_began_us', string.format('%d', now_ms * 1000))
 return 'BEGUN'

@@ -1,7 +1,7 @@
---[[ search_near: return the shops around a place, nearest first, after a given shop.
+--[[ search_near: return the shops of one cell around a place, nearest first, after a given shop.
 
-  KEYS[1]  {<shard>}:shops:<set>:meta    hash: built_at, build_id, build_active_at, build_requested_at
-  KEYS[2]  {<shard>}:shops:<set>:places  zset: shop -> place (GEO)
+  KEYS[1]  {<shard>}:shops:places:meta    hash: built_at, build_requested_at
+  KEYS[2]  {<shard>}:shops:<cell>:<set>   zset: shop -> place (GEO)
   ARGV[1]  longitude
   ARGV[2]  latitude
   ARGV[3]  radius, metres
@@ -10,15 +10,20 @@
   ARGV[6]  count: maximum number of shops to return
   ARGV[7]  maximum number of cells to count
   ARGV[8]  maximum number of shops to measure
-  ARGV[9]  age at which a set is built again, milliseconds
+  ARGV[9]  age at which places are built again, milliseconds
   ARGV[10]  minimum time between two requests for a build, milliseconds
+  ARGV[11]  column of the lowest corner of the cell, in steps of a GEO set
+  ARGV[12]  row of the same
+  ARGV[13]  side of the cell, in steps
+  ARGV[14]  score of the first place in the cell
 
   Bounded by: ARGV[7] cells and ARGV[8] shops, whatever the radius.
 
-  Returns {is_built, build_due, truncated, shop, distance, shop, distance, ...}
-    is_built  1 the set was searched; 0 no set is built
+  Returns {is_built, build_due, truncated, complete_to, shop, distance, shop, distance, ...}
+    is_built  1 the cell was searched; 0 the places of this shard are not built
     build_due  1 the caller must request a build
-    truncated  1 the limit of cells or shops was reached: shops farther than the last are not found
+    truncated  1 the limit of cells or shops was reached
+    complete_to  distance up to which all shops are found, if truncated
 
   Safe to repeat: a repeat does not return build_due; a later caller gets it instead. ]]
 --!include build
@@ -27,7 +32,7 @@ local now_ms = build_time_ms()
 local meta = redis.call('HMGET', KEYS[1], 'built_at', 'build_requested_at')
 local is_due = not meta[1] or now_ms - meta[1] > tonumber(ARGV[9])
 local build_due = request_build(KEYS[1], is_due, meta[2], now_ms, ARGV[10])
-if not meta[1] then return {0, build_due, 0} end
+if not meta[1] then return {0, build_due, 0, 0} end
 
 local places = KEYS[2]
 local LEAF = 8 -- a cell of at most so many shops is read, a larger one is split into four
@@ -107,23 +112,29 @@ local function split(cell)
 end
 
 -- Shops of equal distance leave the heap in any order, so all of them are read before they are sorted by id.
-local page, last, truncated = {}, nil, 0
-push(-SLACK, {ix = 0, iy = 0, side = CELL_SIDE, first = 0, shops = redis.call('ZCARD', places)})
+local page, last, truncated, complete_to = {}, nil, 0, 0
+local inside = redis.call('ZCARD', places)
+if inside > 0 then
+  push(-SLACK, {
+    ix = tonumber(ARGV[11]), iy = tonumber(ARGV[12]), side = tonumber(ARGV[13]), first = tonumber(ARGV[14]),
+    shops = inside,
+  })
+end
 while size > 0 and truncated == 0 and (#page < count or keys[1] <= last) do
   local distance, item = keys[1], pop()
   if type(item) == 'string' then
     page[#page + 1], last = {item, distance}, distance
   elseif item.shops <= LEAF or item.side == 1 then
-    if item.shops > shops then truncated = 1 else read(item) end
+    if item.shops > shops then truncated, complete_to = 1, floor(distance) else read(item) end
   elseif cells < 4 then
-    truncated = 1
+    truncated, complete_to = 1, floor(distance)
   else
     split(item)
   end
 end
 table.sort(page, function(a, b) return a[2] < b[2] or a[2] == b[2] and is_lower(a[1], b[1]) end)
-local reply = {1, build_due, truncated}
+local reply = {1, build_due, truncated, complete_to}
 for i = 1, min(count, #page) do
-  reply[2 * i + 2], reply[2 * i + 3] = page[i][1], page[i][2]
+  reply[2 * i + 3], reply[2 * i + 4] = page[i][1], page[i][2]
 end
 return reply
