@@ -9,7 +9,6 @@ from plaza.content.model import (
     Draft,
     ListPosition,
     Text,
-    count_fitting,
 )
 
 __all__ = [
@@ -19,7 +18,6 @@ __all__ = [
     "ListPosition",
     "Text",
     "commands",
-    "count_fitting",
     "erasure",
     "queries",
     "queues",

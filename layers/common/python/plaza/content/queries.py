@@ -21,10 +21,9 @@ from plaza.content.model import (
     ListPosition,
     StoredText,
     Text,
-    count_fitting,
     paginate,
 )
-from plaza.infra import cache
+from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.errors import Unavailable
 from plaza.infra.process import HotCache, LocalCache
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
 # For 1 s a text that another process changed may still be shown as it was. None: deleted.
 _texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
 _shops: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=1)
+_NO_COUNT = Count(0, False)
 _ListId = tuple[str, int, bool]  # type, owner, latest first
 MAX_PAGE_SIZE = 100
 # First pages of hot lists, for anonymous callers only: authors must read their own writes.
@@ -148,11 +148,8 @@ def read_reviews(
     return _read_views("review", review_ids, actor_id, cached_only)
 
 
-def read_posts_by_id(
-    post_ids: Sequence[int], actor_id: int | None
-) -> tuple[list[ContentView], int]:
-    """Return the views of the first of ``post_ids``, as many as fit into a response, and the number
-    of these ids. A post that does not exist or is not visible has no view.
+def read_posts_by_id(post_ids: Iterable[int], actor_id: int | None) -> list[ContentView]:
+    """Return the views of those of ``post_ids`` that the actor may see, in their order.
 
     Costs as ``read_posts``; missing ids are looked up like targets, so that few reach MySQL.
     """
@@ -161,9 +158,7 @@ def read_posts_by_id(
     live = lookup.find_live(target for target in wanted if target not in found)
     found |= _read_cold([Target(*target) for target in live])
     texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
-    fitting = count_fitting(texts)
-    answered = len(wanted) if fitting == len(texts) else wanted.index(texts[fitting].target)
-    return build_views(texts[:fitting], actor_id), answered
+    return build_views(texts, actor_id)
 
 
 def list_posts(
@@ -201,23 +196,21 @@ def build_views(
 ) -> list[ContentView]:
     """Return the views of ``texts``, in their order.
 
-    If all is cached: one round trip to Redis each for reactions and authors, for posts also one
-    each for comments and viewers. Raises MysqlDown, RedisDown.
+    Two round trips to Redis if all is cached: one for reactions, one for the rest. Raises
+    MysqlDown, RedisDown.
     """
     wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
     counts, exact = reaction_queries.read_counts(wanted, actor_id)
-    found = dict(zip(wanted, counts, strict=True))
-    authors = cards.read_cards(text.author_id for text in texts)
-    posts = [text.id for text in texts if text.type == "post"]
-    comments, viewers = counters.read_comments(posts), _read_viewers(posts, visit)
+    authors, comments, viewers = _read_details(texts, visit)
+    found = iter(counts)  # in the order of ``wanted``
     return [
         ContentView(
             text,
             authors.get(text.author_id),
-            found[LIKE, text.target],
-            found.get((COLLECT, text.target), Count(0, False)),
+            next(found),
+            next(found) if text.type in COLLECT.targets else _NO_COUNT,
             comments.get(text.id, 0) if text.type == "post" else 0,
-            viewers.get(text.id),
+            viewers.get(text.id) if text.type == "post" else None,
             exact,
         )
         for text in texts
@@ -226,7 +219,7 @@ def build_views(
 
 def build_new_view(text: Text, author: Card | None) -> ContentView:
     """Return the view of a text that was just created: all counts are 0."""
-    return ContentView(text, author, Count(0, False), Count(0, False), 0, 0, True)
+    return ContentView(text, author, _NO_COUNT, _NO_COUNT, 0, 0, True)
 
 
 def _list(
@@ -308,11 +301,27 @@ def _read_views(
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
-def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
+def _read_details(
+    texts: Sequence[Text], visit: Visit | None
+) -> tuple[dict[int, Card], dict[int, int], dict[int, int]]:
+    """Return the authors of ``texts`` by id, and comments and viewers by post, after counting
+    ``visit``, if any. One round trip if Redis has all. Raises MysqlDown."""
+    authors = list(dict.fromkeys(text.author_id for text in texts))
+    posts = [text.id for text in texts if text.type == "post"]
+    of_authors, of_posts = cards.read_commands(authors), counters.comment_commands(posts)
     try:
-        return dict(zip(post_ids, redis_store.count_viewers(post_ids, visit), strict=True))
+        replies = redis.pipeline(
+            [*of_authors, *of_posts, *redis_store.viewer_commands(posts, visit)]
+        )
     except RedisDown:
-        return {}
+        return cards.read_cards(authors), counters.read_comments(posts), {}
+    rest = replies[len(authors) :]
+    viewers = replies[len(replies) - len(posts) :]
+    return (
+        cards.read_cards(authors, replies[: len(authors)]),
+        counters.read_comments(posts, rest[: len(posts)]),
+        dict(zip(posts, viewers, strict=True)),
+    )
 
 
 def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:

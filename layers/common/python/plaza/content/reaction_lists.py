@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plaza.content import queries
-from plaza.content.model import ContentView, count_fitting
+from plaza.content.model import ContentView
 from plaza.infra.errors import Gone, Unavailable
 from plaza.infra.observability import error_fields, record
 from plaza.infra.process import HotCache
@@ -70,18 +70,12 @@ def list_reacted(
     """Return a page of the actor's reactions, latest first, and the next page's ``after``.
 
     As ``reactions.queries.list_reacted``. ``with_posts`` adds the round trips of
-    ``queries.read_posts``, and shortens the page to what fits into a response.
+    ``queries.read_posts``.
     """
     page, last = reaction_queries.list_reacted(kind, actor_id, after, limit)
     if not with_posts:
         return [ListedReaction(reacted, None) for reacted in page], last
     posts = queries.read_posts([r.target.id for r in page if r.target.type == "post"], actor_id)
-    listed = [
+    return [
         ListedReaction(r, posts.get(r.target.id) if r.target.type == "post" else None) for r in page
-    ]
-    with_text = [one for one in listed if one.post]
-    fitting = count_fitting([one.post.text for one in with_text if one.post])
-    if fitting < len(with_text):
-        listed = listed[: listed.index(with_text[fitting])]
-        last = listed[-1].reacted
-    return listed, last
+    ], last

@@ -81,17 +81,16 @@ def store_texts(stored: Iterable[StoredText]) -> None:
     cache.store_all(NEVER_STALE, entries, create=True)
 
 
-def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:
-    """Return the number of viewers of each post, within about 1 %, after counting ``visit``, if
-    any. One round trip. Raises RedisDown."""
+def viewer_commands(post_ids: Sequence[int], visit: Visit | None = None) -> list[Command]:
+    """Return the commands whose last replies are the number of viewers of each post, within about
+    1 %, after counting ``visit``, if any. No round trip."""
     keys = [viewers_key(post_id) for post_id in post_ids]
     commands: list[Command] = []
     if visit is not None and keys:
         commands += visit.commands
         for key in keys:
             commands += [("PFADD", key, visit.visitor), ("EXPIRE", key, VIEWERS_TTL_S)]
-    counts: list[int] = redis.pipeline([*commands, *(("PFCOUNT", key) for key in keys)])
-    return counts[len(commands) :]
+    return [*commands, *(("PFCOUNT", key) for key in keys)]
 
 
 def published_key(post_id: int) -> str:

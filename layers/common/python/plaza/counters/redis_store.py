@@ -16,10 +16,11 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from plaza.counters.model import Claim, UserCounter
 from plaza.infra import clock, projections, redis
-from plaza.infra.hot_keys import Argument
+from plaza.infra.hot_keys import Argument, Command
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
 from plaza.infra.redis import Call, Node, RedisDown
@@ -74,13 +75,22 @@ def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
     )
 
 
-def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Return (comments, version) of the posts that are in Redis."""
-    ids = list(post_ids)
-    found = projections.read_all([comments_key(post_id) for post_id in ids])
+    return parse_comments(post_ids, redis.pipeline(comment_commands(post_ids)))
+
+
+def comment_commands(post_ids: Iterable[int]) -> list[Command]:
+    """Return the commands that read the comments of posts, for ``parse_comments``."""
+    return projections.read_commands(comments_key(post_id) for post_id in post_ids)
+
+
+def parse_comments(post_ids: Sequence[int], replies: Sequence[Any]) -> dict[int, tuple[int, int]]:
+    """Return (comments, version) in the replies to ``comment_commands``. No round trip."""
+    found = projections.parse_replies(replies)
     return {
         p: (int(projected[1]), projected[0])
-        for p, projected in zip(ids, found, strict=True)
+        for p, projected in zip(post_ids, found, strict=True)
         if projected
     }
 

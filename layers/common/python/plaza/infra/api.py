@@ -14,7 +14,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -425,6 +425,12 @@ def pack_cursor(*parts: int | str) -> str:
     """Encode ``parts``, 63-bit integers and ASCII text, as an opaque cursor."""
     raw = json.dumps(parts, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def encode_page(items: Iterable[str], after: Iterable[int | str] | None = None) -> str:
+    """Encode a ``Page`` of encoded items. ``after`` are the parts of its cursor ``next``."""
+    following = "null" if after is None else f'"{pack_cursor(*after)}"'
+    return f'{{"items":[{",".join(items)}],"next":{following}}}'
 
 
 def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:

@@ -8,7 +8,7 @@ fence, so that a reader that read MySQL before cannot store the older value.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -47,7 +47,17 @@ def key_of(target: str, what: str) -> str:
 def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
     """Return (version, value) of each key, None without a value. One round trip.
     Raises RedisDown."""
-    return [parse_reply(reply) for reply in redis.pipeline([read_command(key) for key in keys])]
+    return parse_replies(redis.pipeline(read_commands(keys)))
+
+
+def read_commands(keys: Iterable[str]) -> list[Command]:
+    """Return the commands that read the projections of ``keys``, for ``parse_replies``."""
+    return [read_command(key) for key in keys]
+
+
+def parse_replies(replies: Iterable[Any]) -> list[tuple[int, str] | None]:
+    """Return (version, value) in each of the replies to ``read_commands``, None without a value."""
+    return [parse_reply(reply) for reply in replies]
 
 
 def read_command(key: str) -> Command:

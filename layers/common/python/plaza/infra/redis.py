@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import redis
 from hiredis import pack_command
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
@@ -224,6 +225,13 @@ def find_node(key: str) -> Node:
     if name not in _nodes:
         raise RedisDown(f"Redis is unavailable: no connection to {name or 'it'}")
     return _nodes[name]
+
+
+def read_run_ids(keys: Sequence[str]) -> list[str]:
+    """Return the ``run_id`` of the node of each of ``keys``. Costs and raises as ``find_node``."""
+    if settings().redis_cluster or not keys:
+        return [find_node(key).run_id for key in keys]
+    return [find_node(keys[0]).run_id] * len(keys)
 
 
 def observe_clock(key: str, now_us: int) -> None:
@@ -458,23 +466,30 @@ def _send_to_single(commands: Sequence[Command]) -> list[Any]:
 def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     """Send commands in packs, so that Redis runs the first while others are packed.
 
-    To save CPU, arguments and replies are not checked one by one, as redis-py does.
+    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies
+    that arrived together are parsed without its checks of the connection.
     """
     packs = (
         b"".join([pack_command(bind(c, "")) for c in commands[start : start + _COMMANDS_PER_PACK]])  # type: ignore[arg-type]  # it declares one argument
         for start in range(0, len(commands), _COMMANDS_PER_PACK)
     )
     connection.send_packed_command(packs)
-    read, callbacks = connection.read_response, client().response_callbacks
+    parse = connection._parser._reader.gets
+    callbacks = client().response_callbacks
     replies = []
     for command in commands:
-        try:
-            reply = read()
-        except ResponseError as error:
-            reply = error
-        else:
-            if convert := callbacks.get(command[0]):
-                reply = convert(reply)
+        reply = parse()
+        if reply is NOT_ENOUGH_DATA:
+            try:
+                reply = connection.read_response()
+            except ResponseError as error:
+                reply = error
+        if isinstance(reply, Exception):
+            if isinstance(reply, RedisConnectionError):  # loading: redis-py raises it, too
+                raise reply
+        # The names of commands are upper case, as the keys are: no case has to be converted.
+        elif convert := dict.get(callbacks, command[0]):
+            reply = convert(reply)
         replies.append(reply)
     return replies
 

@@ -13,7 +13,7 @@ from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
-from plaza.reactions.redis_keys import TargetKeys, idle_ttl_ms, keys_of, run_id_of
+from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
 
 EARLIEST_TTL_S = 3_600
 _MAX_ATTEMPTS = 3
@@ -42,18 +42,18 @@ def read_all(
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
     groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
-    def calls() -> list[Call]:
+    def calls(run_ids: Sequence[str]) -> list[Call]:
         return [
             Call(
                 READ,
                 [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
-                (run_id_of(all_keys[group[0]]), actor, ttl_ms),
+                (run_id, actor, ttl_ms),
             )
-            for group in groups
+            for group, run_id in zip(groups, run_ids, strict=True)
         ]
 
     counts: list[CachedCount | None] = [None] * len(wanted)
-    firsts = [all_keys[group[0]] for group in groups]
+    firsts = [all_keys[group[0]].meta for group in groups]
     for group, replies in zip(groups, _run_reads(firsts, calls), strict=True):
         for i, reply in zip(group, replies, strict=True):
             if reply:
@@ -75,11 +75,11 @@ def read_page(
     begin = after.version_us if after else ("+inf" if latest else "-inf")
     order = "desc" if latest else "asc"
 
-    def calls() -> list[Call]:
-        args = (run_id_of(keys), begin, order, count)
+    def calls(run_ids: Sequence[str]) -> list[Call]:
+        args = (*run_ids, begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
-    [reply] = _run_reads([keys], calls)
+    [reply] = _run_reads([keys.meta], calls)
     if not reply:
         return None
     pairs = iter(reply[1:])
@@ -106,11 +106,12 @@ def cache_earliest(
     return bool(redis.run(CACHE_EARLIEST, (keys.meta, keys.earliest), args) == 1)
 
 
-def _run_reads(all_keys: Sequence[TargetKeys], calls: Callable[[], list[Call]]) -> list[Any]:
-    """Return the replies to ``calls``, repeated when a node restarted meanwhile."""
+def _run_reads(keys: Sequence[str], calls: Callable[[Sequence[str]], list[Call]]) -> list[Any]:
+    """Return the replies to ``calls``, one for each of ``keys``, given the run_ids of their nodes;
+    repeated when a node restarted meanwhile."""
     for _ in range(_MAX_ATTEMPTS):
-        before = [run_id_of(keys) for keys in all_keys]
-        replies = redis.run_all(calls())
-        if before == [run_id_of(keys) for keys in all_keys]:
+        run_ids = redis.read_run_ids(keys)
+        replies = redis.run_all(calls(run_ids))
+        if run_ids == redis.read_run_ids(keys):
             return replies
     raise RedisDown("Redis restarted during every attempt")

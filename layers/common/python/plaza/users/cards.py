@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from plaza.infra import projections
+from plaza.infra.hot_keys import Command
 from plaza.users import mysql_users, redis_store
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
 
-def read_cards(user_ids: Iterable[int]) -> dict[int, Card]:
+def read_cards(user_ids: Iterable[int], replies: Sequence[Any] | None = None) -> dict[int, Card]:
     """Return user id -> card, of the users that exist. Raises MysqlDown.
 
-    One round trip to Redis if it has all; else one more, and one statement.
+    One round trip to Redis if it has all; else one more, and one statement. One less with the
+    ``replies`` to ``read_commands`` for these ids, none of which repeats.
     """
+
+    def read_redis(ids: Sequence[int]) -> dict[int, tuple[Card, int]]:
+        if replies is None:
+            return redis_store.read_cards(ids)
+        return redis_store.parse_cards(ids, replies)
+
     found = projections.read_through(
         list(dict.fromkeys(user_ids)),
-        redis_store.read_cards,
+        read_redis,
         mysql_users.read_cards,
         redis_store.store_cards,
     )
     return {user_id: card for user_id, (card, _) in found.items()}
+
+
+def read_commands(user_ids: Iterable[int]) -> list[Command]:
+    """Return the commands that read the cards of users, for a caller that sends others too."""
+    return redis_store.read_commands(user_ids)
 
 
 def read_zone(user_id: int) -> Zone:

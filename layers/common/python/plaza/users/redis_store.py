@@ -7,10 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import projections, redis
+from plaza.infra.hot_keys import Command
 from plaza.infra.projections import Projection, key_of
 from plaza.users.model import Card
 from plaza.users.zones import Zone
@@ -20,13 +22,22 @@ def card_key(user_id: int) -> str:
     return key_of(f"user:{user_id}", "card")
 
 
-def read_cards(user_ids: Iterable[int]) -> dict[int, tuple[Card, int]]:
+def read_cards(user_ids: Sequence[int]) -> dict[int, tuple[Card, int]]:
     """Return id -> (card, version) of users in Redis. Raises RedisDown."""
-    ids = list(user_ids)
-    found = projections.read_all([card_key(user_id) for user_id in ids])
+    return parse_cards(user_ids, redis.pipeline(read_commands(user_ids)))
+
+
+def read_commands(user_ids: Iterable[int]) -> list[Command]:
+    """Return the commands that read the cards of users, for ``parse_cards``. No round trip."""
+    return projections.read_commands(card_key(user_id) for user_id in user_ids)
+
+
+def parse_cards(user_ids: Sequence[int], replies: Sequence[Any]) -> dict[int, tuple[Card, int]]:
+    """Return id -> (card, version) in the replies to ``read_commands``. No round trip."""
+    found = projections.parse_replies(replies)
     return {
         user_id: (Card.from_json(user_id, entry[1]), entry[0])
-        for user_id, entry in zip(ids, found, strict=True)
+        for user_id, entry in zip(user_ids, found, strict=True)
         if entry is not None
     }
 
