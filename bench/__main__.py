@@ -17,7 +17,7 @@ from local.output import wide_console
 from local.paths import LocalError
 
 NAMES = (
-    "gate", "flash-sales", "handler", "round-trips", "consumer", "feed", "shops", "scripts",
+    "gate", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads", "shops", "scripts",
     "reconcile", "vote-log", "cold-start", "layer", "field",
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {

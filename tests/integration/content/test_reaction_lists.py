@@ -12,13 +12,11 @@ from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.targets import lookup
 from tests.support.content_api import (
-    POST,
     add_users,
     as_another_process,
     ask,
     comment,
     counting_work,
-    create,
     post,
 )
 from tests.support.plaza import World
@@ -131,25 +129,6 @@ def test_an_expanded_list_costs_the_same_for_any_length(world: World) -> None:
         costs.append((work.statements, work.round_trips))
     assert costs[0] == costs[1]
     assert costs[0][0] == 0
-
-
-def test_pages_of_long_posts_are_shorter_and_complete(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plaza.content.model.MAX_PAGE_BYTES", 5_000)
-    posts = [create("/posts", POST | {"body": "x" * 2_000}, 8) for _ in range(5)]
-    for post_id in posts:
-        like(world, post_id, 7)
-    for path in (f"/posts?ids={','.join(posts)}", "/users/me/likes?expand=post"):
-        found, cursor = [], ""
-        for _ in range(5):
-            page = ask("GET", path + cursor).body
-            assert len(page["items"]) <= 2
-            found += [item["id"] for item in page["items"]]
-            if page["next"] is None:
-                break
-            cursor = f"&cursor={page['next']}"
-        assert sorted(found) == sorted(posts)
 
 
 # ---------------------------------------------------------------- by id

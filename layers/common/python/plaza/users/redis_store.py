@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from plaza import counters
@@ -36,10 +37,15 @@ def parse_cards(user_ids: Sequence[int], replies: Sequence[Any]) -> dict[int, tu
     """Return id -> (card, version) in the replies to ``read_commands``. No round trip."""
     found = projections.parse_replies(replies)
     return {
-        user_id: (Card.from_json(user_id, entry[1]), entry[0])
+        user_id: (_parse_card(user_id, entry[1]), entry[0])
         for user_id, entry in zip(user_ids, found, strict=True)
         if entry is not None
     }
+
+
+@lru_cache(maxsize=2_000)
+def _parse_card(user_id: int, value: str) -> Card:
+    return Card.from_json(user_id, value)
 
 
 def zone_key(user_id: int) -> str:
