@@ -53,9 +53,10 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
         clear_caches()
         work()
 
-    used_ms: list[list[float]] = [[], [], []]
+    works: list[Callable[[], None]] = [work, work_uncached, partial(_send, sent)]
+    used_ms: list[list[float]] = [[] for _ in works]
     for _ in range(harness.scale(ROUNDS)):
-        for used, one in zip(used_ms, (work, work_uncached, partial(_send, sent)), strict=True):
+        for used, one in zip(used_ms, works, strict=True):
             used += [cpu_ms(one) for _ in range(CALLS)]
     cached, uncached, bare = map(median, used_ms)
     peer = Peer("its commands by redis-py", bare)

@@ -108,10 +108,14 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RequestModel(BaseModel):
-    """Base of request bodies: unknown fields are refused, no type is converted."""
+class RequestPart(BaseModel):
+    """Base of objects in request bodies: unknown fields are refused, no type is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RequestModel(RequestPart):
+    """Base of request bodies."""
 
     @model_validator(mode="before")
     @classmethod
