@@ -5,52 +5,30 @@ and MariaDB. SQS is a server that accepts messages and stores nothing; what it a
 the consumers afterwards, and the rows in MySQL are counted: all that was accepted must be there.
 """
 
-import multiprocessing
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from itertools import count
-from typing import Any, NamedTuple
-from unittest import mock
+from typing import Any
 
 from bench import shops
-from bench.api import Event, Handler, like_event, load_handler
+from bench.api import like_event, load_handler
 from bench.baselines import transaction_order
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
+from bench.workers import WORKERS, Load, Request, build_request, play
 from local.output import latencies_ms
 from local.stack.functions import make_api_event
 from plaza.flash_sales import Terms, create_voucher, persist
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.process import reset_process
+from plaza.infra import mysql
 from plaza.infra.queues import Queue
 from plaza.reactions.persist import REACTIONS
 from plaza.shops.jobs import run_jobs
 from plaza.shops.model import FILTER, ShopJobStep
 
-WORKERS = 4
 PAGES, ORDERS, LIKES = 12_000, 8_000, 12_000
 SHOP_PAGES = 2_000
 POSTS = range(30_000_001, 30_000_201)
 FIRST_USER = 30_000_001
 BATCH = 1_000
-_TIMEOUT_S = 600
-
-Request = Callable[[], bool]
-"""Sends a request; returns whether it succeeded."""
-
-
-class Load(NamedTuple):
-    """What ``WORKERS`` processes did: latencies of their requests, and messages by queue."""
-
-    took_s: float
-    latencies_s: list[float]
-    errors: int
-    messages: list[tuple[str, str]]
-
-    @property
-    def rate(self) -> float:
-        return (len(self.latencies_s) - self.errors) / self.took_s
 
 
 def measure(harness: Harness) -> list[Figure]:
@@ -60,16 +38,11 @@ def measure(harness: Harness) -> list[Figure]:
 def _pages(harness: Harness) -> list[Figure]:
     """Compare shop pages of a skewed crowd with the cache, from an empty one, and without."""
     shops.add_shops(SHOP_PAGES)
-    handler = load_handler("shops")
-    asked = shops.draw(SHOP_PAGES, harness.scale(PAGES))
-    requests = [
-        _ask(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
-        for shop_id in asked
-    ]
+    requests = shops.build_requests(shops.draw(SHOP_PAGES, harness.scale(PAGES)))
     harness.clear()
     run_jobs([ShopJobStep(FILTER)])
-    cached = _play(requests)
-    bare = _play(requests, shops.bypass_cache)
+    cached = play(requests)
+    bare = play(requests, shops.bypass_cache)
     peer = Peer("no cache", bare.rate)
     return _describe("shop pages", "pages/s", cached, peer)
 
@@ -87,9 +60,9 @@ def _orders(harness: Harness) -> list[Figure]:
     voucher = create_voucher.create_voucher(terms, FIRST_USER)
     mysql.write(f"INSERT INTO transaction_stock VALUES ({voucher.id}, {count_})")
     handler = load_handler("flash_sales")
-    ours = _play(
+    ours = play(
         [
-            _ask(
+            build_request(
                 handler,
                 make_api_event("POST /vouchers/{voucher_id}/orders", buyer, voucher_id=voucher.id),
             )
@@ -98,7 +71,7 @@ def _orders(harness: Harness) -> list[Figure]:
     )
     _consume(persist.ORDERS, ours)
     saved = _count(f"voucher_order WHERE voucher_id = {voucher.id}")
-    bare = _play([_buy(voucher.id, buyer) for buyer in buyers])
+    bare = play([_buy(voucher.id, buyer) for buyer in buyers])
     peer = Peer("a transaction each", bare.rate)
     return [
         *_describe("orders of one sale", "orders/s", ours, peer),
@@ -113,10 +86,10 @@ def _likes(harness: Harness) -> list[Figure]:
     harness.add_posts(POSTS)
     handler, users = load_handler(), count(FIRST_USER)
     requests = [
-        _ask(handler, like_event(POSTS[i % len(POSTS)], next(users)))
+        build_request(handler, like_event(POSTS[i % len(POSTS)], next(users)))
         for i in range(harness.scale(LIKES))
     ]
-    load = _play(requests)
+    load = play(requests)
     _consume(REACTIONS, load)
     saved = _count(f"reaction WHERE target_id BETWEEN {POSTS[0]} AND {POSTS[-1]} AND state = 1")
     return [
@@ -140,65 +113,12 @@ def _persisted(saved: int, accepted: int) -> Figure:
     return Figure("  persisted in the end", saved, "rows", Peer("accepted", accepted), missing)
 
 
-def _ask(handler: Handler, event: Event) -> Request:
-    return lambda: handler(event, None)["statusCode"] < 300
-
-
 def _buy(voucher_id: int, buyer_id: int) -> Request:
     def request() -> bool:
         transaction_order.order(voucher_id, buyer_id)
         return True
 
     return request
-
-
-def _play(
-    requests: Sequence[Request],
-    inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
-) -> Load:
-    """Share the requests out to processes with connections of their own, ``inside`` a context."""
-    fork = multiprocessing.get_context("fork")
-    ready = fork.Barrier(WORKERS + 1)
-    done: Any = fork.SimpleQueue()
-
-    def work(part: Sequence[Request]) -> None:
-        for inherited in (redis._client, mysql._connection, sqs._sender):
-            inherited.forget()
-        reset_process()  # blocks of ids, too
-        sent: list[tuple[str, str]] = []
-        send = sqs.send
-
-        def keep(queue: str, body: str, delay_s: int = 0) -> None:
-            send(queue, body, delay_s)
-            sent.append((queue, body))
-
-        latencies_s, errors = [], 0
-        with mock.patch.object(sqs, "send", keep), inside():
-            errors += not part[0]()  # connects
-            ready.wait()
-            for request in part[1:]:
-                began_s = time.perf_counter()
-                errors += not request()
-                latencies_s.append(time.perf_counter() - began_s)
-            ready.wait()
-        done.put((latencies_s, errors, sent))
-
-    workers = [fork.Process(target=work, args=(requests[i::WORKERS],)) for i in range(WORKERS)]
-    for worker in workers:
-        worker.start()
-    ready.wait(timeout=60)
-    began_s = time.perf_counter()
-    ready.wait(timeout=_TIMEOUT_S)
-    took_s = time.perf_counter() - began_s
-    parts = [done.get() for _ in workers]
-    for worker in workers:
-        worker.join()
-    return Load(
-        took_s,
-        [latency_s for part in parts for latency_s in part[0]],
-        sum(part[1] for part in parts),
-        [message for part in parts for message in part[2]],
-    )
 
 
 def _consume(queue: Queue[Any], load: Load) -> None:

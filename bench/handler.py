@@ -2,9 +2,7 @@
 
 import asyncio
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 from unittest import mock
@@ -16,13 +14,11 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 
 from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
-from bench.harness import Harness
+from bench.harness import Harness, serve_module
 from bench.meters import cpu_ms
-from local.paths import ROOT, LocalError
-from local.stack.aws import answers_http
+from local.paths import LocalError
 from local.stack.functions import load_function
 from local.stack.ports import free_port
-from local.stack.processes import start_process, stop_process, wait_until
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify as read_session
 from plaza.infra import redis
@@ -121,37 +117,19 @@ def _cpu_of_likes_with_sessions(harness: Harness) -> float:
 
 def _cpu_of_fastapi(harness: Harness) -> float:
     """Return the CPU of a process of Uvicorn for a like, sent over 16 connections."""
-    with _serve_fastapi(harness) as (process, url):
-        used_ms = []
+    port = free_port()
+    args = ("bench.baselines.fastapi_like:app", f"--port={port}", "--no-access-log")
+    env = os.environ | {"BENCH_REDIS_URL": harness.redis_url}
+    with serve_module(harness.directory, port, "uvicorn", *args, env=env) as process:
+        server, used_ms = psutil.Process(process.pid), []
         for _ in range(ROUNDS):
             calls = harness.scale(CALLS)
-            before = process.cpu_times()
-            asyncio.run(_send_likes(url, calls))
-            after = process.cpu_times()
+            before = server.cpu_times()
+            asyncio.run(_send_likes(f"http://127.0.0.1:{port}", calls))
+            after = server.cpu_times()
             used_s = after.user + after.system - before.user - before.system
             used_ms.append(used_s * 1000 / calls)
     return min(used_ms)
-
-
-@contextmanager
-def _serve_fastapi(harness: Harness) -> Iterator[tuple[psutil.Process, str]]:
-    port = free_port()
-    process = start_process(
-        "fastapi",
-        [
-            sys.executable, "-m", "uvicorn", "bench.baselines.fastapi_like:app", f"--port={port}",
-            "--no-access-log",
-        ],
-        log=harness.directory / "fastapi.log",
-        cwd=ROOT,
-        env=os.environ | {"BENCH_REDIS_URL": harness.redis_url},
-    )  # fmt: skip
-    try:
-        if not wait_until(lambda: answers_http(port), 20):
-            raise LocalError((harness.directory / "fastapi.log").read_text())
-        yield psutil.Process(process.pid), f"http://127.0.0.1:{port}"
-    finally:
-        stop_process(process)
 
 
 async def _send_likes(url: str, count: int) -> None:

@@ -5,14 +5,14 @@ import os
 import socket
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from local.paths import ROOT, LocalError
+from local.paths import ROOT
 from local.stack.ports import free_port
-from local.stack.processes import start_process, stop_process, wait_until
+from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
 from plaza.infra import migrations, mysql, redis
 from plaza.infra.process import clear_caches
@@ -63,7 +63,9 @@ def start_harness(quick: bool) -> Iterator[Harness]:
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
         redis_server, mysql_server = ends.enter_context(run_databases(directory))
-        sqs_url = ends.enter_context(_answering_sqs(directory))
+        sqs_port = free_port()
+        ends.enter_context(serve_module(directory, sqs_port, "bench.fake_sqs", str(sqs_port)))
+        sqs_url = f"http://127.0.0.1:{sqs_port}"
         os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
         log = ends.enter_context((directory / "plaza.log").open("w"))
         ends.enter_context(contextlib.redirect_stdout(log))
@@ -91,18 +93,16 @@ def _environment(redis_url: str, mysql_url: str, sqs_url: str) -> dict[str, str]
 
 
 @contextlib.contextmanager
-def _answering_sqs(directory: Path) -> Iterator[str]:
-    port = free_port()
-    process = start_process(
-        "sqs",
-        [sys.executable, "-m", "bench.fake_sqs", str(port)],
-        log=directory / "sqs.log",
-        cwd=ROOT,
-    )
+def serve_module(
+    directory: Path, port: int, module: str, *args: str, env: Mapping[str, str] | None = None
+) -> Iterator[Process]:
+    """Run ``python -m module`` until the block ends; it must listen on ``port``."""
+    log = directory / f"{module}.log"
+    command = [sys.executable, "-m", module, *args]
+    process = start_process(module, command, log=log, cwd=ROOT, env=env)
+    wait_until_ready(process, lambda: _listens(port), log, 20)
     try:
-        if not wait_until(lambda: _listens(port), 10):
-            raise LocalError((directory / "sqs.log").read_text())
-        yield f"http://127.0.0.1:{port}"
+        yield process
     finally:
         stop_process(process)
 

@@ -3,22 +3,22 @@
 Popularity follows Zipf's law, and the cache begins empty: only repeated reads of a page are saved.
 """
 
-import multiprocessing
 import random
-import time
 from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate
 from typing import Any
 from unittest import mock
 
-from bench.api import Handler, call, load_handler
+from bench.api import load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
+from bench.workers import WORKERS, Request, build_request, play
+from local.paths import LocalError
 from local.stack.functions import make_api_event
-from plaza.infra import mysql, redis
+from plaza.infra import mysql
 from plaza.infra.cache import CachedValue
 from plaza.shops import queries
 from plaza.shops.jobs import run_jobs
@@ -27,7 +27,6 @@ from plaza.shops.model import FILTER, ShopJobStep
 SHOPS = 2_000
 REQUESTS = 12_000
 ROUNDS = 3
-LAMBDAS = 4
 _PAGE = (
     "'Torstrasse 1, 10119 Berlin', 13.4, 52.52, 1400, 'Mon-Sat 11-22',"
     '\'["https://pics.example/1.jpg", "https://pics.example/2.jpg"]\''
@@ -38,25 +37,24 @@ def measure(harness: Harness) -> list[Figure]:
     """Measure the same requests with and without the cache, in turns; the best of three rounds."""
     shops, requests = harness.scale(SHOPS), harness.scale(REQUESTS)
     add_shops(shops)
-    asked = draw(shops, requests)
-    handler = load_handler("shops")
+    pages = build_requests(draw(shops, requests))
 
     harness.clear()
     run_jobs([ShopJobStep(FILTER)])
     with _count_reads() as cached:
-        _serve(handler, asked)
+        _serve(pages)
     with bypass_cache(), _count_reads() as bare:
-        _serve(handler, asked)
+        _serve(pages)
     with count_round_trips() as sent:
-        _serve(handler, asked[:1])
+        _serve(pages[:1])
 
     rates, bare_rates, took_ms, bare_ms = [], [], [], []
-    serve = partial(_serve, handler, asked)
+    serve = partial(_serve, pages)
     for _ in range(ROUNDS):
-        rates.append(_rate(handler, asked))
+        rates.append(_rate(pages))
         took_ms.append(cpu_ms(serve) / requests)
         with bypass_cache():
-            bare_rates.append(_rate(handler, asked))
+            bare_rates.append(_rate(pages))
             bare_ms.append(cpu_ms(serve) / requests)
     reads, bare_reads = cached.call_count, bare.call_count
     rate = Peer("no cache", max(bare_rates))
@@ -75,7 +73,7 @@ def measure(harness: Harness) -> list[Figure]:
             "",
             Peer("no cache", bare.call_count),
         ),
-        Figure(f"  requests/s, {LAMBDAS} processes", max(rates), "requests/s", rate),
+        Figure(f"  requests/s, {WORKERS} processes", max(rates), "requests/s", rate),
         Figure("  CPU of a page", min(took_ms), "ms", Peer("no cache", min(bare_ms))),
     ]
 
@@ -102,31 +100,21 @@ def draw(shops: int, requests: int) -> list[int]:
     return random.Random(7).choices(range(1, shops + 1), cum_weights=weights, k=requests)
 
 
-def _serve(handler: Handler, asked: Sequence[int]) -> None:
-    for shop_id in asked:
-        call(handler, make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id))
+def build_requests(asked: Sequence[int]) -> list[Request]:
+    """Return a request for the page of each shop."""
+    handler = load_handler("shops")
+    events = [make_api_event("GET /shops/{shop_id}", 7, shop_id=shop_id) for shop_id in asked]
+    return [build_request(handler, event) for event in events]
 
 
-def _rate(handler: Handler, asked: Sequence[int]) -> float:
-    """Return the requests a second of ``LAMBDAS`` processes, each with its own connections."""
-    fork = multiprocessing.get_context("fork")
-    ready = fork.Barrier(LAMBDAS + 1)
+def _serve(requests: Sequence[Request]) -> None:
+    if not all(request() for request in requests):
+        raise LocalError("a shop page is an error")
 
-    def work(part: Sequence[int]) -> None:
-        for inherited in (redis._client, mysql._connection):
-            inherited.forget()
-        _serve(handler, part[:1])
-        ready.wait()
-        _serve(handler, part)
-        ready.wait()
 
-    workers = [fork.Process(target=work, args=(asked[i::LAMBDAS],)) for i in range(LAMBDAS)]
-    for worker in workers:
-        worker.start()
-    ready.wait(timeout=60)
-    began_s = time.perf_counter()
-    ready.wait(timeout=600)
-    took_s = time.perf_counter() - began_s
-    for worker in workers:
-        worker.join()
-    return len(asked) / took_s
+def _rate(requests: Sequence[Request]) -> float:
+    """Return the pages a second of several processes. Raises LocalError after an error."""
+    load = play(requests)
+    if load.errors:
+        raise LocalError(f"{load.errors} shop pages are errors")
+    return load.rate

@@ -12,7 +12,7 @@ from xdist.scheduler import LoadScopeScheduling
 from local.paths import LAYER, ROOT
 from tests.support.servers import IS_CLUSTER
 
-# Each client has a session of its own; reading the models of services anew takes 0.1 s.
+# Each client has a session of its own; reading the models of services again takes 0.1 s.
 botocore.session.create_loader = cache(botocore.session.create_loader)
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 FAULTS = ("down", "hanging", "slow", "refusing", "emptied", "failing-over")
-OPERATIONS = ("like", "read", "feed", "order", "sign-in", "toggle")
+OPERATIONS = ("like", "read", "feed", "order", "sign-in", "toggle", "return")
 
 MAX_EXTRA_ANSWER_S = 5.0  # above the slowest answer before the fault
 MAX_RECOVERY_S = 45.0  # until all answers are normal again
@@ -40,6 +40,8 @@ _WITHOUT_REDIS = (
 )
 _WITHOUT_MYSQL = ("200", "200", "200", "202", "!503 unavailable")
 _WITHOUT_BOTH = ("!503 unavailable",) * 5
+
+_RETURN = _read("200, 202, 409 sold-out, 409 units-left, 503 unavailable")
 
 _TABLE: dict[str, tuple[str, ...]] = {
     # provisional; MySQL's counts; MySQL's posts; orders and codes need Redis
@@ -91,10 +93,11 @@ _TABLE: dict[str, tuple[str, ...]] = {
 
 
 def _read_row(row: tuple[str, ...]) -> dict[str, Expected]:
-    """Return the labels of a row; toggles may have those of likes and reads."""
-    found = dict(zip(OPERATIONS[:-1], map(_read, row), strict=True))
+    """Return the labels of a row. Toggles may have those of likes and reads; which request of a
+    return a fault meets is open."""
+    found = dict(zip(OPERATIONS[:-2], map(_read, row), strict=True))
     may = found["like"].allowed | found["read"].allowed
-    return found | {"toggle": Expected(may, frozenset())}
+    return found | {"toggle": Expected(may, frozenset()), "return": _RETURN}
 
 
 EXPECTED: Mapping[str, Mapping[str, Expected]] = {

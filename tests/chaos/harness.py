@@ -24,6 +24,7 @@ from plaza.auth import session_lookup
 from plaza.flash_sales.redis_store import state_key
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
+from tests.chaos.returns import Returns
 from tests.chaos.traffic import (
     Address,
     ClientReaction,
@@ -48,10 +49,12 @@ FIRST_FOLLOWEE = 7_400_001
 FIRST_POST = 7_200_001
 FIRST_BUYER = 7_300_001
 STOCK = 1_000_000
+SMALL_STOCK = 4
 _POSTS_PER_CELL = 60
 _BUYERS_PER_CELL = 800
+_RETURNERS_PER_CELL = 400
 _NEWCOMERS_PER_CELL = 300
-_WORKERS = 7  # one for each operation; one of them uses two devices
+_WORKERS = 8  # one for each operation; one of them uses two devices
 # Seconds. Orders wait for five minutes in production; a request may hang for ten.
 _PARAMETERS = {"ResendOrdersAfter": "20", "AnnounceDelay": "15"}
 
@@ -90,7 +93,7 @@ class Harness:
 
     def open_cell(self) -> list[Operation]:
         """Return every operation, on new posts, buyers and phones."""
-        likes, orders, toggles = self.open_pairs()
+        likes, orders, toggles, returns = self.open_pairs()
         for post in self._known:
             self._do("GET", f"/posts/{post}", self.reader)
         return [
@@ -100,9 +103,10 @@ class Harness:
             orders,
             SignIns(self.address, self._bring_newcomers(), self.read_code),
             toggles,
+            returns,
         ]
 
-    def open_pairs(self) -> tuple[Likes, Orders, Toggles]:
+    def open_pairs(self) -> tuple[Likes, Orders, Toggles, Returns]:
         """Return the operations that change counted data, on new posts and buyers."""
         self._follow_redis()
         posts = self._add_posts(_POSTS_PER_CELL)
@@ -115,8 +119,14 @@ class Harness:
         toggles.begin()
         return (
             Likes(self.address, self.fans, posts, old),
-            Orders(self.address, self._bring_buyers(), self.voucher),
+            Orders(self.address, self._bring_buyers(_BUYERS_PER_CELL), self.voucher),
             toggles,
+            Returns(
+                self.address,
+                self._bring_buyers(_RETURNERS_PER_CELL),
+                create_voucher(self.stack, SMALL_STOCK),
+                SMALL_STOCK,
+            ),
         )
 
     def read_code(self, phone: str) -> str | None:
@@ -206,9 +216,9 @@ class Harness:
         )
         return int(count)
 
-    def _bring_buyers(self) -> Mapping[int, str]:
+    def _bring_buyers(self, count: int) -> Mapping[int, str]:
         """Create users with sessions in Redis, like those of active users."""
-        buyers = list(itertools.islice(self._buyers, _BUYERS_PER_CELL))
+        buyers = list(itertools.islice(self._buyers, count))
         tokens = open_sessions(self.stack, buyers)
         for token in tokens:
             session_lookup.find_session(token)

@@ -81,6 +81,7 @@ _PROMISES = {
     "read": "reads",
     "feed": "feeds",
     "toggle": "toggles",
+    "return": "orders, cancellations and places of a small voucher",
 }
 
 

@@ -92,7 +92,7 @@ class AppPage:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def open(self, path: str) -> None:
-        """Show a page of the app, read anew."""
+        """Show a page of the app, read again."""
         self.page.goto("about:blank")
         self.page.goto(f"{self._url}/#{path}")
 

@@ -34,7 +34,7 @@ interface FrameProps {
   route: Route;
   /** Shown below the links. */
   action?: ComponentChildren;
-  /** The page; it is made anew when `of` changes. */
+  /** The page; it is created again when `of` changes. */
   children: ComponentChildren;
   of: string;
 }

@@ -178,6 +178,25 @@ def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
     assert (recent(), outbox()) == ([7, 8], {})
 
 
+def test_a_consumer_connected_before_a_restart_of_redis_applies_its_commits(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first command after the restart is packed with the old run_id, and sent on a new
+    connection."""
+    plaza.add(POST)
+    react.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    before = redis._nodes[""]
+    other_redis.kill()
+    other_redis.start()
+    react.react(LIKE, POST, 8, True)
+    monkeypatch.setitem(redis._nodes, "", before)
+    send_command(other_redis, "CLIENT", "KILL", "TYPE", "normal")
+    plaza.queues.drain()
+    assert redis._nodes[""].run_id != before.run_id
+    assert (recent(), outbox()) == ([7, 8], {})
+
+
 def test_a_list_restored_with_older_data_is_read_from_mysql_again(
     plaza: World, other_redis: Server
 ) -> None:

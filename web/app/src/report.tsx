@@ -19,7 +19,7 @@ const REASONS: Record<Reason, string> = {
   other: "Something else",
 };
 
-/** A button that opens a form in a dialog; nobody reports what is their own. */
+/** A button that opens a form in a dialog; users cannot report what is their own. */
 export function ReportButton({ target, ownerId }: { target: Target; ownerId: string }) {
   const session = useSession();
   const dialog = useRef<HTMLDialogElement>(null);

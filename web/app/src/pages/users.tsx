@@ -115,7 +115,7 @@ export function Blocks() {
         class="list people"
         of={blocks}
         empty={
-          <Empty icon="person" title="You block nobody">
+          <Empty icon="person" title="You block no users">
             <p>Blocked users cannot follow you or comment on your posts.</p>
           </Empty>
         }

@@ -227,13 +227,6 @@ def find_node(key: str) -> Node:
     return _nodes[name]
 
 
-def read_run_ids(keys: Sequence[str]) -> list[str]:
-    """Return the ``run_id`` of the node of each of ``keys``. Costs and raises as ``find_node``."""
-    if settings().redis_cluster or not keys:
-        return [find_node(key).run_id for key in keys]
-    return [find_node(keys[0]).run_id] * len(keys)
-
-
 def observe_clock(key: str, now_us: int) -> None:
     """Use the TIME in a reply that was just received as a measurement of the node's clock.
 

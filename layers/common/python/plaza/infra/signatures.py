@@ -8,7 +8,7 @@ import hmac
 from plaza.infra import secrets
 from plaza.infra.settings import settings
 
-MIN_REFRESH_S = 60  # anybody can send forged signatures, and each refresh is a call
+MIN_REFRESH_S = 60  # any client can send forged signatures, and each refresh is a call
 _BYTES = 16  # of a signature: short enough for a URL
 
 

@@ -14,7 +14,13 @@ from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Commit
 from plaza.reactions.redis_hydration import FENCE_TTL_S, MAX_ROWS, render_rows
-from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, list_keys, run_id_of
+from plaza.reactions.redis_keys import (
+    idle_ttl_ms,
+    keys_of,
+    list_keys,
+    run_id_of,
+    run_on_known_nodes,
+)
 
 MAX_AHEAD = 100  # commits of a target that wait for an earlier one
 ROWS_OF_TARGET = 8  # cost of a target in a call, in rows
@@ -52,8 +58,12 @@ def _apply(
     outboxes = [keys_of(c.kind.name, c.target).outboxes for c in commits]
     sizes = [len(commit.rows) + ROWS_OF_TARGET for commit in commits]
     groups = group_by_tag(outboxes, MAX_ROWS, sizes)
-    calls = [apply_call([commits[i] for i in group], expires_at_ms) for group in groups]
-    answers = redis.run_all(calls, commands)
+    nodes = [keys_of(commits[group[0]].kind.name, commits[group[0]].target) for group in groups]
+    answers = run_on_known_nodes(
+        nodes,
+        lambda: [apply_call([commits[i] for i in group], expires_at_ms) for group in groups],
+        commands,
+    )
     applied: dict[int, ApplyResult] = {}
     for group, answer in zip(groups, answers[: len(groups)], strict=True):
         for i, (code, outbox_count, rebuild, db_version) in zip(group, answer, strict=True):

@@ -43,14 +43,19 @@ user, ``{<shard>}:<kind>:user:<id>:``
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plaza.infra import redis
+from plaza.infra.hot_keys import Command
+from plaza.infra.redis import Call, RedisDown
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
 from plaza.reactions.model import Target
 from plaza.targets.markers import existence_key
+
+_MAX_ATTEMPTS = 3
 
 
 class TargetKeys(NamedTuple):
@@ -117,3 +122,28 @@ def idle_ttl_ms() -> int:
 def run_id_of(keys: TargetKeys) -> str:
     """Return the run_id of the node that has these keys. Raises RedisDown."""
     return redis.find_node(keys.meta).run_id
+
+
+def run_ids_of(all_keys: Sequence[TargetKeys]) -> list[str]:
+    """Return ``run_id_of`` each of ``all_keys``. Raises RedisDown."""
+    if all_keys and not settings().redis_cluster:
+        return [run_id_of(all_keys[0])] * len(all_keys)
+    return [run_id_of(keys) for keys in all_keys]
+
+
+def run_on_known_nodes(
+    all_keys: Sequence[TargetKeys],
+    calls: Callable[[], Sequence[Call]],
+    commands: Sequence[Command] = (),
+) -> list[Any]:
+    """Run scripts whose arguments contain the run_id of their node, then ``commands``.
+
+    A lost connection is replaced while a command is sent, maybe by one to a node that restarted:
+    then ``calls`` builds the scripts again. One round trip otherwise. Raises RedisDown.
+    """
+    for _ in range(_MAX_ATTEMPTS):
+        before = run_ids_of(all_keys)
+        replies = redis.run_all(calls(), commands)
+        if before == run_ids_of(all_keys):
+            return replies
+    raise RedisDown("Redis restarted during every attempt")

@@ -3,20 +3,25 @@ when a node restarts meanwhile, and raises RedisDown."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Call
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
-from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
+from plaza.reactions.redis_keys import (
+    idle_ttl_ms,
+    keys_of,
+    run_id_of,
+    run_ids_of,
+    run_on_known_nodes,
+)
 
 EARLIEST_TTL_S = 3_600
-_MAX_ATTEMPTS = 3
 _TARGETS_PER_CALL = 50
 _KEYS_OF_READ = 5
 
@@ -42,19 +47,20 @@ def read_all(
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
     groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
-    def calls(run_ids: Sequence[str]) -> list[Call]:
+    firsts = [all_keys[group[0]] for group in groups]
+
+    def calls() -> list[Call]:
         return [
             Call(
                 READ,
                 [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
                 (run_id, actor, ttl_ms),
             )
-            for group, run_id in zip(groups, run_ids, strict=True)
+            for group, run_id in zip(groups, run_ids_of(firsts), strict=True)
         ]
 
     counts: list[CachedCount | None] = [None] * len(wanted)
-    firsts = [all_keys[group[0]].meta for group in groups]
-    for group, replies in zip(groups, _run_reads(firsts, calls), strict=True):
+    for group, replies in zip(groups, run_on_known_nodes(firsts, calls), strict=True):
         for i, reply in zip(group, replies, strict=True):
             if reply:
                 total, state, rebuild = reply
@@ -75,11 +81,11 @@ def read_page(
     begin = after.version_us if after else ("+inf" if latest else "-inf")
     order = "desc" if latest else "asc"
 
-    def calls(run_ids: Sequence[str]) -> list[Call]:
-        args = (*run_ids, begin, order, count)
+    def calls() -> list[Call]:
+        args = (run_id_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
-    [reply] = _run_reads([keys.meta], calls)
+    [reply] = run_on_known_nodes([keys], calls)
     if not reply:
         return None
     pairs = iter(reply[1:])
@@ -104,14 +110,3 @@ def cache_earliest(
     for actor_id, version_us in earliest:
         args += [version_us, actor_id]
     return bool(redis.run(CACHE_EARLIEST, (keys.meta, keys.earliest), args) == 1)
-
-
-def _run_reads(keys: Sequence[str], calls: Callable[[Sequence[str]], list[Call]]) -> list[Any]:
-    """Return the replies to ``calls``, one for each of ``keys``, given the run_ids of their nodes;
-    repeated when a node restarted meanwhile."""
-    for _ in range(_MAX_ATTEMPTS):
-        run_ids = redis.read_run_ids(keys)
-        replies = redis.run_all(calls(run_ids))
-        if run_ids == redis.read_run_ids(keys):
-            return replies
-    raise RedisDown("Redis restarted during every attempt")
