@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from statistics import quantiles
@@ -33,6 +33,11 @@ FOLLOWEES = (10, 100, 1000)
 _AT_ONCE = 1000
 
 _sent: list[str] = []
+Write = Callable[[], str]
+
+
+def _write_letter() -> str:
+    return "b"
 
 
 def measure(harness: Harness) -> list[Figure]:
@@ -119,9 +124,10 @@ def page_event(reader: int) -> Event:
     return make_api_event("GET /feed", reader)
 
 
-def fill_inbox(harness: Harness, reader: int, body: str = "b") -> list[int]:
-    """Let ``reader`` follow 100 authors, and build the inbox; return the ids of its posts."""
-    posts = _follow_and_post(harness, reader, 100, body)
+def fill_inbox(harness: Harness, reader: int, write: Write = _write_letter) -> list[int]:
+    """Let ``reader`` follow 100 authors, and build the inbox; return the ids of its posts, whose
+    texts ``write`` returns."""
+    posts = _follow_and_post(harness, reader, 100, write)
     call(load_handler("feed"), page_event(reader))
     rebuild.rebuild([[Timeline(INBOX, reader)]])
     return posts
@@ -143,7 +149,9 @@ def _rebuild(harness: Harness) -> list[Figure]:
     return figures
 
 
-def _follow_and_post(harness: Harness, user: int, followees: int, body: str = "b") -> list[int]:
+def _follow_and_post(
+    harness: Harness, user: int, followees: int, write: Write = _write_letter
+) -> list[int]:
     """Let ``user`` follow ``followees`` authors, each with ten posts in a hundred days; return the
     ids of the posts."""
     authors = range(user * 2, user * 2 + followees)
@@ -156,7 +164,7 @@ def _follow_and_post(harness: Harness, user: int, followees: int, body: str = "b
         for author in authors
         for n in range(10)
     ]
-    _insert_posts(posts, body)
+    _insert_posts(posts, write)
     return [post_id for post_id, _, _ in posts]
 
 
@@ -167,12 +175,12 @@ def _insert_follows(pairs: Iterable[tuple[int, int]]) -> None:
     )
 
 
-def _insert_posts(posts: Iterable[tuple[int, int, int]], body: str = "b") -> None:
+def _insert_posts(posts: Iterable[tuple[int, int, int]], write: Write = _write_letter) -> None:
     at = "'1970-01-01' + INTERVAL {} MICROSECOND"
     insert_rows(
         "content (content_type, content_id, author_id, created_at, kind, title, body)",
         (
-            f"('post',{post},{author},{at.format(at_us)},'note','t','{body}')"
+            f"('post',{post},{author},{at.format(at_us)},'note','t','{write()}')"
             for post, author, at_us in posts
         ),
     )
