@@ -22,8 +22,8 @@ from plaza.infra import api, redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.process import clear_caches
 
-CALLS = 20
-ROUNDS = 30
+CALLS = 10
+ROUNDS = 20
 READER = 42_000_000
 QUERIED = range(1, 101)
 _SYLLABLES = [f"{a}{b}" for a in "bdfghklmnprstvw" for b in ("a", "e", "in", "or", "un", "i")]
