@@ -134,6 +134,10 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
 	@.venv/bin/python -m local.stack.alarms
 
+.PHONY: balancer
+balancer: .venv/.ready ## generate infra/balancer-rules.json, which infra/balancer.yaml includes, from the routes
+	@.venv/bin/python -m infra.balancer
+
 .PHONY: lock
 lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes (ARGS=--upgrade: newest)
 	@.venv-lock/bin/python -m local.stack.lock $(ARGS)
@@ -141,15 +145,23 @@ lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes 
 .PHONY: validate
 validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-lint on the other templates
 	@.venv-tools/bin/sam validate --lint --region us-east-1
-	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/*.yaml
+	@mkdir -p .aws-sam
+	@.venv/bin/python -m infra.balancer expand > .aws-sam/linted.yaml
+	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/*.yaml .aws-sam/linted.yaml
 
 .PHONY: scan
-scan: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run cfn-lint in all regions and checkov on all templates
+scan: checkov ## run cfn-lint in all regions and checkov on all templates
+	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml .aws-sam/balancer.yaml \
+	  infra/network.yaml infra/data.yaml
+
+.PHONY: checkov
+checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all templates, as CloudFormation gets them
 	@mkdir -p .aws-sam
 	@.venv/bin/python -m local.stack.alarms expand > .aws-sam/expanded.yaml
-	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml infra/network.yaml infra/data.yaml
+	@.venv/bin/python -m infra.balancer expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
-	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json infra/*.yaml
+	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
+	  infra/budget.yaml infra/data.yaml infra/edge.yaml infra/network.yaml
 
 ##@ Deploy
 

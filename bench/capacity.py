@@ -15,12 +15,14 @@ from typing import NamedTuple
 
 from rich.table import Table
 
+from infra.balancer import FREE_RULES, count_evaluated, make_rules, read_routes
 from local.output import wide_console
-from local.paths import ALARMS, ROOT
+from local.paths import ALARMS, ROOT, TEMPLATE
 
 REGION = "us-east-1"
 PRICES_OF = "list prices of 2025-06 from memory; compare them with AWS before you rely on them"
 GOAL = 1.80
+INGRESS = ("http-api", "load-balancer")
 MILLION, MONTH_H = 1_000_000, 730
 
 
@@ -52,6 +54,7 @@ PRICES = {
     "metric_month": Price(0.30, "custom metric, a month"),
     "alb_h": Price(0.0225, "hour of an Application Load Balancer"),
     "lcu_h": Price(0.008, "hour of its capacity unit"),
+    "address_h": Price(0.005, "hour of a public IPv4 address"),
     "cloudfront": Price(1.00 / MILLION, "HTTPS request of CloudFront"),
     "waf": Price(0.60 / MILLION, "request that WAF inspects"),
 }
@@ -97,6 +100,8 @@ INPUTS = {
     "sent_bytes": Input(3_000, "assumed: SendMessage and its answer, with headers and TLS"),
     "store_bytes": Input(2_500, "assumed: to Redis and MySQL, half of it in another zone"),
     "response_bytes": Input(700, "assumed: a like, with headers"),
+    "request_bytes": Input(700, "assumed: a like's headers; a load balancer counts both ways"),
+    "requests_of_connection": Input(1, "assumed, the worst: each request opens a connection"),
     "feed_bytes": Input(12_000, "assumed: a page of 20 posts"),
 }
 
@@ -147,10 +152,17 @@ def request(
     }
 
 
-def balanced(resources: Mapping[str, float], inputs: Inputs) -> dict[str, float]:
+def balanced(resources: Mapping[str, float], evaluated: int, inputs: Inputs) -> dict[str, float]:
     """Return the resources of a request behind a load balancer instead of the HTTP API, without
-    its hours: at worst each request has a connection of its own, of which a unit opens 25/s."""
-    lcu_h = max(1 / 25 / 3600, inputs["response_bytes"] / 0.4e9)
+    its hours. A capacity unit is the largest of four dimensions; ``evaluated``: rules."""
+    connections = 1 / inputs["requests_of_connection"]
+    moved_gb = inputs["request_bytes"] / 1e9 + resources["egress_gb"]
+    lcu_h = max(
+        connections / 25 / 3600,  # opened a second
+        connections / 3000 / 60,  # active for a minute
+        moved_gb / 0.4,  # an hour, to and from functions
+        max(0, evaluated - FREE_RULES) / 1000 / 3600,  # a second
+    )
     return {**resources, "http_api": 0, "cheap_log_gb": 0, "lcu_h": lcu_h}
 
 
@@ -159,19 +171,30 @@ def add(*parts: Mapping[str, float]) -> dict[str, float]:
     return {key: sum(part.get(key, 0) for part in parts) for key in PRICES}
 
 
-def operations(inputs: Inputs) -> dict[str, dict[str, float]]:
-    """Return operation -> the resources that one takes."""
+PATHS = {"like": "/posts/7/likes/me", "feed page": "/feed", "order": "/vouchers/7/orders"}
+"""Operation -> its path, which decides how many rules of a load balancer it is compared with."""
+
+
+def operations(inputs: Inputs, *, ingress: str = "http-api") -> dict[str, dict[str, float]]:
+    """Return operation -> the resources that one takes. ``ingress``: as in template.yaml."""
     size = inputs["response_bytes"]
     like = request(inputs["like_cpu_ms"], inputs["like_round_trips"], 1, size, inputs)
     feed = request(
         inputs["feed_cpu_ms"], inputs["feed_round_trips"], 0, inputs["feed_bytes"], inputs
     )
     order = request(inputs["order_cpu_ms"], inputs["order_round_trips"], 1, size, inputs)
-    return {
-        "like": add(like, store_event(inputs)),
-        "feed page": add(feed),
-        "order": add(order, store_event(inputs)),
-    }
+    requests = {"like": like, "feed page": feed, "order": order}
+    if ingress == "load-balancer":
+        rules = make_rules(read_routes(TEMPLATE.read_text()))
+        for name, path in PATHS.items():
+            requests[name] = balanced(requests[name], count_evaluated(rules, path), inputs)
+    stored = store_event(inputs)
+    return {name: add(r, {} if name == "feed page" else stored) for name, r in requests.items()}
+
+
+def month_of_balancer() -> float:
+    """Return the USD of a month of a load balancer in two zones, without a request."""
+    return MONTH_H * (PRICES["alb_h"].usd + 2 * PRICES["address_h"].usd)
 
 
 def idle_month() -> dict[str, float]:
@@ -240,6 +263,12 @@ def price_of(resources: Mapping[str, float]) -> dict[str, float]:
     return dict(sorted(usd.items(), key=lambda item: -item[1]))
 
 
+def totals_of(inputs: Inputs, ingress: str) -> dict[str, float]:
+    """Return operation -> the USD of a million, all in."""
+    resources = operations(inputs, ingress=ingress)
+    return {name: sum(price_of(one).values()) for name, one in resources.items()}
+
+
 def main(argv: Sequence[str]) -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(prog="python -m bench.capacity", description=__doc__)
@@ -259,25 +288,33 @@ def main(argv: Sequence[str]) -> int:
 
 def tables(inputs: Inputs) -> Iterable[Table]:
     """Yield the tables: costs of a million and of an idle month, what to turn, ceilings, inputs."""
-    cost = new_table(f"USD per million, {REGION}, {PRICES_OF}", "resource", *operations(inputs))
+    http_api, balancer = (totals_of(inputs, ingress) for ingress in INGRESS)
+    cost = new_table(f"USD per million, {REGION}, {PRICES_OF}", "resource", *PATHS)
     priced = {name: price_of(resources) for name, resources in operations(inputs).items()}
     for key, price in PRICES.items():
         if any(usd[key] >= 0.0005 for usd in priced.values()):
             cost.add_row(price.per, *(f"{usd[key]:.3f}" for usd in priced.values()))
-    totals = [sum(usd.values()) for usd in priced.values()]
-    cost.add_row("all in, behind the HTTP API", *(f"{total:.2f}" for total in totals))
-    edge = (PRICES["cloudfront"].usd + PRICES["waf"].usd) * MILLION
-    cost.add_row("with CloudFront and WAF", *(f"{total + edge:.2f}" for total in totals))
-    behind = sum(price_of(balanced(operations(inputs)["like"], inputs)).values())
-    goal = "reached" if totals[0] <= GOAL else "missed"
-    cost.caption = f"goal: at most {GOAL:.2f} for a like: {goal}"
+    cloudfront, waf = PRICES["cloudfront"].usd * MILLION, PRICES["waf"].usd * MILLION
+    for text, totals, more in (
+        ("all in, behind the HTTP API", http_api, 0),
+        ("  with CloudFront and WAF", http_api, cloudfront + waf),
+        ("all in, behind the load balancer", balancer, 0),
+        ("  with WAF", balancer, waf),
+        ("  with CloudFront and WAF", balancer, cloudfront + waf),
+    ):
+        cost.add_row(text, *(f"{total + more:.2f}" for total in totals.values()))
+    judged = [
+        f"{'reached' if totals['like'] <= GOAL else 'missed'} with Ingress={ingress}"
+        for ingress, totals in zip(INGRESS, (http_api, balancer), strict=True)
+    ]
+    cost.caption = f"goal: at most {GOAL:.2f} for a like, without WAF: {', '.join(judged)}"
     yield cost
 
     entry = new_table("A load balancer instead of the HTTP API, USD", "what", "USD")
-    month_usd = MONTH_H * PRICES["alb_h"].usd
-    entry.add_row("a million likes", f"{behind:.2f}")
-    entry.add_row("its hours, a month", f"{month_usd:.2f}")
-    entry.add_row("pays from likes a month, millions", f"{month_usd / (totals[0] - behind):.0f}")
+    saved = http_api["like"] - balancer["like"]
+    entry.add_row("saved on a million likes", f"{saved:.2f}")
+    entry.add_row("its hours and two addresses, a month", f"{month_of_balancer():.2f}")
+    entry.add_row("pays from likes a month, millions", f"{month_of_balancer() / saved:.0f}")
     yield entry
 
     month = new_table("An idle month, USD", "part", "USD")
@@ -291,10 +328,8 @@ def tables(inputs: Inputs) -> Iterable[Table]:
         "A million likes, USD, and what to turn", "change", "HTTP API", "load balancer"
     )
     for name, change in CHANGES.items():
-        changed = {**inputs, **change}
-        like = operations(changed)["like"]
-        totals = [sum(price_of(one).values()) for one in (like, balanced(like, changed))]
-        turned.add_row(name, *(f"{total:.2f}" for total in totals))
+        likes = (totals_of({**inputs, **change}, ingress)["like"] for ingress in INGRESS)
+        turned.add_row(name, *(f"{usd:.2f}" for usd in likes))
     yield turned
 
     ends = new_table("Ceilings, likes a second", "part", "today", "for 10 x", "for 100 x")

@@ -1,4 +1,5 @@
-"""The consumer beside a row-by-row consumer and a bare bulk upsert, on the same events."""
+"""The consumer beside a row-by-row consumer and a bare bulk upsert, on the same events; where its
+time goes; and four consumers beside one."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -12,21 +13,24 @@ from bench.baselines import bulk_upsert, row_by_row
 from bench.dataset import load_reactions
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
-from bench.meters import count_statements, mysql_load, time_s
+from bench.meters import Cpu, count_statements, cpu, mysql_load, time_s
+from bench.parts import Parts
+from bench.workers import WORKERS, play
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.reactions import FOLLOW, Kind, Target, mysql_reactions, persist, redis_gate
+from plaza.reactions import FOLLOW, LIKE, Kind, Target, mysql_reactions, persist, redis_gate
 from plaza.reactions import react as reactions_react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 
 BATCH = 1000
 BATCHES = 60
 BATCHES_OF_FOLLOWS = 20
+BATCHES_SIDE_BY_SIDE = 12
 BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
 SIZES = (10, 100, 1000)
 FIRST_ID = 10_000_000  # of posts and users; no other bench uses them
-FOLLOWED_USER = Target("user", FIRST_ID)
+FOLLOWED_USER, VIRAL_POST = Target("user", FIRST_ID), Target("post", 2 * FIRST_ID)
 _AT_ONCE = 200
 
 Save = Callable[[Cursor, Sequence[ReactionEvent]], None]
@@ -34,12 +38,20 @@ Reaction = tuple[Kind, Target, int]
 """A kind, a target, an actor."""
 
 
-class Rates(NamedTuple):
-    """Events a second: of the consumer, row by row, and of a bulk upsert."""
+class Race(NamedTuple):
+    """Events a second row by row and of a bulk upsert, the parts of the consumer, and the CPU of it
+    and of the bulk upsert."""
 
-    ours: float
+    events: int
     common: float
     bare: float
+    parts: Parts
+    cpu: Cpu
+    bare_cpu: Cpu
+
+    @property
+    def ours(self) -> float:
+        return self.events / self.parts.took_s
 
 
 def measure(harness: Harness) -> list[Figure]:
@@ -47,28 +59,40 @@ def measure(harness: Harness) -> list[Figure]:
     harness.clear()
     for table in (*row_by_row.TABLES, *bulk_upsert.TABLES):
         mysql.write(table)
-    count = harness.scale(BATCHES) * BATCH + BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES)
+    side_by_side = 2 * (BATCHES_SIDE_BY_SIDE + WORKERS) * BATCH
+    count = harness.scale(BATCHES) * BATCH + side_by_side
+    count += BATCHES_OF_LOAD * BATCH_OF_LOAD + sum(SIZES)
     on_posts = [
         (kind, Target("post", FIRST_ID + post), actor)
         for kind, post, actor in load_reactions(count)
     ]
-    harness.add_posts({target.id for _, target, _ in on_posts})
-    follows = _follows(harness.scale(BATCHES_OF_FOLLOWS) * BATCH + sum(SIZES))
+    harness.add_posts({VIRAL_POST.id, *(target.id for _, target, _ in on_posts)})
+    viral = harness.scale(BATCHES_OF_FOLLOWS) * BATCH
+    follows = _by_many(FOLLOW, FOLLOWED_USER, viral + sum(SIZES))
+    likes = _by_many(LIKE, VIRAL_POST, viral + side_by_side)
 
-    made = sorted({target for _, target, _ in (*on_posts, *follows)})
+    made = sorted({target for _, target, _ in (*on_posts, *follows, *likes)})
     mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
 
-    events, follow_events = _accept(on_posts), _accept(follows)
+    events, follow_events, like_events = _accept(on_posts), _accept(follows), _accept(likes)
     mixed = chain.from_iterable(zip(events, follow_events, strict=False))
     samples = [_take(mixed, size) for size in SIZES]
     statements = [count_statements(partial(persist.save, sample)) for sample in samples]
     load = _load_mysql(_take(events, BATCHES_OF_LOAD * BATCH_OF_LOAD))
-    rates, follow_rates = _race(events), _race(follow_events)
-    _check_all_is_saved(len(on_posts) + len(follows))
+    together = [
+        *_side_by_side(
+            "consumers side by side", _take(events, side_by_side), Goal("at least", 1.6, "ratio")
+        ),
+        *_side_by_side("consumers of one viral post", _take(like_events, side_by_side)),
+    ]
+    spread, followed, liked = _race([*events]), _race([*follow_events]), _race([*like_events])
+    _check_all_is_saved(len(on_posts) + len(follows) + len(likes))
     return [
-        Figure("consumer, batches of 1000", rates.ours, "events/s", goal=Goal("at least", 20_000)),
-        *_beside("consumer", rates),
-        *_beside("follows of one viral user", follow_rates),
+        Figure("consumer, batches of 1000", spread.ours, "events/s", goal=Goal("at least", 20_000)),
+        *_beside("consumer", spread, 0.35),
+        *_beside("follows of one viral user", followed, 0.4),
+        *_beside("likes of one viral post", liked, 0.4),
+        *together,
         *load,
         Figure(
             "statements per batch of 1000, with follows",
@@ -95,32 +119,90 @@ def _load_mysql(events: Sequence[ReactionEvent]) -> list[Figure]:
     ]
 
 
-def _beside(name: str, rates: Rates) -> list[Figure]:
-    common, bare = Peer("row by row", rates.common), Peer("bulk upsert", rates.bare)
-    goal = Goal("at least", 5, "ratio")
+def _beside(name: str, race: Race, goal: float) -> list[Figure]:
+    common, bare = Peer("row by row", race.common), Peer("bulk upsert", race.bare)
     return [
-        Figure(f"{name}, against row by row", rates.ours, "events/s", common, goal),
-        Figure("  against a bare bulk upsert", rates.ours, "events/s", bare),
+        Figure(
+            f"{name}, against row by row",
+            race.ours,
+            "events/s",
+            common,
+            Goal("at least", 5, "ratio"),
+        ),
+        Figure(
+            "  against a bare bulk upsert",
+            race.ours,
+            "events/s",
+            bare,
+            Goal("at least", goal, "ratio"),
+        ),
+        *(
+            Figure(
+                f"  CPU an event, {process}",
+                seconds / race.events * 1e6,
+                "us",
+                Peer("bulk upsert", of_bare / race.events * 1e6),
+            )
+            for process, seconds, of_bare in zip(Cpu._fields, race.cpu, race.bare_cpu, strict=True)
+        ),
+        *_describe(race),
     ]
 
 
-def _follows(count: int) -> list[Reaction]:
-    return [(FOLLOW, FOLLOWED_USER, FIRST_ID + actor) for actor in range(1, count + 1)]
+def _describe(race: Race) -> list[Figure]:
+    """Return the time that each part takes of an event, with its calls and rows in a batch."""
+    of_batch = BATCH / race.events
+    parts = sorted(race.parts.by_name.items(), key=lambda pair: -pair[1].took_s)
+    return [
+        Figure(
+            f"    {name} ({part.calls * of_batch:.0f} calls, {part.rows * of_batch:.0f} rows)",
+            part.took_s / race.events * 1e6,
+            "us",
+        )
+        for name, part in parts
+    ] + [Figure("    Python", race.parts.python_s / race.events * 1e6, "us")]
 
 
-def _race(events: Iterator[ReactionEvent]) -> Rates:
+def _side_by_side(
+    name: str, events: Sequence[ReactionEvent], goal: Goal | None = None
+) -> list[Figure]:
+    """Compare consumers in processes of their own with one such process."""
+    batches = [events[start : start + BATCH] for start in range(0, len(events), BATCH)]
+    saves = [partial(_save, batch) for batch in batches]
+    half = len(saves) // 2
+    one, four = play(saves[:half], workers=1), play(saves[half:])
+    peer = Peer("one", one.rate * BATCH)
+    return [Figure(f"{WORKERS} {name}", four.rate * BATCH, "events/s", peer, goal)]
+
+
+def _save(batch: Sequence[ReactionEvent]) -> bool:
+    persist.save(batch)
+    return True
+
+
+def _by_many(kind: Kind, target: Target, count: int) -> list[Reaction]:
+    return [(kind, target, FIRST_ID + actor) for actor in range(1, count + 1)]
+
+
+def _race(events: Sequence[ReactionEvent]) -> Race:
     """Run the three in turns, batch by batch, so that they share the machine's fast and slow
     moments."""
     gc.collect()
     gc.freeze()  # a Lambda has only its own batch in memory: the others are not collected
-    count, ours_s, common_s, bare_s = 0, 0.0, 0.0, 0.0
-    while batch := _take(events, BATCH):
-        count += len(batch)
-        ours_s += time_s(partial(persist.save, batch))
+    parts, common_s, bare_s = Parts(), 0.0, 0.0
+    used, used_bare = Cpu(), Cpu()
+    for start in range(0, len(events), BATCH):
+        batch = events[start : start + BATCH]
         common_s += time_s(partial(_commit, row_by_row.save, batch))
+        began = cpu()
+        with parts.record():
+            persist.save(batch)
+        between = cpu()
         bare_s += time_s(partial(_commit, bulk_upsert.save, batch))
+        used, used_bare = used + (between - began), used_bare + (cpu() - between)
     gc.unfreeze()
-    return Rates(count / ours_s, count / common_s, count / bare_s)
+    count = len(events)
+    return Race(count, count / common_s, count / bare_s, parts, used, used_bare)
 
 
 def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:

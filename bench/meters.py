@@ -50,6 +50,25 @@ def mysql_load() -> MysqlLoad:
     return MysqlLoad(cpu.user + cpu.system, int(redo_bytes) + binlog.read_end().log_pos)
 
 
+class Cpu(NamedTuple):
+    """CPU seconds of this process, MySQL and Redis."""
+
+    python: float = 0.0
+    mysql: float = 0.0
+    redis: float = 0.0
+
+    def __add__(self, other: "Cpu") -> "Cpu":  # type: ignore[override]
+        return Cpu(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __sub__(self, earlier: "Cpu") -> "Cpu":
+        return Cpu(*(a - b for a, b in zip(self, earlier, strict=True)))
+
+
+def cpu() -> Cpu:
+    """Return the CPU seconds so far."""
+    return Cpu(time.process_time(), mysql_load().cpu_s, redis_cpu_s())
+
+
 def count_statements(work: Callable[[], object]) -> int:
     """Count the statements of ``work``, BEGIN and COMMIT included."""
     before = _count_questions()

@@ -84,7 +84,7 @@ def _count_reads() -> Any:
 
 
 def bypass_cache() -> Any:
-    load = lambda shop_id: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
+    load = lambda shop_id, _=None: CachedValue(*queries._load(shop_id), stale=False)  # noqa: E731
     return mock.patch.object(queries, "_find", load)
 
 

@@ -24,7 +24,7 @@ def build_request(handler: Handler, event: Event) -> Request:
 
 
 class Load(NamedTuple):
-    """What ``WORKERS`` processes did: latencies of requests that succeeded, without the first of
+    """What the processes did: latencies of requests that succeeded, without the first of
     each process, errors, and messages as (queue, body)."""
 
     took_s: float
@@ -40,10 +40,11 @@ class Load(NamedTuple):
 def play(
     requests: Sequence[Request],
     inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    workers: int = WORKERS,
 ) -> Load:
     """Share the requests out to processes with connections of their own, ``inside`` a context."""
     fork = multiprocessing.get_context("fork")
-    ready = fork.Barrier(WORKERS + 1)
+    ready = fork.Barrier(workers + 1)
     done: Any = fork.SimpleQueue()
 
     def work(part: Sequence[Request]) -> None:
@@ -70,16 +71,16 @@ def play(
             ready.wait()
         done.put((latencies_s, errors, sent))
 
-    workers = [fork.Process(target=work, args=(requests[i::WORKERS],)) for i in range(WORKERS)]
-    for worker in workers:
-        worker.start()
+    processes = [fork.Process(target=work, args=(requests[i::workers],)) for i in range(workers)]
+    for process in processes:
+        process.start()
     ready.wait(timeout=60)
     began_s = time.perf_counter()
     ready.wait(timeout=_TIMEOUT_S)
     took_s = time.perf_counter() - began_s
-    parts = [done.get() for _ in workers]
-    for worker in workers:
-        worker.join()
+    parts = [done.get() for _ in processes]
+    for process in processes:
+        process.join()
     return Load(
         took_s,
         [latency_s for part in parts for latency_s in part[0]],

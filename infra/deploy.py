@@ -1,4 +1,4 @@
-"""Deploys one environment: network, stores, application, and the edge with its pages if it has one.
+"""Deploys an environment: network, stores, application, load balancer, edge with pages, budget.
 
   python -m infra.deploy staging [Name=Value ...]
 
@@ -30,6 +30,7 @@ DEFAULTS = {"SmsSender": "sns"}
 QUESTIONS = {
     "AlarmEmail": "Address that alarms are sent to",
     "SmsCountries": "Countries that sign-in codes are sent to (US,DE)",
+    "BalancerDomainName": "Name of the load balancer (api.example.com)",
 }
 
 
@@ -52,9 +53,10 @@ class Part:
 NETWORK = Part("network", ROOT / "infra" / "network.yaml")
 DATA = Part("data", ROOT / "infra" / "data.yaml")
 APPLICATION = Part("", BUILT)
+BALANCER = Part("balancer", ROOT / "infra" / "balancer.yaml")
 EDGE = Part("edge", ROOT / "infra" / "edge.yaml", EDGE_REGION)
 BUDGET = Part("budget", ROOT / "infra" / "budget.yaml", EDGE_REGION)
-PARTS = (NETWORK, DATA, APPLICATION, EDGE, BUDGET)
+PARTS = (NETWORK, DATA, APPLICATION, BALANCER, EDGE, BUDGET)
 
 
 class Account:
@@ -130,11 +132,15 @@ def deploy(
         stack = account.describe(part, environment)
         if part is EDGE and stack is None and "OriginSecretArn" not in outputs:
             continue
+        if part is BALANCER and outputs["Ingress"] != "load-balancer":
+            continue
         for name in parameters[part.name]:
             is_asked = name in QUESTIONS and name not in known
             if is_asked and name not in read_pairs(stack, "Parameter"):
                 known[name] = _ask(name, ask)
         values = {name: known[name] for name in parameters[part.name] if name in known}
+        if part is NETWORK and account.describe(BALANCER, environment):
+            values["Ingress"] = "load-balancer"  # whose subnets are in use until it is deleted
         account.deploy(part, environment, values)
         outputs |= read_pairs(account.describe(part, environment), "Output")
         known |= outputs
@@ -149,7 +155,7 @@ def read_parameters(template: Path) -> list[str]:
     """Return the names of a template's parameters. Raises DeployError if it was not built."""
     if not template.exists():
         raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
-    return list(yaml.load(template.read_text(), _Loader)["Parameters"])  # noqa: S506 - a SafeLoader
+    return list(yaml.load(template.read_text(), Loader)["Parameters"])  # noqa: S506 - a SafeLoader
 
 
 def read_architecture(build: Path) -> str:
@@ -182,11 +188,11 @@ def _describe_origin_secret(arn: str, account: Account) -> dict[str, str]:
     return {"OriginSecretArn": copy, "OriginSecretVersion": account.read_secret_version(arn)}
 
 
-class _Loader(yaml.CSafeLoader):
+class Loader(yaml.CSafeLoader):
     """Loads a template; the values of short tags such as ``!Ref`` do not matter."""
 
 
-_Loader.add_multi_constructor("!", lambda *_: None)
+Loader.add_multi_constructor("!", lambda *_: None)
 
 
 def main(arguments: list[str]) -> int:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from infra.deploy import APPLICATION, EDGE, Account, DeployError, read_pairs
+from infra.deploy import APPLICATION, BALANCER, EDGE, Account, DeployError, read_pairs
 
 T = TypeVar("T")
 
@@ -187,7 +187,7 @@ def _decode(body: bytes) -> Any:
 def _url_of(environment: str) -> str:
     """Return the address for clients: the edge's, without one the API's. Raises DeployError."""
     account = Account()
-    for part, output in ((EDGE, "EdgeUrl"), (APPLICATION, "ApiUrl")):
+    for part, output in ((EDGE, "EdgeUrl"), (BALANCER, "ApiUrl"), (APPLICATION, "ApiUrl")):
         if url := read_pairs(account.describe(part, environment), "Output").get(output):
             return url
     raise DeployError(f"there is no environment {environment}")

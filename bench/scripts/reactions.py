@@ -22,11 +22,11 @@ from plaza.reactions import (
     redis_queries,
     redis_user_lists,
 )
-from plaza.reactions.model import Commit, Kind, ReactedTarget, Reactor, Snapshot
+from plaza.reactions.model import MAX_ROWS, Commit, Kind, ReactedTarget, Reactor, Snapshot
 from plaza.reactions.queries import EARLIEST_LENGTH
 from plaza.reactions.rebuild import PAGE
 from plaza.reactions.redis_commits import MAX_AHEAD, ROWS_OF_TARGET
-from plaza.reactions.redis_hydration import MAX_ROWS, HydrationLease
+from plaza.reactions.redis_hydration import HydrationLease
 from plaza.reactions.redis_keys import keys_of
 from plaza.reactions.sweep import EVENTS_PER_TARGET
 from plaza.reconciliation.comparison import MAX_NEWEST

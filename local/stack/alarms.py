@@ -6,8 +6,9 @@ inserted.
 """
 
 import json
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -24,14 +25,17 @@ _SECTIONS = {  # section -> namespace, dimension, key of the resource
 }
 _ACTIONS = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], []]}
 _MIN_REQUESTS = 100  # in a window; of fewer, one error is a large share
-_UNCHECKED = """\
-    config: { ignore_checks: [E1020] }
-"""
-_INCLUDE = f"""\
+_UNCHECKED = re.compile(r"    config: \{ ignore_checks: .* \}\n")
+_INCLUDE = """\
   Fn::Transform:
     Name: AWS::Include
-    Parameters: {{ Location: {ALARMS.name} }}
+    Parameters: {{ Location: {} }}
 """
+_OF_BALANCER = {  # metric of API Gateway -> metrics of a load balancer, whose sum it is
+    "5xx": ("HTTPCode_ELB_5XX_Count", "HTTPCode_Target_5XX_Count"),
+    "Count": ("RequestCount",),
+    "Latency": ("TargetResponseTime",),
+}
 
 
 def make_alarms() -> str:
@@ -42,10 +46,89 @@ def make_alarms() -> str:
 def expand_template(template: str) -> str:
     """Replace the include of a template with the alarms, so that cfn-lint checks references to them
     too. Raises ValueError without an include."""
-    if template.count(_INCLUDE) != 1:
-        raise ValueError(f"the template must include {ALARMS.name} once")
-    checked = template.replace(_UNCHECKED, "    config: {}\n")
-    return checked.replace(_INCLUDE, "".join(f"{entry}\n" for entry in _render_entries()))
+    return insert_included(template, ALARMS.name, _render_entries())
+
+
+def insert_included(template: str, file: str, entries: Iterable[str]) -> str:
+    """Replace the include of a file with its resources. Raises ValueError without an include."""
+    include = _INCLUDE.format(file)
+    if template.count(include) != 1:
+        raise ValueError(f"the template must include {file} once")
+    checked = _UNCHECKED.sub("    config: {}\n", template)
+    return checked.replace(include, "".join(f"{entry}\n" for entry in entries))
+
+
+def make_balancer_alarms() -> dict[str, Any]:
+    """Return the alarms of the API for a load balancer, under the same names: name -> resource."""
+    declared = yaml.safe_load(DECLARED.read_text())
+    found: dict[str, Any] = {}
+    for name, options in declared["api"].items():
+        watch = options["watch"]
+        found[name] = _make_on_balancer(
+            _describe(options["text"], options["runbook"]),
+            watch["metric"],
+            statistic=watch.get("statistic", "Sum"),
+            above=watch["above"] / 1000 if watch["metric"] == "Latency" else watch["above"],  # s
+            periods=watch["periods"],
+            period_s=watch["period_s"],
+        )
+        found[name]["Properties"]["AlarmActions"] = [{"Ref": "AlarmTopicArn"}]
+    for name, options in declared["error_rates"].items():
+        found[name] = _make_on_balancer(
+            _describe(options["text"], options["runbook"]),
+            "5xx",
+            of="Count",
+            above=options["above_percent"],
+            period_s=options["window_s"],
+        )
+    for name, options in declared["both"].items():
+        found[name] = _make_composite(**options)
+    return found
+
+
+def _make_on_balancer(
+    text: str,
+    metric: str,
+    *,
+    above: float,
+    period_s: int,
+    periods: int = 1,
+    statistic: str = "Sum",
+    of: str = "",
+) -> dict[str, Any]:
+    """Return an alarm on a metric of API Gateway, or on its share ``of`` another one in percent."""
+
+    def stat(number: int, name: str) -> dict[str, Any]:
+        balancer = {"Fn::GetAtt": ["Balancer", "LoadBalancerFullName"]}
+        source = {
+            "Namespace": "AWS/ApplicationELB",
+            "MetricName": name,
+            "Dimensions": [{"Name": "LoadBalancer", "Value": balancer}],
+        }
+        metric_stat = {"Metric": source, "Period": period_s, "Stat": statistic}
+        return {"Id": f"m{number}", "MetricStat": metric_stat, "ReturnData": False}
+
+    names = _OF_BALANCER[metric]
+    total = " + ".join(f"FILL(m{number}, 0)" for number in range(len(names)))
+    if of:
+        requests = f"m{len(names)}"
+        names += _OF_BALANCER[of]
+        total = f"IF({requests} > {_MIN_REQUESTS}, 100 * ({total}) / {requests}, 0)"
+    return {
+        "Type": "AWS::CloudWatch::Alarm",
+        "Condition": "HasAlarmTopic",
+        "Properties": {
+            "AlarmDescription": text,
+            "Metrics": [
+                {"Id": "watched", "Expression": total},
+                *(stat(number, name) for number, name in enumerate(names)),
+            ],
+            "EvaluationPeriods": periods,
+            "Threshold": above,
+            "ComparisonOperator": "GreaterThanThreshold",
+            "TreatMissingData": "notBreaching",
+        },
+    }
 
 
 def _render_entries() -> Iterator[str]:

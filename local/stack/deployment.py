@@ -19,8 +19,7 @@ import yaml
 
 from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
 from local.stack.aws import REGION, connect, credentials
-from local.stack.event_sources import EventSource
-from local.stack.gateway import name_function
+from local.stack.event_source import EventSource
 from local.stack.processes import run_command
 from local.stack.routes import read_body, read_routes
 from local.stack.servers import strip_credentials
@@ -244,7 +243,7 @@ def describe_service(
     sources = _take_over_event_sources(lambdas, deployed)
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
-    synchronous = {name_function(route.uri) for route in read_routes(body)}
+    synchronous = {route.function for route in read_routes(body)}
     for found in _list_functions(lambdas):
         name = found["FunctionName"]
         functions[name] = {

@@ -15,6 +15,7 @@ from typing import Any
 
 import aiohttp
 
+from local.stack.event_source import EventSource
 from local.stack.worker_parent import MAX_PAYLOAD_BYTES
 from local.stack.workers import Outcome
 
@@ -28,30 +29,6 @@ _ENVELOPE_BYTES = 1024  # of a record without its body
 
 logger = logging.getLogger(__name__)
 Invoke = Callable[[str, bytes], Awaitable[Outcome]]
-
-
-@dataclass(frozen=True, slots=True)
-class EventSource:
-    function: str
-    queue_arn: str
-    queue_url: str
-    batch_size: int
-    window_s: float
-    max_concurrency: int
-    reports_failures: bool
-
-    @classmethod
-    def from_description(cls, found: Mapping[str, Any], queue_url: str) -> "EventSource":
-        scaling = found.get("ScalingConfig") or {}
-        return cls(
-            function=str(found["FunctionArn"]).rpartition(":function:")[2],
-            queue_arn=found["EventSourceArn"],
-            queue_url=queue_url,
-            batch_size=int(found.get("BatchSize", 10)),
-            window_s=float(found.get("MaximumBatchingWindowInSeconds") or 0),
-            max_concurrency=int(scaling.get("MaximumConcurrency") or 1000),
-            reports_failures="ReportBatchItemFailures" in found.get("FunctionResponseTypes", []),
-        )
 
 
 @dataclass(slots=True)

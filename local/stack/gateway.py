@@ -27,7 +27,6 @@ MAX_HEADER_BYTES = 10 * 1024
 MAX_INTEGRATION_S = 30.0
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TEXTS = ("application/json", "application/xml", "application/javascript")
-_FUNCTION = re.compile(r":function:([A-Za-z0-9_-]+)")
 _PERCENT = re.compile(r"%25", re.IGNORECASE)
 
 
@@ -132,7 +131,7 @@ class Gateway:
         event = make_event(
             request, match, api_id=self._api_id, account=self._account, now_s=time.time()
         )
-        reply = await self._integrate(name_function(match.route.uri), event)
+        reply = await self._integrate(match.route.function, event)
         return self._decorate(reply, origin)
 
     async def _integrate(self, name: str, event: Mapping[str, Any]) -> Reply:
@@ -329,14 +328,6 @@ def format_time(now_s: float) -> str:
     month = _MONTHS[at.tm_mon - 1]
     clock = f"{at.tm_hour:02}:{at.tm_min:02}:{at.tm_sec:02}"
     return f"{at.tm_mday:02}/{month}/{at.tm_year}:{clock} +0000"
-
-
-def name_function(uri: str) -> str:
-    """Return the function's name in the URI of an integration. Raises LocalError."""
-    found = _FUNCTION.search(uri)
-    if found is None:
-        raise LocalError(f"{uri} names no function")
-    return found[1]
 
 
 def _message(status: int, text: str) -> Reply:

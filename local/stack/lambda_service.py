@@ -23,7 +23,8 @@ import aiohttp
 from aiohttp import web
 
 from local.paths import LAMBDA_PYTHON
-from local.stack.event_sources import Deliveries, EventSource, Poller, Sqs
+from local.stack.event_source import EventSource
+from local.stack.event_sources import Deliveries, Poller, Sqs
 from local.stack.gateway import MAX_BODY_BYTES, MAX_HEADER_BYTES, Gateway
 from local.stack.routes import read_cors, read_routes
 from local.stack.workers import Function, Parent, Pool, make_environment

@@ -14,6 +14,8 @@ from local.paths import LocalError
 
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
 ANY = "x-amazon-apigateway-any-method"
+_CORS = "x-amazon-apigateway-cors"
+_FUNCTION = re.compile(r":function:([A-Za-z0-9_-]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,14 @@ class Route:
     key: str
     uri: str
     payload_format: str
+
+    @property
+    def function(self) -> str:
+        """The function's name in ``uri``. Raises LocalError."""
+        found = _FUNCTION.search(self.uri)
+        if found is None:
+            raise LocalError(f"{self.uri} names no function")
+        return found[1]
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:
@@ -55,7 +65,7 @@ def read_routes(body: Mapping[str, Any]) -> list[Route]:
 
 def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the CORS settings as apigatewayv2 has them; None without any."""
-    cors = body.get("x-amazon-apigateway-cors")
+    cors = body.get(_CORS)
     if cors is None:
         return None
     lists = ("allowOrigins", "allowMethods", "allowHeaders", "exposeHeaders")
@@ -70,7 +80,8 @@ def read_cors(body: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> dict[str, Any]:
-    """Return the OpenAPI body of a processed template with CloudFormation functions resolved.
+    """Return the paths and the CORS settings in the OpenAPI body of a processed template, with
+    CloudFormation functions resolved. What else the body has is about the URL that AWS gives it.
 
     ``values``: what ``${Name}`` and ``${Name.Arn}`` stand for.
     """
@@ -82,7 +93,8 @@ def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> d
     ]
     if len(bodies) != 1:
         raise LocalError(f"the template has {len(bodies)} HTTP APIs with a body instead of one")
-    resolved: dict[str, Any] = resolve(bodies[0], values)
+    served = {name: bodies[0][name] for name in ("paths", _CORS) if name in bodies[0]}
+    resolved: dict[str, Any] = resolve(served, values)
     return resolved
 
 

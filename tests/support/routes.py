@@ -5,17 +5,23 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from local.stack.gateway import Routes
+from local.stack.gateway import Match, Routes
 from local.stack.routes import Route
 from tests.unit.policy import template
 
 
 def match(method: str, path: str) -> dict[str, Any]:
     """Return what the match of a request adds to its event: the key and parameters of the route."""
-    found = _routes().find(method, path)
-    assert found
+    found = find_match(method, path)
     parameters = {"pathParameters": dict(found.parameters)} if found.parameters else {}
     return {"routeKey": found.route.key, **parameters}
+
+
+def find_match(method: str, path: str) -> Match:
+    """Return the route that API Gateway sends a request to."""
+    found = _routes().find(method, path)
+    assert found
+    return found
 
 
 @cache

@@ -756,7 +756,7 @@ export interface paths {
         };
         /**
          * List posts by id
-         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. A session is optional. Counts as one read of the caller.
+         * @description Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor` with the same `ids`. A session is optional. Counts as one read of the caller.
          */
         get: operations["list_posts_by_id"];
         put?: never;
@@ -2044,8 +2044,12 @@ export interface components {
         };
         /** @description A key of Redis and how often it is used. */
         HotKeyResponse: {
-            /** @description Estimated commands a second. */
+            /** @description Estimated commands a second at its master. */
             commands_per_s: number;
+            /** @description Estimated reads a second that processes answered from memory. */
+            from_memory_per_s: number;
+            /** @description Estimated reads a second that replicas answered. */
+            from_replicas_per_s: number;
             /** @description The key; hashes of sessions and challenges are left out. */
             key: string;
         };
@@ -4154,6 +4158,8 @@ export interface operations {
             query: {
                 /** @description Up to 100 ids, separated by commas. */
                 ids: string[];
+                /** @description Position of the page: `next` of the page before. Opaque; a value that this list did not return is refused. */
+                cursor?: string;
             };
             header?: never;
             path?: never;
@@ -4391,7 +4397,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of the list. */
+            /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
                     /** @description Tag of this representation, for callers without a session. */
@@ -5081,7 +5087,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of the list. */
+            /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
                     /** @description Tag of this representation, for callers without a session. */
@@ -5646,7 +5652,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of the list. */
+            /** @description A page. Long texts make it shorter than `limit`. */
             200: {
                 headers: {
                     /** @description Tag of this representation, for callers without a session. */

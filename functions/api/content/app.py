@@ -115,7 +115,7 @@ def _get(model: Any, description: str, *problems: int) -> dict[str, Any]:
 
 
 def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
-    page = describe_response(200, Page[model], "A page of the list.")
+    page = describe_response(200, Page[model], "A page. Long texts make it shorter than `limit`.")
     return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
 
 
@@ -131,14 +131,21 @@ def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[str, 
 
 
 @app.get("/posts", **_LIST_BY_ID)
-def list_posts_by_id(ids: Ids) -> str:
+def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> str:
     """List posts by id.
 
-    Leaves out ids of posts that do not exist, were deleted or are hidden.
+    Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
+    with the same `ids`.
     """
     actor_id = find_caller(app)
-    posts = queries.read_posts_by_id(dict.fromkeys(map(int, ids)), actor_id)
-    return encode_page([encode_preview(view, actor_id) for view in posts])
+    begin = unpack_cursor(cursor, (int,))[0] if cursor else 0
+    wanted = list(dict.fromkeys(map(int, ids)))
+    if not 0 <= begin < len(wanted):
+        raise BadInput("cursor", "was not returned by this API")
+    posts, answered = queries.read_posts_by_id(wanted[begin:], actor_id)
+    end = begin + answered
+    items = [encode_preview(view, actor_id) for view in posts]
+    return encode_page(items, (end,) if end < len(wanted) else None)
 
 
 @app.get("/posts/<post_id>", **_get(PostDetails, "The post.", 400))
@@ -356,9 +363,9 @@ def _delete(target: Target) -> Response[None]:
 
 
 def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[Liker]:
-    find_caller(app)  # refuses invalid tokens
+    actor_id = find_caller(app)
     after = Reactor(*unpack_cursor(cursor, (int, int))) if cursor else None
-    page, last = reaction_lists.list_likers(target, after, order == "latest", limit)
+    page, last = reaction_lists.list_likers(target, after, order == "latest", limit, actor_id)
     return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
 
 

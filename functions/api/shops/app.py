@@ -208,8 +208,8 @@ def get_shop(shop_id: Id) -> ShopResponse:
 
     Returns one shop with its address and coordinates.
     """
-    find_caller(app)
-    return ShopResponse.of(queries.read(read_id(shop_id, "shop")))
+    is_anonymous = find_caller(app) is None
+    return ShopResponse.of(queries.read(read_id(shop_id, "shop"), is_anonymous=is_anonymous))
 
 
 @app.get("/shops", **_NEAR)

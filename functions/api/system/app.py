@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.errors import MethodNotAllowed, NotFound
+from plaza.infra import balancer_events
 from plaza.infra.http import (
     JSON,
     PUBLIC,
@@ -19,15 +18,10 @@ from plaza.infra.http import (
     ResponseModel,
     describe_problems,
     describe_response,
-    refuse,
     serve,
 )
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
-_PATHS = [
-    (re.compile(re.sub(r"\{\w+\}", "[^/]+", path) + "/?"), sorted(m.upper() for m in methods))
-    for path, methods in json.loads(_CONTRACT)["paths"].items()
-]
 
 _HEALTH = {
     "statusCode": 200,
@@ -35,7 +29,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = Api(identify)
+app = Api(identify, paths=json.loads(_CONTRACT)["paths"])
 
 
 class Health(ResponseModel):
@@ -78,18 +72,8 @@ def get_contract() -> Response[str]:
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
-    if event.get("routeKey") == "GET /health":  # neither limited nor logged: anyone may ask often
+    if "routeKey" not in event:
+        return balancer_events.serve(app, event, context, handler)
+    if event["routeKey"] == "GET /health":  # neither limited nor logged: anyone may ask often
         return _HEALTH
-    if event.get("routeKey") == "$default":
-        return _refuse(event)
     return serve(app, event, context)
-
-
-def _refuse(event: dict[str, Any]) -> dict[str, Any]:
-    method, path = event["requestContext"]["http"]["method"], event["rawPath"]
-    for pattern, methods in _PATHS:
-        if pattern.fullmatch(path):
-            allowed = ", ".join(methods)
-            error = MethodNotAllowed(f"{path} allows {allowed}, not {method}.")
-            return refuse(app, event, error, headers={"allow": allowed})
-    return refuse(app, event, NotFound(f"Path {path[:200]} does not exist."))

@@ -12,11 +12,13 @@ from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.targets import lookup
 from tests.support.content_api import (
+    POST,
     add_users,
     as_another_process,
     ask,
     comment,
     counting_work,
+    create,
     post,
 )
 from tests.support.plaza import World
@@ -131,6 +133,25 @@ def test_an_expanded_list_costs_the_same_for_any_length(world: World) -> None:
     assert costs[0][0] == 0
 
 
+def test_pages_of_long_posts_are_shorter_and_complete(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plaza.content.model.MAX_PAGE_BYTES", 3_000)
+    posts = [create("/posts", POST | {"body": "x" * 2_000}, 8) for _ in range(5)]
+    for post_id in posts:
+        like(world, post_id, 7)
+    for path in (f"/posts?ids={','.join(posts)}", "/users/me/likes?expand=post"):
+        found, cursor = [], ""
+        for _ in range(5):
+            page = ask("GET", path + cursor).body
+            assert len(page["items"]) <= 2
+            found += [item["id"] for item in page["items"]]
+            if page["next"] is None:
+                break
+            cursor = f"&cursor={page['next']}"
+        assert sorted(found) == sorted(posts)
+
+
 # ---------------------------------------------------------------- by id
 
 
@@ -189,7 +210,7 @@ def test_users_are_listed_by_id_with_their_totals(world: World) -> None:
 def test_hot_first_likers_cost_anonymous_callers_one_read_a_second(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reaction_lists._first_likers, "_hot_per_s", 2)
+    monkeypatch.setattr(reaction_lists._hot_likers, "_hot_per_s", 2)
     post_id = post()
     like(world, post_id, 8)
     costs = []

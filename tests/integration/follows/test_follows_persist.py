@@ -285,6 +285,60 @@ def test_a_read_between_commit_and_projection_does_not_lose_the_new_totals(
     assert in_redis(7, 8) == {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
 
 
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, announced: bool
+) -> None:
+    """Given a reader between MySQL and Redis. Unannounced, it would store the old totals."""
+    read = counters.mysql_store.read_users
+
+    def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
+        monkeypatch.setattr(counters.mysql_store, "read_users", read)
+        found = read(ids)
+        persist.save([follow(7, 8)])
+        return found
+
+    monkeypatch.setattr(counters.mysql_store, "read_users", read_then_save)
+    if not announced:
+        monkeypatch.setattr(redis_store, "announce_reads", lambda ids: None)
+    assert counters.read_users([7, 8]) == {7: UserCounter(), 8: UserCounter()}
+    assert counters.read_users([7, 8]) == (
+        {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
+        if announced
+        else {7: UserCounter(), 8: UserCounter()}
+    )
+
+
+def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_nobody_reads(plaza: World) -> None:
+    add_users(7, 8)
+    before = statements()
+    persist.save([follow(7, 8), follow(9, 8, at=2)])
+    cost = statements() - before
+    assert redis.execute("KEYS", "*:user:*:counters") == []
+    counters.read_users([8])
+    before = statements()
+    persist.save([follow(10, 8), follow(11, 8, at=2)])
+    assert in_redis(8) == {8: UserCounter(4, version=2)}
+    assert statements() - before <= cost + 1
+
+
+def test_totals_that_mysql_does_not_return_after_the_commit_are_projected_later(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counters.read_users([7, 8])
+
+    def fail(_: object) -> None:
+        raise mysql.MysqlDown("unavailable in this test")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(counters, "refresh_projections", fail)
+        persist.save([follow(7, 8)])
+    assert in_redis(7, 8) == {7: UserCounter(), 8: UserCounter()}
+    for body in plaza.queues.take("acknowledgements"):
+        persist.acknowledge_again([Unacknowledged.from_json(body)])
+    assert in_redis(7, 8) == {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
+
+
 def test_without_redis_acknowledgements_are_queued_and_projected_later(
     plaza: World, redis_away: Away
 ) -> None:

@@ -18,8 +18,8 @@ from bench.round_trips import count_round_trips
 from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza.infra import clock, redis
-from plaza.infra.hot_keys import Command, Sampler, hot_key
+from plaza.infra import clock, hot_keys, redis
+from plaza.infra.hot_keys import SAMPLE_EVERY, Command, Sampler, hot_key, spared_key
 from plaza.infra.shards import SHARDS
 from plaza.keyspace import key_scan
 from plaza.keyspace.key_scan import REPORT_KEY, SCAN_KEY, ScanState
@@ -28,6 +28,7 @@ from plaza.reactions.hot_totals import hot_totals
 from tests.integration.conftest import Away
 from tests.support.functions import event, handler
 from tests.support.plaza import World, forget
+from tests.support.stores import keys
 
 POST = Target("post", 11)
 
@@ -177,7 +178,14 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
     }
     assert sizes["{9}:session:..."]["members"] is None
     assert found["large"][0]["key"] == "{9}:big", "the largest first"
-    assert found["hot"] == [{"key": "{9}:session:...", "commands_per_s": 2.0}]
+    assert found["hot"] == [
+        {
+            "key": "{9}:session:...",
+            "commands_per_s": 2.0,
+            "from_memory_per_s": 0.0,
+            "from_replicas_per_s": 0.0,
+        }
+    ]
     assert "abcdef" not in json.dumps(found), "hashes of sessions are left out"
 
 
@@ -407,7 +415,9 @@ def test_hot_key_reports_are_summed_over_processes_and_minutes(plaza: World) -> 
         (now - 7, 1, "c", 10_000),
     ]:  # fmt: skip
         redis.execute("ZINCRBY", hot_key(f"{{{shard}}}", minute), count, key)
-    assert key_scan.read_hot_keys(minutes=5) == [("b", 8.0), ("a", 4.0)]
+    redis.execute("ZINCRBY", spared_key("{3}", now), 6_000, "memory a")
+    redis.execute("ZINCRBY", spared_key("{4}", now), 300, "replica b")
+    assert key_scan.read_hot_keys(minutes=5) == [("a", 4.0, 20.0, 0.0), ("b", 8.0, 0.0, 1.0)]
     with count_round_trips() as counter:
         key_scan.read_hot_keys()
     assert counter.sent == 1
@@ -433,6 +443,19 @@ def post(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     for actor in (8, 9):
         react.react(LIKE, POST, actor, True)
     return now
+
+
+def test_reads_from_memory_are_reported_with_their_key(
+    post: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot_keys.sampler, "_gap", lambda: 1)
+    hot_keys.sampler.reset()
+    read(120)
+    post[0] += 1
+    monkeypatch.setattr(hot_keys, "REPORT_EVERY_S", 0)
+    read(1)
+    [hot] = [one for one in key_scan.read_hot_keys(minutes=1) if one.key == keys(POST).meta]
+    assert hot.from_memory_per_s == pytest.approx(100 * SAMPLE_EVERY / 60, rel=0.01)
 
 
 def like_elsewhere(actor: int) -> None:

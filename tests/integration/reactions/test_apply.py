@@ -26,10 +26,9 @@ from plaza.reactions import (
     redis_queries,
     redis_user_lists,
 )
-from plaza.reactions.model import Commit, ReactedTarget
+from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget
 from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
-from plaza.reactions.redis_hydration import MAX_ROWS
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
 from tests.support.stores import (
@@ -155,7 +154,7 @@ def test_an_acknowledgement_without_a_gap_logs_nothing(
     put()
     version = gate(7).version_us
     capsys.readouterr()
-    persist.acknowledge(PersistedBatch([Commit(LIKE, POST, 1, 1, True, [(7, version, True)])], {}))
+    persist.acknowledge(PersistedBatch([Commit(LIKE, POST, 1, 1, True, [(7, version, True)])], []))
     assert capsys.readouterr().out == ""
 
 
@@ -324,10 +323,10 @@ def test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox(
     put(total=1, n=1, newest=[(1, 10)])
     version = gate(7).version_us
     third = Commit(LIKE, POST, 3, 3, True, [(3, 30, True)])
-    persist.acknowledge(PersistedBatch([third], {}))
+    persist.acknowledge(PersistedBatch([third], []))
     assert (recent(), total()) == ([1], 2), "the third waits"
     age_gap()
-    persist.acknowledge(PersistedBatch([third], {}))
+    persist.acknowledge(PersistedBatch([third], []))
     assert (recent(), total(), meta()["db_version"]) == ([1, 2, 3], 4, 3)
     assert outbox() == {7: (1, version, 0)}
     assert (ahead(), "blocked" in meta()) == ({}, False)

@@ -19,8 +19,8 @@ from plaza.reactions import (
     redis_commits,
     redis_hydration,
 )
-from plaza.reactions.model import Commit, ReactionEvent, ReactionKey, Snapshot
-from plaza.reactions.redis_hydration import MAX_ROWS, HydrationLease
+from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent, ReactionKey, Snapshot
+from plaza.reactions.redis_hydration import HydrationLease
 from plaza.targets import markers
 from tests.integration.reactions.test_gate import gate_call
 from tests.support.call_log import record_call

@@ -20,7 +20,7 @@ from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.objects import ObjectsDown
 from plaza.reactions import mysql_reactions, persist
-from plaza.reactions.model import LogEntry, ReactionEvent
+from plaza.reactions.model import ReactionEvent, replay
 from plaza.vote_log import maintenance, mysql_log, recount, s3_archive
 from plaza.vote_log import model as days
 from plaza.vote_log.maintenance import MaintenanceResult
@@ -136,9 +136,7 @@ def test_a_run_gives_up_on_a_log_in_use_and_consumers_do_not_wait(s3: Any, mysql
 
 def append(cursor: Cursor, event: ReactionEvent) -> None:
     """Append an event to the log as the first commit of its target."""
-    mysql_reactions.append_log(
-        cursor, [LogEntry(event, event.effective_version_us, 1)], {event.key: 1}
-    )
+    mysql_reactions.append_log(cursor, replay({}, [event]), [1])
 
 
 def test_the_table_lock_blocks_writers_until_it_is_released(s3: Any, mysql_url: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench import capacity
-from bench.capacity import GOAL, INPUTS, PRICES, balanced, ceilings, operations, price_of
+from bench.capacity import GOAL, INPUTS, PRICES, balanced, ceilings, operations, price_of, totals_of
 
 VALUES = {name: given.value for name, given in INPUTS.items()}
 
@@ -48,12 +48,30 @@ def test_io_optimized_storage_has_no_price_for_an_io_and_dearer_capacity() -> No
     assert after["aurora_acu_h"] == pytest.approx(1.3 * before["aurora_acu_h"])
 
 
-def test_only_another_entry_reaches_the_goal() -> None:
+def test_the_goal_is_reached_behind_a_load_balancer_only() -> None:
     """Given the HTTP API and SQS, whatever else is turned, a like costs more."""
-    like = operations(VALUES | capacity.CHANGES["all of them"])["like"]
-    assert sum(price_of(like).values()) > GOAL
+    assert totals_of(VALUES | capacity.CHANGES["all of them"], "http-api")["like"] > GOAL
+    assert totals_of(VALUES, "load-balancer")["like"] < GOAL
+    with_waf = totals_of(VALUES, "load-balancer")["like"] + PRICES["waf"].usd * 1e6
+    assert with_waf > GOAL, "docs/scaling.md says so"
+
+
+@pytest.mark.parametrize(
+    ("change", "evaluated", "lcu_h"),
+    [
+        ({}, 1, 1 / 25 / 3600),
+        ({"requests_of_connection": 1e9}, 1, 1_400 / 0.4e9),
+        ({"requests_of_connection": 1e9}, 10, 1_400 / 0.4e9),
+        ({"requests_of_connection": 1e9}, 100, 90 / 1_000 / 3_600),
+    ],
+)
+def test_a_capacity_unit_is_the_largest_of_its_dimensions(
+    change: dict[str, float], evaluated: int, lcu_h: float
+) -> None:
     like = operations(VALUES)["like"]
-    assert sum(price_of(balanced(like, VALUES)).values()) < GOAL
+    found = balanced(like, evaluated, VALUES | change)
+    assert found["lcu_h"] == pytest.approx(lcu_h)
+    assert (found["http_api"], found["cheap_log_gb"]) == (0, 0)
 
 
 def test_an_idle_month_counts_what_the_templates_have() -> None:

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.content import Draft, ListPosition, Text
+from plaza.content import Draft, ListPosition, Text, model
 from plaza.content.model import MAX_CREATED_US, MAX_PREVIEW, cut_preview, paginate
 from plaza.idempotency import IdempotentRequest
 from plaza.infra.http import MAX_ID, pack_cursor
 
 POST = Draft(type="post", author_id=7, kind="note", title="t", body="b", images=("https://a/",))
+MAX_BYTES = 5_000
 ids = st.integers(1, MAX_ID)
 
 
-def text(number: int) -> Text:
-    return Text(type="comment", id=number, author_id=7, parent_id=1, body="b", created_us=number)
+def text(number: int, body: str = "b") -> Text:
+    return Text(type="comment", id=number, author_id=7, parent_id=1, body=body, created_us=number)
+
+
+def measure(one: Text) -> int:
+    """Return the bytes of a comment in a list: its text, and at most 1,000 of other fields."""
+    return len(json.dumps(one.body)) + len(json.dumps("")) + 1_000
 
 
 @given(ids, st.text(), st.lists(st.text()), st.integers(0, MAX_CREATED_US))
@@ -57,12 +64,24 @@ def test_each_field_changes_the_hash_of_a_request(change: dict[str, object]) -> 
     assert IdempotentRequest.of("l", post).key_sha256 != IdempotentRequest.of("k", post).key_sha256
 
 
-@given(st.integers(0, 30), st.integers(1, 30))
-def test_a_page_has_at_most_limit_texts(count: int, limit: int) -> None:
-    texts = [text(n + 1) for n in range(count)]
-    page, last = paginate(texts, limit)
-    assert page == texts[:limit]
-    assert last == (ListPosition(page[-1].created_us, page[-1].id) if count > limit else None)
+@given(st.lists(st.integers(1, 200), max_size=30), st.integers(1, 30))
+def test_a_page_has_at_most_limit_texts_and_fits_into_a_response(
+    sizes: list[int], limit: int
+) -> None:
+    texts = [text(n + 1, "\\" * size) for n, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(model, "MAX_PAGE_BYTES", MAX_BYTES)
+        page, last = paginate(texts, limit)
+    assert page == texts[: len(page)]
+    assert len(page) <= limit
+    assert (last is None) == (len(page) == len(texts))
+    assert bool(page) == bool(texts), "a page has at least one text, however long"
+    if len(page) > 1:
+        assert sum(len(one.to_json()) for one in page) <= MAX_BYTES
+    if last is not None:
+        assert last == ListPosition(page[-1].created_us, page[-1].id)
+        full = sum(map(measure, texts[: len(page) + 1])) > MAX_BYTES
+        assert len(page) == limit or full
 
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from datetime import datetime
 
 from hypothesis import given
@@ -155,29 +154,3 @@ def test_a_listed_reaction_has_the_fields_of_its_schema(
 def test_times_are_those_of_pydantic(at_us: int) -> None:
     expected = TypeAdapter(datetime).dump_json(from_us(at_us)).decode()
     assert f'"{encoder.format_time(at_us)}"' == expected
-
-
-def test_a_page_of_the_longest_texts_fits_into_a_response() -> None:
-    """A Lambda response has at most 6 MB, in which its runtime encodes the body again."""
-    url = "https://a/" + "\\" * 502
-    for character in ("\\", "🍜"):
-        text = Text(
-            type="post",
-            id=MAX_ID,
-            author_id=MAX_ID,
-            body=character * 10_000,
-            kind="blog",
-            title=character * 200,
-            images=(url,) * 9,
-            created_us=MAX_CREATED_US,
-            edited_us=MAX_CREATED_US,
-        )
-        card = Card(MAX_ID, character * 64, url)
-        count = Count(MAX_ID, True)
-        post = ContentView(text, card, count, count, MAX_ID, MAX_ID, True)
-        body = character * 2_000
-        review = dataclasses.replace(
-            post, text=dataclasses.replace(text, type="review", body=body, parent_id=MAX_ID)
-        )
-        for encoded in (encoder.encode_preview(post, 7), encoder.encode_review(review, 7)):
-            assert len(json.dumps(encoded)) * 100 < 6_000_000

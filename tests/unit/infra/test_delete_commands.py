@@ -19,12 +19,12 @@ def deletions(monkeypatch: pytest.MonkeyPatch, cluster: bool) -> Sequence[tuple[
 
 
 def test_a_single_redis_deletes_all_keys_with_one_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert deletions(monkeypatch, cluster=False) == [("DEL", *KEYS)]
+    assert deletions(monkeypatch, cluster=False) == [("UNLINK", *KEYS)]
 
 
 def test_a_cluster_deletes_keys_with_one_command_per_tag(monkeypatch: pytest.MonkeyPatch) -> None:
     assert deletions(monkeypatch, cluster=True) == [
-        ("DEL", "{1}:a", "{1}:b"),
-        ("DEL", "{2}:a"),
-        ("DEL", "{12}:a"),
+        ("UNLINK", "{1}:a", "{1}:b"),
+        ("UNLINK", "{2}:a"),
+        ("UNLINK", "{12}:a"),
     ]

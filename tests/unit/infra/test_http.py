@@ -189,7 +189,7 @@ def test_a_request_without_body_may_have_any_content_type() -> None:
         (BadInput("limit", "is 0"), 400, "invalid-request"),
         (Unauthenticated("no token"), 401, "unauthenticated"),
         (NotFound("no post 7"), 404, "not-found"),
-        (MethodNotAllowed("PUT"), 405, "method-not-allowed"),
+        (MethodNotAllowed("PUT", allow="GET"), 405, "method-not-allowed"),
         (Gone("deleted"), 410, "gone"),
         (Unavailable("MySQL is unavailable"), 503, "unavailable"),
         (PlazaError("a bug"), 500, "internal"),
@@ -517,11 +517,17 @@ def test_the_event_names_no_caller() -> None:
     assert request("PUT", "/things/7", '{"number": 3}', Caller(), authorizer=forged)[0] == 401
 
 
-def test_a_route_declares_its_security_and_an_unknown_one_needs_a_session() -> None:
+def test_a_route_declares_its_security() -> None:
     with pytest.raises(TypeError, match="security"):
         app.get("/undeclared")
-    assert request("GET", "/undeclared", caller=Caller())[0] == 401
-    assert request("GET", "/undeclared")[0] == 404
+    assert request("GET", "/undeclared", caller=Caller())[0] == 404
+
+
+def test_a_path_with_other_methods_is_a_405_that_names_them() -> None:
+    status, response, headers = request("PATCH", "/things/7", caller=Caller())
+    assert (status, response["type"]) == (405, PROBLEM_TYPES + "method-not-allowed")
+    assert response["detail"] == "/things/7 allows GET, PUT, not PATCH."
+    assert headers["allow"] == "GET, PUT"
 
 
 def test_a_limited_caller_is_refused_before_its_session_and_body(

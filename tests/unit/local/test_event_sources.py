@@ -9,14 +9,8 @@ from typing import Any
 
 import pytest
 
-from local.stack.event_sources import (
-    Deliveries,
-    EventSource,
-    Poller,
-    Sqs,
-    make_record,
-    read_failures,
-)
+from local.stack.event_source import EventSource
+from local.stack.event_sources import Deliveries, Poller, Sqs, make_record, read_failures
 from local.stack.worker_parent import MAX_PAYLOAD_BYTES
 from local.stack.workers import Outcome
 

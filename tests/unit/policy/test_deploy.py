@@ -13,6 +13,7 @@ import pytest
 from infra import deploy
 from infra.deploy import (
     APPLICATION,
+    BALANCER,
     DATA,
     EDGE,
     NETWORK,
@@ -38,10 +39,10 @@ class FakeAccount:
 
     region = "eu-central-1"
 
-    def __init__(self, *, has_edge: bool = False) -> None:
+    def __init__(self, *, has_edge: bool = False, has_balancer: bool = False) -> None:
         self.deployed: list[tuple[str, dict[str, str]]] = []
         self.stacks: dict[str, dict[str, Any]] = {}
-        self.has_edge = has_edge
+        self.absent = {"HasEdge": not has_edge, "HasBalancer": not has_balancer}
         self.pages: list[tuple[str, str]] = []
 
     def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
@@ -55,11 +56,13 @@ class FakeAccount:
             [
                 {"OutputKey": output, "OutputValue": f"<{output}>"}
                 for output, found in template_of(part)["Outputs"].items()
-                if found.get("Condition") != "HasEdge" or self.has_edge
+                if not self.absent.get(found.get("Condition"))
             ]
             if "Outputs" in template_of(part)
             else []
         )
+        if part is APPLICATION and not self.absent["HasBalancer"]:
+            outputs.append({"OutputKey": "Ingress", "OutputValue": "load-balancer"})
         self.stacks[name] = {
             "Parameters": [
                 {"ParameterKey": k, "ParameterValue": v} for k, v in {**kept, **values}.items()
@@ -145,6 +148,56 @@ def test_the_edge_gets_the_copy_of_the_secret_in_its_region() -> None:
     values = dict(account.deployed)[EDGE.stack_name("staging")]
     assert values["OriginSecretVersion"] == "version-1"
     assert values["ApiDomain"] == "<ApiDomain>"
+
+
+def test_the_load_balancer_gets_what_network_and_application_return() -> None:
+    account = FakeAccount(has_edge=True, has_balancer=True)
+    given = {"Ingress": "load-balancer", "BalancerDomainName": "api.example.com"}
+    deploy.deploy("staging", given, account, answer)  # type: ignore[arg-type]
+    assert [name.removeprefix("plaza-staging") for name, _ in account.deployed] == [
+        "-network",
+        "-data",
+        "",
+        "-balancer",
+        "-edge",
+        "-budget",
+    ]
+    deployed = dict(account.deployed)
+    assert deployed["plaza-staging-network"]["Ingress"] == "load-balancer"
+    values = deployed[BALANCER.stack_name("staging")]
+    for name in ("ApiFunctions", "PublicSubnetIds", "BalancerSecurityGroupId", "AlarmTopicArn"):
+        assert values[name] == f"<{name}>"
+    assert values["GuardOrigin"] == "<GuardOrigin>", "the edge may be older than the load balancer"
+    assert deployed[EDGE.stack_name("staging")]["ApiDomain"] == "<ApiDomain>"
+
+
+def test_the_network_keeps_its_public_subnets_until_the_load_balancer_is_deleted() -> None:
+    account = FakeAccount(has_balancer=True)
+    given = {"Ingress": "load-balancer", "BalancerDomainName": "api.example.com"}
+    deploy.deploy("staging", given, account, answer)  # type: ignore[arg-type]
+    account.absent["HasBalancer"] = True
+    account.deployed.clear()
+    back = {"Ingress": "http-api"}
+    deploy.deploy("staging", back, account, refuse)  # type: ignore[arg-type]
+    deployed = dict(account.deployed)
+    assert deployed["plaza-staging-network"]["Ingress"] == "load-balancer"
+    assert deployed["plaza-staging"]["Ingress"] == "http-api"
+    assert BALANCER.stack_name("staging") not in deployed
+    del account.stacks[BALANCER.stack_name("staging")]
+    deploy.deploy("staging", back, account, refuse)  # type: ignore[arg-type]
+    assert dict(account.deployed[4:])["plaza-staging-network"]["Ingress"] == "http-api"
+
+
+def test_the_name_of_a_load_balancer_is_asked_for_only_with_one() -> None:
+    asked: list[str] = []
+
+    def ask(question: str) -> str:
+        asked.append(question)
+        return answer(question) if "load balancer" not in question else "api.example.com"
+
+    account = FakeAccount(has_balancer=True)
+    deploy.deploy("staging", {"Ingress": "load-balancer"}, account, ask)  # type: ignore[arg-type]
+    assert len([question for question in asked if "load balancer" in question]) == 1
 
 
 def test_pages_are_uploaded_to_the_bucket_of_the_edge() -> None:

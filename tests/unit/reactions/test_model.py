@@ -18,17 +18,16 @@ from plaza.infra.messages import InvalidMessage
 from plaza.reactions.model import (
     KINDS,
     MAX_ID,
+    MAX_ROWS,
     MAX_VERSION_US,
     PROTOCOL,
+    CounterChange,
     LogEntry,
     ReactionEvent,
     ReactionKey,
     ReactionRow,
     Target,
-    latest_rows,
     replay,
-    sum_by_counter,
-    sum_changes,
 )
 
 POST, COMMENT = Target("post", 1), Target("comment", 1)
@@ -48,8 +47,25 @@ def save(
     before: dict[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
 ) -> tuple[dict[ReactionKey, ReactionRow], dict[tuple[str, int, str], int]]:
     """Return the rows after a batch and the delta of each total, as the consumer computes them."""
-    entries = replay(before, events)
-    return before | latest_rows(before, entries), sum_by_counter(sum_changes(entries))
+    changes = replay(before, events)
+    deltas = {
+        (*change.target, change.kind.name): change.delta for change in changes if change.is_new
+    }
+    return before | rows_of(changes), deltas
+
+
+def rows_of(changes: Iterable[CounterChange]) -> dict[ReactionKey, ReactionRow]:
+    """Return the rows that are written."""
+    return {
+        ReactionKey(*change.target, change.kind.name, actor_id): ReactionRow(on, version_us)
+        for change in changes
+        for actor_id, version_us, on, _, is_newer in change.actors
+        if is_newer
+    }
+
+
+def entries_of(changes: Iterable[CounterChange]) -> list[LogEntry]:
+    return [entry for change in changes for entry in change.entries]
 
 
 # ---------------------------------------------------------------- one batch
@@ -72,7 +88,7 @@ def test_like_unlike_like_in_one_batch_is_one_like() -> None:
 def test_like_unlike_in_one_batch_leaves_a_row_and_no_count() -> None:
     rows, deltas = save({}, [event(7, True, 10), event(7, False, 20)])
     assert rows == {key(7): ReactionRow(False, 20)}
-    assert deltas == {}
+    assert deltas == {(*POST, "like"): 0}
 
 
 def test_a_duplicate_counts_once_in_a_batch_and_in_the_next() -> None:
@@ -94,7 +110,7 @@ def test_an_event_of_the_same_version_changes_nothing() -> None:
 def test_a_repeated_like_raises_the_version_and_not_the_total() -> None:
     assert save({key(7): ReactionRow(True, 10)}, [event(7, True, 20)]) == (
         {key(7): ReactionRow(True, 20)},
-        {},
+        {(*POST, "like"): 0},
     )
 
 
@@ -120,9 +136,32 @@ def test_changes_that_cancel_out_have_a_delta_of_0() -> None:
 
 def test_rows_and_log_are_sorted_by_primary_key() -> None:
     events = [event(a, True, 1, t) for a in (9, 10, 2) for t in (POST, COMMENT, Target("post", 10))]
-    entries = replay({}, events)
-    assert [entry.event.key for entry in entries] == sorted(f.key for f in events)
-    assert list(latest_rows({}, entries)) == sorted(f.key for f in events)
+    changes = replay({}, events)
+    assert [entry.event.key for entry in entries_of(changes)] == sorted(f.key for f in events)
+    assert list(rows_of(changes)) == sorted(f.key for f in events)
+
+
+def test_a_target_with_more_actors_than_a_script_applies_is_split() -> None:
+    actors = range(1, MAX_ROWS * 2 + 2)
+    events = [
+        event(actor, on, version) for actor in actors for on, version in ((True, 1), (False, 2))
+    ]
+    changes = replay({key(actor): ReactionRow(True, 0) for actor in actors}, events)
+    assert [len(change.actors) for change in changes] == [MAX_ROWS, MAX_ROWS, 1]
+    assert [len(change.entries) for change in changes] == [MAX_ROWS * 2, MAX_ROWS * 2, 2]
+    assert [change.delta for change in changes] == [-MAX_ROWS, -MAX_ROWS, -1]
+
+
+def test_the_change_of_an_actor_is_that_of_all_its_events() -> None:
+    [change] = replay(
+        {key(8): ReactionRow(True, 5)},
+        [event(7, True, 10), event(7, False, 20), event(8, False, 10), event(9, True, 10)],
+    )
+    assert [tuple(actor) for actor in change.actors] == [
+        (7, 20, False, 0, True),
+        (8, 10, False, -1, True),
+        (9, 10, True, 1, True),
+    ]
 
 
 # ---------------------------------------------------------------- the change of each event
@@ -132,7 +171,7 @@ def log_of(
     before: dict[ReactionKey, ReactionRow], *events: ReactionEvent
 ) -> list[tuple[int, int, int]]:
     """Return (actor, version, change) of the log of one batch."""
-    entries = replay(before, events)
+    entries = entries_of(replay(before, events))
     return [(e.event.key.actor_id, e.version_us, e.change) for e in entries]
 
 
@@ -161,7 +200,7 @@ def test_a_provisional_event_gets_its_version_from_the_queue() -> None:
         (7, provisional.effective_version_us, -1),
         (7, after_it, 1),
     ]
-    assert replay({}, [provisional])[0] == LogEntry(
+    assert entries_of(replay({}, [provisional]))[0] == LogEntry(
         provisional, provisional.effective_version_us, 0
     )
 
@@ -202,7 +241,7 @@ def test_repeated_events_in_any_order_have_the_same_result(
     logged: dict[tuple[ReactionKey, int], int] = {}
     totals: dict[tuple[str, int, str], int] = defaultdict(int)
     for batch in batches(shuffled, data.draw(st.integers(1, 10))):
-        for entry in replay(rows, batch):  # as INSERT IGNORE: each once
+        for entry in entries_of(replay(rows, batch)):  # as INSERT IGNORE: each once
             logged.setdefault((entry.event.key, entry.version_us), entry.change)
         rows, deltas = save(rows, batch)
         for counted, by in deltas.items():

@@ -14,9 +14,14 @@ export function Keys() {
             <h2 class="section">Hot in the last five minutes</h2>
             <Table
               label="Hot keys"
-              head={["Key", "Commands a second"]}
+              head={["Key", "Commands a second", "From memory", "From replicas"]}
               empty="No key is hot."
-              rows={hot.map((one) => [<code>{one.key}</code>, one.commands_per_s.toFixed(1)])}
+              rows={hot.map((one) => [
+                <code>{one.key}</code>,
+                one.commands_per_s.toFixed(1),
+                one.from_memory_per_s.toFixed(1),
+                one.from_replicas_per_s.toFixed(1),
+              ])}
             />
             <h2 class="section">
               Large {oversized > 0 && <Badge tone="bad">{formatNumber(oversized)} oversized</Badge>}

@@ -44,4 +44,4 @@ def drop_blocked(user_ids: Iterable[int], version: int) -> None:
 
 def delete(user_id: int) -> None:
     """Delete the projection of an erased user. Raises RedisDown."""
-    redis.execute("DEL", blocks_key(user_id))
+    redis.execute("UNLINK", blocks_key(user_id))

@@ -9,6 +9,7 @@ from plaza.content.model import (
     Draft,
     ListPosition,
     Text,
+    count_fitting,
 )
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "ListPosition",
     "Text",
     "commands",
+    "count_fitting",
     "erasure",
     "queries",
     "queues",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 from unicodedata import category
 
@@ -21,6 +22,9 @@ _WORDS = re.compile(r".{200,}(?=\s)", re.DOTALL)  # a word that is longer than a
 _MAX_JOINED = 32  # characters that are displayed as one
 _MARKS = {"Mn", "Mc", "Me", "Cf"}  # categories of characters that continue the one before
 _ZWJ = "\u200d"
+# A load balancer takes 1 MB from a function, in which JSON doubles each backslash of a body.
+MAX_PAGE_BYTES = 400_000
+_OTHER_FIELDS_BYTES = 1_000  # of a text in a list: counts, times, the author
 DELETED_VERSION = 2**53 - 1  # of a cached text: newer than all others, because deletion is final
 MAX_CREATED_US = (
     datetime(9999, 12, 31, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
@@ -140,10 +144,23 @@ class ContentPage(NamedTuple):
     last: ListPosition | None
 
 
+def count_fitting(texts: Sequence[Text]) -> int:
+    """Return how many of the first ``texts`` fit into a response; at least one, if any. Of posts a
+    list has previews."""
+    size = 0
+    for count, text in enumerate(texts):
+        body = text.body[:MAX_PREVIEW] if text.type == "post" else text.body
+        size += len(encode_basestring_ascii(body)) + len(encode_basestring_ascii(text.title or ""))
+        size += sum(map(len, text.images)) + _OTHER_FIELDS_BYTES
+        if count and size > MAX_PAGE_BYTES:
+            return count
+    return len(texts)
+
+
 def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListPosition | None]:
-    """Return at most ``limit`` of ``texts``, and the position after which the next page begins
-    (None: the end)."""
-    page = list(texts[:limit])
+    """Return at most ``limit`` of ``texts``, fewer if they are too long for one response, and the
+    position after which the next page begins (None: the end)."""
+    page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
     return page, ListPosition(page[-1].created_us, page[-1].id) if more else None
 

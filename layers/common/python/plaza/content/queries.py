@@ -21,13 +21,15 @@ from plaza.content.model import (
     ListPosition,
     StoredText,
     Text,
+    count_fitting,
     paginate,
 )
-from plaza.infra import cache, redis
+from plaza.infra import cache, projections, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.errors import Unavailable
-from plaza.infra.process import HotCache, LocalCache
-from plaza.infra.redis import RedisDown
+from plaza.infra.hot_reads import HotReads
+from plaza.infra.process import LocalCache
+from plaza.infra.redis import RedisDown, RunAll
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target
 from plaza.reactions import queries as reaction_queries
@@ -46,7 +48,11 @@ _NO_COUNT = Count(0, False)
 _ListId = tuple[str, int, bool]  # type, owner, latest first
 MAX_PAGE_SIZE = 100
 # First pages of hot lists, for anonymous callers only: authors must read their own writes.
-_hot_pages: HotCache[tuple[_ListId, int], list[Text]] = HotCache(max_entries=1_000)
+_hot_pages: HotReads[tuple[_ListId, int], list[Text]] = HotReads(
+    lambda key: redis_store.list_key(*key[0])
+)
+_hot_comments: HotReads[int, int] = HotReads(counters.comments_key)
+_hot_viewers: HotReads[int, int] = HotReads(redis_store.viewers_key)
 # Lists are public, so the pages that one process reads from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
 
@@ -148,8 +154,11 @@ def read_reviews(
     return _read_views("review", review_ids, actor_id, cached_only)
 
 
-def read_posts_by_id(post_ids: Iterable[int], actor_id: int | None) -> list[ContentView]:
-    """Return the views of those of ``post_ids`` that the actor may see, in their order.
+def read_posts_by_id(
+    post_ids: Sequence[int], actor_id: int | None
+) -> tuple[list[ContentView], int]:
+    """Return the views of the first of ``post_ids``, as many as fit into a response, and the number
+    of these ids. A post that does not exist or is not visible has no view.
 
     Costs as ``read_posts``; missing ids are looked up like targets, so that few reach MySQL.
     """
@@ -158,7 +167,9 @@ def read_posts_by_id(post_ids: Iterable[int], actor_id: int | None) -> list[Cont
     live = lookup.find_live(target for target in wanted if target not in found)
     found |= _read_cold([Target(*target) for target in live])
     texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
-    return build_views(texts, actor_id)
+    fitting = count_fitting(texts)
+    answered = len(wanted) if fitting == len(texts) else wanted.index(texts[fitting].target)
+    return build_views(texts[:fitting], actor_id), answered
 
 
 def list_posts(
@@ -201,7 +212,13 @@ def build_views(
     """
     wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
     counts, exact = reaction_queries.read_counts(wanted, actor_id)
-    authors, comments, viewers = _read_details(texts, visit)
+    if actor_id is None:
+        authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
+        posts = [text.id for text in texts if text.type == "post"]
+        comments = _hot_comments.read_all(posts, counters.read_comments)
+        viewers = _read_viewers(posts, visit)
+    else:
+        authors, comments, viewers = _read_details(texts, visit)
     found = iter(counts)  # in the order of ``wanted``
     return [
         ContentView(
@@ -229,7 +246,12 @@ def _list(
     if after is None:
         is_hot = actor_id is None
         texts = _hot_pages.get((list_id, limit)) if is_hot else None
-        if texts is None and (texts := _read_first(list_id, limit + 1)) is not None and is_hot:
+        source = _hot_pages.source_of([(list_id, limit)]) if is_hot else redis.run_all
+        if (
+            texts is None
+            and (texts := _read_first(list_id, limit + 1, source)) is not None
+            and is_hot
+        ):
             _hot_pages.put((list_id, limit), texts)
     if texts is None:
         texts = _read_page(list_id, after, limit + 1)
@@ -242,7 +264,7 @@ def _list(
     return ContentPage(build_views(visible, actor_id), last)
 
 
-def _read_first(list_id: _ListId, count: int) -> list[Text] | None:
+def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | None:
     """Return the first ``count`` texts of a list, whose ids Redis caches for 3 s; None if Redis is
     unavailable or a text was deleted since.
 
@@ -254,7 +276,7 @@ def _read_first(list_id: _ListId, count: int) -> list[Text] | None:
         return json.dumps(mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1))
 
     try:
-        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load))
+        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load, source))
     except (RedisDown, StillLoading):
         return None
     wanted = [Target(list_id[0], text_id) for _, text_id in positions[:count]]
@@ -308,20 +330,37 @@ def _read_details(
     ``visit``, if any. One round trip if Redis has all. Raises MysqlDown."""
     authors = list(dict.fromkeys(text.author_id for text in texts))
     posts = [text.id for text in texts if text.type == "post"]
-    of_authors, of_posts = cards.read_commands(authors), counters.comment_commands(posts)
+    commands = [
+        *cards.read_commands(authors),
+        *(projections.read_command(counters.comments_key(post_id)) for post_id in posts),
+        *redis_store.viewer_commands(posts, visit),
+    ]
     try:
-        replies = redis.pipeline(
-            [*of_authors, *of_posts, *redis_store.viewer_commands(posts, visit)]
-        )
+        replies = redis.pipeline(commands)
     except RedisDown:
         return cards.read_cards(authors), counters.read_comments(posts), {}
-    rest = replies[len(authors) :]
-    viewers = replies[len(replies) - len(posts) :]
+    of_posts = replies[len(authors) :]
     return (
-        cards.read_cards(authors, replies[: len(authors)]),
-        counters.read_comments(posts, rest[: len(posts)]),
-        dict(zip(posts, viewers, strict=True)),
+        cards.read_cards(authors, lambda *_: replies[: len(authors)]),
+        counters.read_comments(posts, lambda *_: of_posts[: len(posts)]),
+        dict(zip(posts, replies[len(replies) - len(posts) :], strict=True)),
     )
+
+
+def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
+    """Return the viewers of each post for an anonymous caller, {} if Redis is unavailable. A visit
+    of a hot post is added without counting all viewers again."""
+    hot = _hot_viewers.get_all(post_ids)
+    uncounted = [post_id for post_id in post_ids if post_id not in hot]
+    try:
+        if visit is not None and hot:
+            redis_store.add_viewer(list(hot), visit)
+        counts = redis_store.count_viewers(uncounted, visit)
+    except RedisDown:
+        return hot
+    counted = dict(zip(uncounted, counts, strict=True))
+    _hot_viewers.put_all(counted)
+    return hot | counted
 
 
 def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:

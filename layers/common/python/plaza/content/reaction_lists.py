@@ -8,18 +8,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plaza.content import queries
-from plaza.content.model import ContentView
+from plaza.content.model import ContentView, count_fitting
+from plaza.infra import redis
 from plaza.infra.errors import Gone, Unavailable
+from plaza.infra.hot_reads import HotReads
 from plaza.infra.observability import error_fields, record
-from plaza.infra.process import HotCache
+from plaza.infra.redis import RunAll
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.model import ReactedTarget, Reactor
 from plaza.users import Card, cards
 
 FIRST_LIKERS = 5
-# Of hot posts, for anonymous callers only, for 1 s.
-_first_likers: HotCache[int, list[Card]] = HotCache(max_entries=1_000)
+_LikersPage = tuple[list["ListedLiker"], Reactor | None]
+# First pages of hot targets, by target, latest first and limit, for anonymous callers only.
+_hot_likers: HotReads[tuple[Target, bool, int], _LikersPage] = HotReads(
+    lambda key: reaction_queries.list_key(LIKE, key[0])
+)
 
 
 class ListedLiker(NamedTuple):
@@ -37,12 +42,30 @@ class ListedReaction(NamedTuple):
 
 
 def list_likers(
-    target: Target, after: Reactor | None, latest: bool, limit: int
-) -> tuple[list[ListedLiker], Reactor | None]:
+    target: Target, after: Reactor | None, latest: bool, limit: int, actor_id: int | None
+) -> _LikersPage:
     """Return a page of the users who like a target, and the next page's ``after``. One round trip
-    more than ``reactions.queries.list_reactors``, with its errors."""
-    page, last = reaction_queries.list_reactors(LIKE, target, after, latest, limit)
-    found = cards.read_cards(reactor.actor_id for reactor in page)
+    more than ``reactions.queries.list_reactors``, with its errors. An anonymous caller gets the
+    first page of a hot target up to 2 s late."""
+    if actor_id is not None or after is not None:
+        return _read_likers(target, after, latest, limit)
+    key = target, latest, limit
+
+    def load(_: object, source: RunAll) -> dict[tuple[Target, bool, int], _LikersPage]:
+        return {key: _read_likers(target, None, latest, limit, source)}
+
+    return _hot_likers.read_all([key], load)[key]
+
+
+def _read_likers(
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    limit: int,
+    source: RunAll = redis.run_all,
+) -> _LikersPage:
+    page, last = reaction_queries.list_reactors(LIKE, target, after, latest, limit, source)
+    found = cards.read_cards((reactor.actor_id for reactor in page), source)
     return [
         ListedLiker(found.get(r.actor_id) or Card.unknown(r.actor_id), r.version_us) for r in page
     ], last
@@ -51,17 +74,12 @@ def list_likers(
 def read_first_likers(post_id: int, actor_id: int | None) -> list[Card] | None:
     """Return the cards of the first users who like a post; None while the list is unavailable: that
     does not fail the post."""
-    if actor_id is None and (hot := _first_likers.get(post_id)) is not None:
-        return hot
     try:
-        likers, _ = list_likers(Target("post", post_id), None, False, FIRST_LIKERS)
+        likers, _ = list_likers(Target("post", post_id), None, False, FIRST_LIKERS, actor_id)
     except (Gone, Unavailable) as error:  # gone: this process may cache the post for 1 s
         record("first_likers_unavailable", post_id=post_id, **error_fields(error))
         return None
-    found = [liker.card for liker in likers]
-    if actor_id is None:
-        _first_likers.put(post_id, found)
-    return found
+    return [liker.card for liker in likers]
 
 
 def list_reacted(
@@ -70,12 +88,18 @@ def list_reacted(
     """Return a page of the actor's reactions, latest first, and the next page's ``after``.
 
     As ``reactions.queries.list_reacted``. ``with_posts`` adds the round trips of
-    ``queries.read_posts``.
+    ``queries.read_posts``, and shortens the page to what fits into a response.
     """
     page, last = reaction_queries.list_reacted(kind, actor_id, after, limit)
     if not with_posts:
         return [ListedReaction(reacted, None) for reacted in page], last
     posts = queries.read_posts([r.target.id for r in page if r.target.type == "post"], actor_id)
-    return [
+    listed = [
         ListedReaction(r, posts.get(r.target.id) if r.target.type == "post" else None) for r in page
-    ], last
+    ]
+    with_text = [one for one in listed if one.post]
+    fitting = count_fitting([one.post.text for one in with_text if one.post])
+    if fitting < len(with_text):
+        listed = listed[: listed.index(with_text[fitting])]
+        last = listed[-1].reacted
+    return listed, last

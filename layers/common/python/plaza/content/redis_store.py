@@ -81,16 +81,29 @@ def store_texts(stored: Iterable[StoredText]) -> None:
     cache.store_all(NEVER_STALE, entries, create=True)
 
 
+def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:
+    """Return the number of viewers of each post, within about 1 %, after counting ``visit``, if
+    any. One round trip. Raises RedisDown."""
+    counts: list[int] = redis.pipeline(viewer_commands(post_ids, visit))
+    return counts[len(counts) - len(post_ids) :]
+
+
 def viewer_commands(post_ids: Sequence[int], visit: Visit | None = None) -> list[Command]:
-    """Return the commands whose last replies are the number of viewers of each post, within about
-    1 %, after counting ``visit``, if any. No round trip."""
-    keys = [viewers_key(post_id) for post_id in post_ids]
-    commands: list[Command] = []
-    if visit is not None and keys:
-        commands += visit.commands
-        for key in keys:
-            commands += [("PFADD", key, visit.visitor), ("EXPIRE", key, VIEWERS_TTL_S)]
-    return [*commands, *(("PFCOUNT", key) for key in keys)]
+    """Return the commands of ``count_viewers``, whose last replies are the numbers."""
+    commands = _visit_commands(post_ids, visit) if visit is not None and post_ids else []
+    return [*commands, *(("PFCOUNT", viewers_key(post_id)) for post_id in post_ids)]
+
+
+def add_viewer(post_ids: Sequence[int], visit: Visit) -> None:
+    """Count a visit of each post. One round trip. Raises RedisDown."""
+    redis.pipeline(_visit_commands(post_ids, visit))
+
+
+def _visit_commands(post_ids: Sequence[int], visit: Visit) -> list[Command]:
+    commands = list(visit.commands)
+    for key in map(viewers_key, post_ids):
+        commands += [("PFADD", key, visit.visitor), ("EXPIRE", key, VIEWERS_TTL_S)]
+    return commands
 
 
 def published_key(post_id: int) -> str:

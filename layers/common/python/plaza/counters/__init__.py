@@ -6,7 +6,6 @@ MySQL stores them. Redis has projections of them, which readers create and write
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from plaza.counters import mysql_store, redis_store
 from plaza.counters.model import USER_COLUMNS, Claim, ContentCounter, UserCounter
@@ -21,16 +20,18 @@ from plaza.counters.mysql_store import (
     try_lock_content,
 )
 from plaza.counters.redis_store import (
-    comment_commands,
+    comments_key,
     drop_projections,
+    find_cached_users,
     owner_of_key,
     read_raw,
     release,
     unclaim,
     user_key,
 )
+from plaza.infra import redis
 from plaza.infra.projections import read_through
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis import RedisDown, RunAll
 
 __all__ = [
     "USER_COLUMNS",
@@ -40,10 +41,11 @@ __all__ = [
     "add_to_content",
     "add_to_users",
     "claim",
-    "comment_commands",
+    "comments_key",
     "correct_content",
     "correct_users",
     "drop_projections",
+    "find_cached_users",
     "lock_content",
     "lock_users",
     "owner_of_key",
@@ -61,25 +63,23 @@ __all__ = [
 
 
 def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
-    """Return the totals of each of ``user_ids``, about a second behind MySQL. One round trip; one
+    """Return the totals of each of ``user_ids``, about a second behind MySQL. One round trip; two
     more and one statement when a projection is missing. Raises MysqlDown."""
     return read_through(
-        user_ids, redis_store.read_users, mysql_store.read_users, redis_store.project_users
+        user_ids,
+        redis_store.read_users,
+        mysql_store.read_users,
+        redis_store.project_users,
+        announce=redis_store.announce_reads,
     )
 
 
-def read_comments(post_ids: Sequence[int], replies: Sequence[Any] | None = None) -> dict[int, int]:
-    """Return the number of comments of each post. Cost and errors as of ``read_users``, one round
-    trip less with the ``replies`` to ``comment_commands`` for these ids."""
-
-    def read_redis(ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-        if replies is None:
-            return redis_store.read_comments(ids)
-        return redis_store.parse_comments(ids, replies)
-
+def read_comments(post_ids: Sequence[int], source: RunAll = redis.run_all) -> dict[int, int]:
+    """Return the number of comments of each post. One round trip; one more and one statement when
+    a projection is missing. Raises MysqlDown."""
     found = read_through(
         post_ids,
-        read_redis,
+        lambda ids: redis_store.read_comments(ids, source),
         mysql_store.read_comments,
         redis_store.project_comments,
     )
@@ -100,12 +100,13 @@ def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = 
 def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
     """Reserve a place below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
-    A claim ends after one hour, or when it is released or taken back. One round trip; two more and
-    one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.
+    A claim ends after one hour, or when it is released or taken back. One round trip; three more
+    and one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.
     """
     for _ in range(3):
         is_loaded, claimed = redis_store.claim(user_id, column, limit, member)
         if is_loaded:
             return claimed
+        redis_store.announce_reads([user_id])
         redis_store.project_users(mysql_store.read_users([user_id]), create=True)
     raise RedisDown("Redis lost the projection after each write")

@@ -67,23 +67,25 @@ def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
 def _lock_content(
     cursor: Cursor, targets: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], ContentCounter]:
-    found: dict[tuple[str, int], ContentCounter] = {}
     where = " OR ".join(
         f"(target_type = '{target_type}' AND target_id IN ({numbers}))"
         for target_type, numbers in sql.render_ids_by_type(targets).items()
     )
+    # Locks in the order of the primary key, which GROUP BY reads.
     cursor.execute(
         f"""
-        SELECT {sql.concat_columns("target_type", "target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
+        SELECT target_type, {sql.concat_rows("target_id", *CONTENT_COLUMNS, *VERSION_COLUMNS)}
         FROM content_counter FORCE INDEX (PRIMARY)
         WHERE {where}
-        ORDER BY target_type, target_id FOR UPDATE
+        GROUP BY target_type
+        ORDER BY target_type FOR UPDATE
         """
     )
-    for (packed,) in cursor.fetchall():
-        target_type, target_id, *numbers = packed.split()
-        found[target_type, int(target_id)] = read_counter([int(number) for number in numbers])
-    return found
+    return {
+        (target_type, target_id): read_counter(numbers)
+        for target_type, rows in cursor.fetchall()
+        for target_id, *numbers in sql.split_rows(rows)
+    }
 
 
 def read_counter(numbers: Sequence[int]) -> ContentCounter:
@@ -106,16 +108,23 @@ def add_to_content(
     columns = [column for column in CONTENT_COLUMNS if any(column in by for by in deltas.values())]
     if not columns:
         return
+    row = f"('%s',%d{',%d,%d' * len(columns)})"
     rows = ",".join(
-        "('%s',%d,%s)"
-        % (
-            *target,
-            ",".join(
-                f"{int(by.get(column, 0))},{raised.get((target, column), 1) if column in by else 0}"
-                for column in columns
-            ),
-        )
-        for target, by in sorted(deltas.items())
+        [
+            row
+            % (
+                *target,
+                *(
+                    number
+                    for column in columns
+                    for number in (
+                        by.get(column, 0),
+                        raised.get((target, column), 1) if column in by else 0,
+                    )
+                ),
+            )
+            for target, by in sorted(deltas.items())
+        ]
     )
     names = [name for column in columns for name in (column, _VERSION_OF[column])]
     sums = ", ".join(f"{name} = content_counter.{name} + VALUES({name})" for name in names)
@@ -133,9 +142,12 @@ def add_to_users(cursor: Cursor, deltas: Mapping[tuple[int], Deltas]) -> None:
     if not deltas:
         return
     changed = [column for column in USER_COLUMNS if any(column in by for by in deltas.values())]
+    row = f"(%d{',%d' * len(changed)},1)"
     rows = ",".join(
-        "(%d,%s1)" % (user_id, "".join(f"{int(by.get(column, 0))}," for column in changed))
-        for (user_id,), by in sorted(deltas.items())
+        [
+            row % (*user, *[by.get(column, 0) for column in changed])
+            for user, by in sorted(deltas.items())
+        ]
     )
     names = [*changed, "version"]
     sums = ", ".join(f"{name} = user_counter.{name} + VALUES({name})" for name in names)

@@ -16,16 +16,15 @@ import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from plaza.counters.model import Claim, UserCounter
 from plaza.infra import clock, projections, redis
-from plaza.infra.hot_keys import Argument, Command
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call, Node, RedisDown
+from plaza.infra.redis import Call, Node, RedisDown, RunAll
 from plaza.infra.settings import settings
-from plaza.infra.shards import group_by_tag
+from plaza.infra.shards import group_by_tag, shard_of
 
 CLAIM_TTL_MS = 3_600_000
 _REPLY_TTL_MS = 60_000
@@ -75,22 +74,54 @@ def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
     )
 
 
-def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
-    """Return (comments, version) of the posts that are in Redis."""
-    return parse_comments(post_ids, redis.pipeline(comment_commands(post_ids)))
+def announce_reads(user_ids: Iterable[int]) -> None:
+    """Leave a fence of version 0 for users without totals, before the totals are read from MySQL
+    to be stored: ``find_cached_users`` finds them."""
+    redis.pipeline(
+        [
+            command
+            for key in map(user_key, user_ids)
+            for command in (
+                ("HSETNX", key, "version", 0),
+                ("EXPIRE", key, projections.FENCE_TTL_S, "NX"),
+                ("EXPIRE", key, projections.FENCE_TTL_S, "GT"),
+            )
+        ]
+    )
 
 
-def comment_commands(post_ids: Iterable[int]) -> list[Command]:
-    """Return the commands that read the comments of posts, for ``parse_comments``."""
-    return projections.read_commands(comments_key(post_id) for post_id in post_ids)
+def find_cached_users(user_ids: Iterable[int]) -> set[int]:
+    """Return the users that have totals, a fence or claims in Redis, and others of their shards.
+
+    A consumer that calls it after its commit need not update the rest: who reads their totals from
+    MySQL later reads the committed ones. One command for each shard.
+    """
+    users: dict[int, list[int]] = {}
+    keys: dict[int, list[str]] = {}
+    for user_id in user_ids:
+        shard = shard_of(f"user:{user_id}")
+        users.setdefault(shard, []).append(user_id)
+        keys.setdefault(shard, ["EXISTS"]).extend(
+            (f"{{{shard}}}:user:{user_id}:counters", f"{{{shard}}}:user:{user_id}:claims")
+        )
+    counts = redis.pipeline([tuple(of_shard) for of_shard in keys.values()])
+    return {
+        user_id
+        for of_shard, count in zip(users.values(), counts, strict=True)
+        if count
+        for user_id in of_shard
+    }
 
 
-def parse_comments(post_ids: Sequence[int], replies: Sequence[Any]) -> dict[int, tuple[int, int]]:
-    """Return (comments, version) in the replies to ``comment_commands``. No round trip."""
-    found = projections.parse_replies(replies)
+def read_comments(
+    post_ids: Iterable[int], source: RunAll = redis.run_all
+) -> dict[int, tuple[int, int]]:
+    """Return (comments, version) of the posts that are in ``source``."""
+    ids = list(post_ids)
+    found = projections.read_all([comments_key(post_id) for post_id in ids], source)
     return {
         p: (int(projected[1]), projected[0])
-        for p, projected in zip(post_ids, found, strict=True)
+        for p, projected in zip(ids, found, strict=True)
         if projected
     }
 

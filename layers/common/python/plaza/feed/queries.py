@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from plaza import content
 from plaza.content import ContentView, ListPosition
 from plaza.content import queries as content_queries
 from plaza.feed import mysql_store, redis_store
@@ -71,7 +72,7 @@ def read_feed(user_id: int, after: ListPosition | None, limit: int) -> FeedPage:
         position = batch.entries[-1].position if batch.entries else position
         if ended or len(visible) > limit:
             break
-    page = visible[:limit]
+    page = visible[: content.count_fitting([view.text for view in visible[:limit]])]
     if len(page) < len(visible):
         position = ListPosition(page[-1].text.created_us, page[-1].text.id)
     elif ended:

@@ -33,7 +33,7 @@ def build_filter(max_s: float = MAX_S) -> int:
     if done.code == FILLED:
         redis.execute("SET", BUILD_KEY, f"{done.build}:{done.after_id}", "EX", _BUILD_TTL_S)
     elif build:
-        redis.execute("DEL", BUILD_KEY)
+        redis.execute("UNLINK", BUILD_KEY)
     return done.added
 
 

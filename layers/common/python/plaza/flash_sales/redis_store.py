@@ -158,7 +158,7 @@ def acquire_lease(voucher_id: int) -> bool:
 
 
 def release_lease(voucher_id: int) -> None:
-    redis.execute("DEL", f"{_base(voucher_id)}:lease")
+    redis.execute("UNLINK", f"{_base(voucher_id)}:lease")
 
 
 def read_progress(voucher_id: int) -> LoadProgress | None:

@@ -1,6 +1,7 @@
 """Requests of API Gateway in all API functions: the caller, routes, responses, problem+json.
 
 API Gateway has matched the request: its event names the route and has the parameters of the path.
+For an event of a load balancer ``infra.balancer_events`` does that.
 A function starts without what only some requests need. The parameters of a route are analysed, and
 pydantic is imported, at its first request (``infra.arguments``); a route whose parameters are ids
 needs neither.
@@ -15,7 +16,7 @@ import json
 import random
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -27,6 +28,7 @@ from plaza.infra.client_ip import read_client_ip
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
+    MethodNotAllowed,
     NotFound,
     PlazaError,
     SwitchedOff,
@@ -129,16 +131,24 @@ class Api:
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Each route declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or
     ``PUBLIC``, and the ``switch`` that stops it, if any. With ``admits_unknown_tokens`` the routes
-    themselves refuse tokens without a session.
+    themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows, with their
+    methods; by default those of the routes.
     """
 
-    def __init__(self, identify: Identify, *, admits_unknown_tokens: bool = False) -> None:
+    def __init__(
+        self,
+        identify: Identify,
+        *,
+        admits_unknown_tokens: bool = False,
+        paths: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
         self.identify = identify
         self.routes: dict[str, Route] = {}
         self.event: Event = {}
         self.caller = Caller()
         self.client_ip = ""
         self._admits_unknown_tokens = admits_unknown_tokens
+        self._paths = paths
 
     def route(
         self,
@@ -200,16 +210,40 @@ class Api:
                     raise Forbidden(f"This request requires the role {role}.")
 
     def answer(self, event: Event) -> dict[str, Any]:
-        """Return the response of the route of a request. Raises what the route raises."""
+        """Return the response of the route of a request. Raises what the route raises; without a
+        route MethodNotAllowed, NotFound."""
         route = self.routes.get(event["routeKey"])
-        self.admit(event, BEARER if route is None else route.security)
+        self.admit(event, PUBLIC if route is None else route.security)
         if route is None:
-            raise NotFound("This path does not exist.")
+            raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
         if route.switch is not None:
             switch_state.require(route.switch, event.get("pathParameters"))
         if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
             check_body(event)
         return _render(route.function(**route.read_arguments(event)))
+
+    def _refuse(self, method: str, path: str) -> PlazaError:
+        segments = path.removesuffix("/").split("/")
+        for pattern, methods in sorted((self._paths or self._own_paths()).items()):
+            if fits(pattern.split("/"), segments):
+                allow = ", ".join(sorted(m.upper() for m in methods))
+                return MethodNotAllowed(f"{path} allows {allow}, not {method}.", allow=allow)
+        return NotFound(f"Path {path[:200]} does not exist.")
+
+    def _own_paths(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for key in self.routes:
+            method, _, path = key.partition(" ")
+            found.setdefault(path, []).append(method)
+        return found
+
+
+def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
+    """Return whether the segments of a path fit those of a pattern, of which some are ``{id}``."""
+    return len(pattern) == len(segments) and all(
+        part == segment or (part[:1] == "{" and segment != "")
+        for part, segment in zip(pattern, segments, strict=True)
+    )
 
 
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
@@ -253,36 +287,27 @@ def _render(result: Any) -> dict[str, Any]:
     return {"statusCode": status, "headers": headers, "body": body}
 
 
-def serve(app: Api, event: Event, _context: Any) -> dict[str, Any]:
+def serve(app: Api, event: Event, context: Any) -> dict[str, Any]:
     """Serve one request with ``app`` and record one line; return the response.
 
     All lines of the request and the header ``X-Request-Id`` of the response have the id of the
     request (plaza.infra.observability).
     """
-    return _respond(app, event, app.answer)
+    if "routeKey" not in event:
+        from plaza.infra import balancer_events
+
+        return balancer_events.serve(app, event, context, partial(serve, app))
+    return _respond(app, event)
 
 
-def refuse(
-    app: Api, event: dict[str, Any], error: PlazaError, headers: dict[str, str] | None = None
-) -> dict[str, Any]:
-    """Return a problem as the response to a public request, and record one line, as ``serve``
-    does."""
-
-    def answer(request: Event) -> dict[str, Any]:
-        app.admit(request, PUBLIC)
-        return problem(error, headers)
-
-    return _respond(app, event, answer)
-
-
-def _respond(app: Api, event: Event, answer: Callable[[Event], dict[str, Any]]) -> dict[str, Any]:
+def _respond(app: Api, event: Event) -> dict[str, Any]:
     began_s = clock.monotonic_s()
     _log_fields.clear()
     app.event, app.caller = event, Caller()
     request_id = begin_request(event)
     try:
         try:
-            response = answer(event)
+            response = app.answer(event)
         except Exception as error:
             response = problem(_to_problem_error(error))
         headers = response["headers"]
@@ -410,7 +435,7 @@ def _to_problem_error(error: Exception) -> PlazaError:
     return PlazaError("The server failed; the error was logged.")
 
 
-def problem(error: PlazaError, headers: dict[str, str] | None = None) -> dict[str, Any]:
+def problem(error: PlazaError) -> dict[str, Any]:
     """Return the problem+json response for ``error``, in the format of API Gateway."""
     body: dict[str, Any] = {
         "type": PROBLEM_TYPES + error.slug,
@@ -420,10 +445,12 @@ def problem(error: PlazaError, headers: dict[str, str] | None = None) -> dict[st
     }
     if isinstance(error, InvalidRequest):
         body["errors"] = error.errors
-    all_headers = {"content-type": PROBLEM, **(headers or {})}
+    headers = {"content-type": PROBLEM}
     if isinstance(error, TooManyRequests | Unavailable):
-        all_headers["retry-after"] = str(error.retry_after_s)
-    return {"statusCode": error.status, "headers": all_headers, "body": json.dumps(body)}
+        headers["retry-after"] = str(error.retry_after_s)
+    elif isinstance(error, MethodNotAllowed):
+        headers["allow"] = error.allow
+    return {"statusCode": error.status, "headers": headers, "body": json.dumps(body)}
 
 
 def require_caller(app: Api) -> int:

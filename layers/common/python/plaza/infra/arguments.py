@@ -108,7 +108,7 @@ def _read_body(event: Event) -> Any:
     if text and event.get("isBase64Encoded"):
         try:
             text = base64.b64decode(text).decode()
-        except UnicodeDecodeError:
+        except ValueError:
             raise BadInput("body", "is not UTF-8") from None
     if not text:
         return None

@@ -30,7 +30,7 @@ from plaza.infra.messages import integer, map_of, read
 from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import Projection
 from plaza.infra.queues import Queue, QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis import RedisDown, RunAll
 
 DROP_AGAIN_S = 1
 REBUILD_CLAIM_TTL_S = 10  # a rebuild is queued at most this often
@@ -95,10 +95,11 @@ DROPS = Queue("drops", CacheDrops.to_json, CacheDrops.from_json)
 """Values to drop a second time."""
 
 
-def read_all(keys: Sequence[str]) -> list[CachedValue | None]:
-    """Return the cached value of each key, None where none is. One round trip. Raises RedisDown."""
+def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[CachedValue | None]:
+    """Return the cached value of each key, None where none is. One round trip; one more for keys
+    that ``source``, a replica, lacks. Raises RedisDown."""
     now_s = clock.now_s()
-    return [found and _decode_value(*found, now_s) for found in projections.read_all(keys)]
+    return [found and _decode_value(*found, now_s) for found in projections.read_all(keys, source)]
 
 
 def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool) -> list[bool]:
@@ -132,10 +133,10 @@ def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry])
     raise StillLoading(f"{key} is still being loaded", retry_after_s=1)
 
 
-def read_first_page(key: str, load: Callable[[], str]) -> str:
+def read_first_page(key: str, load: Callable[[], str], source: RunAll = redis.run_all) -> str:
     """Return the first page of a list, at most 3 s old; one reader calls ``load``.
     One round trip if it is cached. Raises StillLoading, RedisDown, and what ``load`` raises."""
-    [cached] = read_all([key])
+    [cached] = read_all([key], source)
     if cached is None:
         cached = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
     return cached.text or ""

@@ -9,12 +9,13 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 from functools import lru_cache
+from os import getpid
 from typing import Any
 from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.cluster import ClusterNode
+from redis.cluster import ClusterNode, LoadBalancingStrategy
 from redis.crc import key_slot
 from redis.exceptions import (
     AskError,
@@ -32,6 +33,7 @@ from plaza.infra.hot_keys import Command, bind, key_of_command
 from plaza.infra.resends import note_resend
 from plaza.infra.shards import tag_of
 
+RANDOM_REPLICA = LoadBalancingStrategy.RANDOM_REPLICA  # connections to replicas send READONLY
 _MAX_TOPOLOGY_NODES = 2  # nodes that a request reads the topology from before it fails
 _MAX_STARTUP_NODES = 3  # the same for a new client, out of the nodes in the URL
 
@@ -186,7 +188,15 @@ def _find_node(client: Any, command: Command) -> Any:
     key = key_of_command(command)
     if key is None:
         return client.get_random_primary_node()
-    return client.nodes_manager.get_node_from_slot(_slot_of(tag_of(key)))
+    slot, replicas = _slot_of(tag_of(key)), client.load_balancing_strategy is not None
+    node = client.nodes_manager.get_node_from_slot(slot)
+    if not replicas:
+        return node
+    # One replica of a slot for all commands of this process, so that they run in order.
+    others = client.nodes_manager.slots_cache[slot][1:]
+    if not others:
+        raise SlotNotCoveredError(f"{node.name} has no replica")
+    return others[getpid() % len(others)]
 
 
 @lru_cache(maxsize=1024)

@@ -90,11 +90,15 @@ class SwitchedOff(Unavailable):
 
 
 class MethodNotAllowed(PlazaError):
-    """The path exists, but not with this method."""
+    """The path exists, but not with this method. ``allow`` names its methods."""
 
     status = 405
     slug = "method-not-allowed"
     title = "Method not allowed"
+
+    def __init__(self, detail: str, *, allow: str) -> None:
+        super().__init__(detail)
+        self.allow = allow
 
 
 class Forbidden(PlazaError):

@@ -3,7 +3,9 @@
 One command in about 100 is counted in memory. Once a minute the counts are sent along with an
 ordinary command, into a zset in the shard of its key: no extra round trip, no other node.
 
-{<shard>}:hot:<minute since 1970>  zset  key -> estimated number of commands
+{<shard>}:hot:<minute since 1970>     zset  key -> estimated number of commands
+{<shard>}:spared:<minute since 1970>  zset  "memory" or "replica", a space, key -> estimated number
+                                            of reads that were answered there, not by the master
 """
 
 from __future__ import annotations
@@ -37,18 +39,29 @@ class Sampler:
     ) -> None:
         self._gap = gap
         self.counts: Counter[str] = Counter()
+        self.spared: Counter[str] = Counter()
         self.reset()
 
     def reset(self) -> None:
         """Clear the counts."""
         self.counts.clear()
+        self.spared.clear()
         self._left = self._gap()
+        self._spared_left = self._gap()
         self._reported_s = clock.now_s()
 
     def sample(self, commands: Sequence[Command]) -> list[Command]:
         """Sample ``commands`` before they are sent; return commands to send along, mostly none."""
         self._left -= len(commands)
         return [] if self._left > 0 else self._count(commands)
+
+    def sample_spared(self, source: str, name_key: Callable[[], str]) -> None:
+        """Sample a read that ``source`` answered, ``memory`` or ``replica``."""
+        self._spared_left -= 1
+        if self._spared_left <= 0:
+            self._spared_left += self._gap()
+            self.spared[f"{source} {name_key()}"] += 1
+            self.spared = _trim(self.spared)
 
     def _count(self, commands: Sequence[Command]) -> list[Command]:
         key = ""
@@ -57,8 +70,7 @@ class Sampler:
             if key:
                 self.counts[key] += 1
             self._left += self._gap()
-        if len(self.counts) > _MAX_COUNTED_KEYS:
-            self.counts = Counter(dict(self.counts.most_common(_MAX_COUNTED_KEYS // 2)))
+        self.counts = _trim(self.counts)
         now_s = clock.now_s()
         if now_s - self._reported_s < REPORT_EVERY_S or not key:
             return []
@@ -67,17 +79,37 @@ class Sampler:
 
     def _report(self, tag: str, minute: int) -> list[Command]:
         reported, self.counts = self.counts.most_common(_MAX_REPORTED_KEYS), Counter()
-        place = hot_key(tag, minute)
+        spared, self.spared = self.spared.most_common(_MAX_REPORTED_KEYS), Counter()
         return [
-            *(("ZINCRBY", place, count * SAMPLE_EVERY, key) for key, count in reported),
-            ("ZREMRANGEBYRANK", place, 0, -MAX_KEYS - 1),
-            ("EXPIRE", place, REPORT_TTL_S),
+            *_add_counts(hot_key(tag, minute), reported),
+            *_add_counts(spared_key(tag, minute), spared),
         ]
+
+
+def _trim(counts: Counter[str]) -> Counter[str]:
+    if len(counts) <= _MAX_COUNTED_KEYS:
+        return counts
+    return Counter(dict(counts.most_common(_MAX_COUNTED_KEYS // 2)))
+
+
+def _add_counts(place: str, counts: Sequence[tuple[str, int]]) -> list[Command]:
+    if not counts:
+        return []
+    return [
+        *(("ZINCRBY", place, count * SAMPLE_EVERY, member) for member, count in counts),
+        ("ZREMRANGEBYRANK", place, 0, -MAX_KEYS - 1),
+        ("EXPIRE", place, REPORT_TTL_S),
+    ]
 
 
 def hot_key(tag: str, minute: int) -> str:
     """Return the key of a minute's counts that were sent along with keys of ``tag`` (``{7}``)."""
     return f"{tag}:hot:{minute}"
+
+
+def spared_key(tag: str, minute: int) -> str:
+    """Return the key of a minute's reads that the master did not answer, as ``hot_key``."""
+    return f"{tag}:spared:{minute}"
 
 
 def bind(command: Command, node: str) -> tuple[Argument, ...]:
@@ -90,7 +122,7 @@ def bind(command: Command, node: str) -> tuple[Argument, ...]:
 
 def key_of_command(command: Command) -> str | None:
     """Return the first key of a command, None if it has no key with a hash tag."""
-    at = 3 if command[0] in ("EVALSHA", "EVAL") else 1
+    at = 3 if str(command[0]).startswith("EVAL") else 1
     key = str(command[at]) if len(command) > at else ""
     return key if key.startswith("{") else None
 

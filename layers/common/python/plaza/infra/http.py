@@ -30,7 +30,6 @@ from plaza.infra.api import find_caller as find_caller
 from plaza.infra.api import pack_cursor as pack_cursor
 from plaza.infra.api import problem as problem
 from plaza.infra.api import read_id as read_id
-from plaza.infra.api import refuse as refuse
 from plaza.infra.api import require_caller as require_caller
 from plaza.infra.api import serve as serve
 from plaza.infra.api import unpack_cursor as unpack_cursor

@@ -276,6 +276,7 @@ def _open() -> SharedTlsConnection:
         "lock_wait_timeout": lock_wait_s,
         # The rows of a client that dies within a transaction stay locked for this time.
         "wait_timeout": settings().mysql_idle_timeout_s,
+        "group_concat_max_len": 4 * 1024**2,  # see sql.concat_rows
     }
     connection = _log_in(
         database=settings().mysql.database,

@@ -156,9 +156,12 @@ class HotCache(LocalCache[K, V]):
 
     def put(self, key: K, value: V, ttl_s: float = inf) -> None:
         """Cache a value as ``LocalCache.put`` does, if its key is hot."""
-        reads = max(self._reads.get(key, 0), self._previous_reads.get(key, 0))
-        if reads >= self._hot_per_s:
+        if self.count_reads(key) >= self._hot_per_s:
             super().put(key, value, ttl_s)
+
+    def count_reads(self, key: K) -> int:
+        """Return the reads of ``key`` in this or the last second, the higher number."""
+        return max(self._reads.get(key, 0), self._previous_reads.get(key, 0))
 
     def clear(self) -> None:
         """Drop all values and read counts."""

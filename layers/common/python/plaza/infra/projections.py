@@ -8,7 +8,7 @@ fence, so that a reader that read MySQL before cannot store the older value.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 from plaza.infra import redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Call, RedisDown, RunAll
 from plaza.infra.shards import group_by_tag, shard_of
 
 T = TypeVar("T")
@@ -46,20 +46,13 @@ def key_of(target: str, what: str) -> str:
     return f"{{{shard_of(target)}}}:{target}:{what}"
 
 
-def read_all(keys: Sequence[str]) -> list[tuple[int, str] | None]:
-    """Return (version, value) of each key, None without a value. One round trip.
-    Raises RedisDown."""
-    return parse_replies(redis.pipeline(read_commands(keys)))
-
-
-def read_commands(keys: Iterable[str]) -> list[Command]:
-    """Return the commands that read the projections of ``keys``, for ``parse_replies``."""
-    return [read_command(key) for key in keys]
-
-
-def parse_replies(replies: Iterable[Any]) -> list[tuple[int, str] | None]:
-    """Return (version, value) in each of the replies to ``read_commands``, None without a value."""
-    return [parse_reply(reply) for reply in replies]
+def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[tuple[int, str] | None]:
+    """Return (version, value) of each key, None without a value. One round trip; one more for keys
+    that ``source``, a replica, lacks. Raises RedisDown."""
+    found = [parse_reply(reply) for reply in source((), [read_command(key) for key in keys])]
+    if source is not redis.run_all and None in found:
+        return read_all(keys)
+    return found
 
 
 def read_command(key: str) -> Command:
@@ -102,14 +95,23 @@ def read_through(
     read_redis: Callable[[Sequence[int]], dict[int, T]],
     read_mysql: Callable[[Sequence[int]], dict[int, T]],
     store: Callable[..., None],
+    announce: Callable[[Sequence[int]], None] | None = None,
 ) -> dict[int, T]:
     """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
-    Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises."""
+
+    ``announce`` is called before ``read_mysql`` where writers look for readers instead of leaving
+    fences. Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises.
+    """
     try:
         found = read_redis(ids)
     except RedisDown:
         return read_mysql(ids)
     if missing := [i for i in ids if i not in found]:
+        if announce:
+            try:
+                announce(missing)
+            except RedisDown:
+                return found | read_mysql(missing)
         fresh = read_mysql(missing)
         with suppress(RedisDown):
             store(fresh, create=True)

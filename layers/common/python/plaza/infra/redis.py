@@ -35,7 +35,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
 from plaza.infra import clock, cluster, tls
-from plaza.infra.cluster import connect_cluster
+from plaza.infra.cluster import RANDOM_REPLICA, connect_cluster
 from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule, unreported
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.hot_keys import Argument, Command, NodeArguments, bind, key_of_command, sampler
@@ -74,6 +74,10 @@ class Call(NamedTuple):
     script: Script
     keys: Sequence[str]
     args: Sequence[Argument]
+
+
+# ``run_all``, or a function that reads elsewhere.
+RunAll = Callable[[Sequence[Call], Sequence[Command]], list[Any]]
 
 
 class Lock(NamedTuple):
@@ -158,6 +162,12 @@ _client: Lazy[Any] = Lazy(
     lambda: connect(settings().redis_url, cluster=settings().redis_cluster),
     close=lambda client: client.close(),
 )
+_reader: Lazy[Any] = Lazy(
+    lambda: connect(
+        settings().redis_reader_url or "", cluster=settings().redis_cluster, to_replicas=True
+    ),
+    close=lambda client: client.close(),
+)
 _process = Lazy(lambda: secrets.token_hex(4))  # a name of this process
 _nodes: dict[str, Node] = {}
 on_reset(_nodes.clear)
@@ -168,7 +178,7 @@ def client() -> Any:
     return _client.get()
 
 
-def connect(url: str, *, cluster: bool) -> Any:
+def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
     """Return a client for ``url``. It sends a command again once, only after a lost connection."""
     timeout_s = settings().redis_timeout_s
     url, connection_class = connection_options(url)
@@ -179,9 +189,13 @@ def connect(url: str, *, cluster: bool) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if cluster:
+    if to_replicas:  # their run_id and clock are not those of the node that decides
+        if cluster:
+            return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
+    elif cluster:
         return connect_cluster(url, redis_connect_func=_read_node_info, **options)
-    options["redis_connect_func"] = _on_connect
+    else:
+        options["redis_connect_func"] = _on_connect
     retry = CountingRetry(NoBackoff(), 1, supported_errors=(RedisConnectionError,))
     return redis.Redis.from_url(url, retry=retry, single_connection_client=True, **options)
 
@@ -322,6 +336,29 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     return REDIS.call(lambda: _pipeline(sent, sources, reports))
 
 
+def run_all_on_replicas(
+    first: Sequence[Command], calls: Sequence[Call], commands: Sequence[Command]
+) -> list[Any]:
+    """Run the commands ``first``, then scripts and ``commands``, on replicas; return all replies.
+
+    All of them only read. One round trip, in a cluster one to each node. Raises errors of redis-py:
+    the caller turns to the master.
+    """
+    sources = {call.script.sha: call.script.source for call in calls}
+    scripts = [("EVALSHA_RO", c.script.sha, len(c.keys), *c.keys, *c.args) for c in calls]
+
+    def send(sent: Sequence[Command]) -> list[Any]:
+        if settings().redis_cluster:
+            return cluster.send(_reader.get(), sent)
+        return _send_to_single(sent, _reader.get())
+
+    try:
+        return _pipeline([*first, *scripts, *commands], sources, send=send)
+    except Exception:
+        _reader.reset()
+        raise
+
+
 def claim_all(keys: Sequence[str], ttl_s: float) -> list[str | None]:
     """Claim each key for ``ttl_s``; return the caller's token, None for a key claimed by another.
 
@@ -351,10 +388,12 @@ def unlock(lock: Lock) -> bool:
 
 def delete_commands(keys: Iterable[str]) -> list[tuple[Argument, ...]]:
     """Return the commands that delete ``keys``: one, in a cluster one per hash tag."""
+    if not settings().redis_cluster:
+        return [("UNLINK", *together)] if (together := tuple(keys)) else []
     by_tag: dict[str, list[str]] = {}
     for key in keys:
-        by_tag.setdefault(tag_of(key) if settings().redis_cluster else "", []).append(key)
-    return [("DEL", *together) for together in by_tag.values()]
+        by_tag.setdefault(tag_of(key), []).append(key)
+    return [("UNLINK", *together) for together in by_tag.values()]
 
 
 def pipeline(commands: Sequence[Command]) -> list[Any]:
@@ -407,19 +446,22 @@ def _pipeline(
     commands: Sequence[Command],
     sources: Mapping[str, str],
     reports: Sequence[Command] = (),
+    send: Callable[[Sequence[Command]], list[Any]] | None = None,
 ) -> list[Any]:
     """Send ``commands`` with ``reports``, whose replies are ignored; return the replies.
     A script that a node has not cached is sent there once as EVAL, in a second round trip."""
-    replies = _send([*commands, *reports])[: len(commands)]
+    send = send or _send
+    replies = send([*commands, *reports])[: len(commands)]
     unknown = [i for i, reply in enumerate(replies) if isinstance(reply, NoScriptError)]
     if unknown:
         again, loaded = [], set()
         for command in (commands[index] for index in unknown):
             script_on_node = (command[1], _name_node(command))
             new = script_on_node not in loaded
-            again.append(("EVAL", sources[str(command[1])], *command[2:]) if new else command)
+            verb = str(command[0]).replace("EVALSHA", "EVAL")
+            again.append((verb, sources[str(command[1])], *command[2:]) if new else command)
             loaded.add(script_on_node)
-        for index, reply in zip(unknown, _send(again), strict=True):
+        for index, reply in zip(unknown, send(again), strict=True):
             replies[index] = reply
     for reply in replies:
         for part in reply if isinstance(reply, list) else (reply,):
@@ -432,23 +474,23 @@ def _send(commands: Sequence[Command]) -> list[Any]:
     """Send commands; return the replies in order, errors included."""
     if settings().redis_cluster:
         return cluster.send(client(), commands)
-    return _send_to_single(commands)
+    return _send_to_single(commands, client())
 
 
 def _execute(command: Command) -> Any:
     """Send one command to a single Redis; return its reply, or raise it if it is an error."""
-    [reply] = _send_to_single([command])
+    [reply] = _send_to_single([command], client())
     if isinstance(reply, Exception):
         raise reply
     return reply
 
 
-def _send_to_single(commands: Sequence[Command]) -> list[Any]:
-    """Send commands on the connection of the client; send them again once if it was lost."""
-    connection = client().connection
+def _send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
+    """Send commands on the connection of the client ``to``; send them again once if it was lost."""
+    connection, callbacks = to.connection, to.response_callbacks
     try:
         replies: list[Any] = connection.retry.call_with_retry(
-            lambda: _exchange(connection, commands), lambda _: connection.disconnect()
+            lambda: _exchange(connection, commands, callbacks), lambda _: connection.disconnect()
         )
         return replies
     except BaseException:
@@ -456,7 +498,7 @@ def _send_to_single(commands: Sequence[Command]) -> list[Any]:
         raise
 
 
-def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
+def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]) -> list[Any]:
     """Send commands in packs, so that Redis runs the first while others are packed.
 
     To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies
@@ -468,7 +510,6 @@ def _exchange(connection: Any, commands: Sequence[Command]) -> list[Any]:
     )
     connection.send_packed_command(packs)
     parse = connection._parser._reader.gets
-    callbacks = client().response_callbacks
     replies = []
     for command in commands:
         reply = parse()

@@ -56,11 +56,15 @@ class Settings:
     ``redis_secret_id`` and ``mysql_secret_id`` are secrets ``{"username", "password"}``;
     ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
 
+    ``redis_reader_url`` is the address of replicas, in a cluster that of any nodes; None: all reads
+    go to masters.
+
     Only the sign-in function has the settings of text messages; it and the functions with signed
     cursors and ids of visitors have ``auth_secret_id``; only the functions of the vote log and of
     orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
-    components of a review's score (docs/ranking.md).
+    components of a review's score (docs/ranking.md). ``allowed_origins`` are those of web clients,
+    in lower case (``*``: all); none where API Gateway answers preflights.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.
     """
@@ -70,6 +74,7 @@ class Settings:
     redis_secret_id: str | None
     redis_ca: str | None
     redis_cluster: bool
+    redis_reader_url: str | None = field(repr=False)
     redis_timeout_s: float
     mysql: MysqlAddress
     mysql_secret_id: str | None
@@ -108,6 +113,7 @@ class Settings:
     archive_bucket: str | None
     origin_secret_id: str | None
     requires_edge: bool
+    allowed_origins: frozenset[str]
 
     def require_auth_secret_id(self) -> str:
         """Return ``auth_secret_id``. Raises BadSettings without one."""
@@ -124,6 +130,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         redis_secret_id=env.get("PLAZA_REDIS_SECRET_ID") or None,
         redis_ca=env.get("PLAZA_REDIS_CA") or None,
         redis_cluster=env.get("PLAZA_REDIS_CLUSTER", "0") == "1",
+        redis_reader_url=env.get("PLAZA_REDIS_READER_URL") or None,
         redis_timeout_s=_number(env, "PLAZA_REDIS_TIMEOUT_S", 0.5),
         mysql=_mysql_address(env),
         mysql_secret_id=env.get("PLAZA_MYSQL_SECRET_ID") or None,
@@ -164,6 +171,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         archive_bucket=env.get("PLAZA_ARCHIVE_BUCKET") or None,
         origin_secret_id=env.get("PLAZA_ORIGIN_SECRET_ID") or None,
         requires_edge=env.get("PLAZA_GUARD_ORIGIN") == "require",
+        allowed_origins=frozenset(map(str.lower, _names(env, "PLAZA_ALLOWED_ORIGINS"))),
     )
 
 

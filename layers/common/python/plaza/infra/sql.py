@@ -48,6 +48,21 @@ def concat_columns(*columns: str) -> str:
     return f"CONCAT_WS(' ', {', '.join(columns)})"
 
 
+def concat_rows(*columns: str) -> str:
+    """Return SQL for one text of all rows, for ``split_rows``. ``columns`` are numbers, never NULL.
+
+    The driver takes several microseconds a row. Sessions of ``infra.mysql`` cut the text at 4 MiB,
+    20,000 rows of ten columns: the caller reads fewer.
+    """
+    packed = ", ' ', ".join(columns)
+    return f"GROUP_CONCAT({packed})"
+
+
+def split_rows(text: str | None) -> list[list[int]]:
+    """Return the rows in the text of ``concat_rows``, which is NULL without rows."""
+    return [list(map(int, row.split(" "))) for row in text.split(",")] if text else []
+
+
 def render_request_id(request_id: str | None) -> str:
     """Render a request id as an SQL literal; NULL for none and for a malformed one."""
     is_valid = request_id is not None and REQUEST_ID.fullmatch(request_id)

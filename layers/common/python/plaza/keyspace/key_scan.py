@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from plaza.infra import clock, redis
 from plaza.infra.clock import Deadline
-from plaza.infra.hot_keys import hot_key
+from plaza.infra.hot_keys import hot_key, spared_key
 from plaza.infra.observability import record
 from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
@@ -33,6 +33,8 @@ _SAMPLES = 5  # members that MEMORY USAGE measures
 _BIGGEST = 10  # keys of each type
 _MAX_REPORTED = 100
 _DONE = -1
+_MASTER = "master"
+_SOURCES = (_MASTER, "memory", "replica")
 
 SCAN_KEY = key_of("keys", "scan")
 REPORT_KEY = key_of("keys", "report")
@@ -109,10 +111,13 @@ class ScanState:
 
 
 class HotKey(NamedTuple):
-    """A key and the estimated number of its commands per second."""
+    """A key, the estimated number of its commands per second on the master, and of its reads that
+    the memory of processes and replicas answered instead."""
 
     key: str
     commands_per_s: float
+    from_memory_per_s: float = 0.0
+    from_replicas_per_s: float = 0.0
 
 
 def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
@@ -126,10 +131,12 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
     hottest = read_hot_keys()
     metrics: dict[str, float] = {
         "keys_scanned": found.scanned,
-        "hottest_key_commands_per_s": hottest[0].commands_per_s if hottest else 0,
+        "hottest_key_commands_per_s": max((hot.commands_per_s for hot in hottest), default=0),
+        "hot_reads_from_memory_per_s": sum(hot.from_memory_per_s for hot in hottest),
+        "hot_reads_from_replicas_per_s": sum(hot.from_replicas_per_s for hot in hottest),
     }
     if found.finished_s:
-        redis.pipeline([("SET", REPORT_KEY, found.to_json()), ("DEL", SCAN_KEY)])
+        redis.pipeline([("SET", REPORT_KEY, found.to_json()), ("UNLINK", SCAN_KEY)])
         sizes = [size for of_type in found.biggest.values() for size in of_type]
         lengths = [size.length for size in sizes if size.type != "string"]
         metrics |= {
@@ -183,20 +190,27 @@ def continue_scan(state: ScanState, max_s: float) -> ScanState:
 
 
 def read_hot_keys(minutes: int = HOT_MINUTES, limit: int = 20) -> list[HotKey]:
-    """Return the keys of most commands in the last ``minutes``, by the reports of all processes.
-    One round trip. Raises RedisDown."""
+    """Return the keys of most commands and spared reads in the last ``minutes``, by the reports of
+    all processes. One round trip. Raises RedisDown."""
     now = int(clock.now_s() // 60)
     report_keys = [
-        hot_key(f"{{{shard}}}", minute)
+        (named(f"{{{shard}}}", minute), named is spared_key)
         for minute in range(now - minutes + 1, now + 1)
         for shard in range(SHARDS)
+        for named in (hot_key, spared_key)
     ]
     counts: Counter[str] = Counter()
-    commands = [("ZREVRANGE", key, 0, limit - 1, "WITHSCORES") for key in report_keys]
-    for reply in redis.pipeline(commands):
-        for key, count in _pairs(reply):
+    by_source: Counter[tuple[str, str]] = Counter()
+    commands = [("ZREVRANGE", key, 0, limit - 1, "WITHSCORES") for key, _ in report_keys]
+    for (_, are_spared), reply in zip(report_keys, redis.pipeline(commands), strict=True):
+        for member, count in _pairs(reply):
+            source, key = member.split(" ", 1) if are_spared else (_MASTER, member)
             counts[key] += int(float(count))
-    return [HotKey(key, round(count / minutes / 60, 1)) for key, count in counts.most_common(limit)]
+            by_source[key, source] += int(float(count))
+    return [
+        HotKey(key, *(round(by_source[key, source] / minutes / 60, 1) for source in _SOURCES))
+        for key, _ in counts.most_common(limit)
+    ]
 
 
 def redact_key(key: str) -> str:

@@ -41,7 +41,15 @@ class HotKeyResponse(ResponseModel):
     """A key of Redis and how often it is used."""
 
     key: Annotated[str, _KEY]
-    commands_per_s: Annotated[float, Field(description="Estimated commands a second.")]
+    commands_per_s: Annotated[
+        float, Field(description="Estimated commands a second at its master.")
+    ]
+    from_memory_per_s: Annotated[
+        float, Field(description="Estimated reads a second that processes answered from memory.")
+    ]
+    from_replicas_per_s: Annotated[
+        float, Field(description="Estimated reads a second that replicas answered.")
+    ]
 
 
 class KeysResponse(ResponseModel):
@@ -64,7 +72,14 @@ class KeysResponse(ResponseModel):
                             "expected": False,
                         }
                     ],
-                    "hot": [{"key": "{42}:like:post:9000001:meta", "commands_per_s": 310.5}],
+                    "hot": [
+                        {
+                            "key": "{42}:like:post:9000001:meta",
+                            "commands_per_s": 310.5,
+                            "from_memory_per_s": 5400.0,
+                            "from_replicas_per_s": 1200.0,
+                        }
+                    ],
                 }
             ]
         }
@@ -94,8 +109,5 @@ class KeysResponse(ResponseModel):
             scanned=state.scanned,
             oversized=state.oversized_total,
             large=[LargeKeyResponse.of(size) for size in sorted(sizes, reverse=True)],
-            hot=[
-                HotKeyResponse(key=redact_key(one.key), commands_per_s=one.commands_per_s)
-                for one in hot
-            ],
+            hot=[HotKeyResponse(**one._asdict() | {"key": redact_key(one.key)}) for one in hot],
         )

@@ -1,14 +1,15 @@
-"""Totals of hot targets, cached in this process for 1 s for anonymous callers.
+"""Totals of hot targets, relieved for anonymous callers (``infra.hot_reads``).
 
-A caller with a session reads Redis in any case, for the caller's own state.
+A caller with a session reads the master in any case, for the caller's own state.
 """
 
 from __future__ import annotations
 
-from plaza.infra.process import HotCache
+from plaza.infra.hot_reads import HotReads
 from plaza.reactions.model import Kind, Target
+from plaza.reactions.redis_keys import keys_of
 
-hot_totals: HotCache[tuple[str, Target], int] = HotCache(max_entries=1_000)
+hot_totals: HotReads[tuple[str, Target], int] = HotReads(lambda key: keys_of(*key).meta)
 
 
 def drop_total(kind: Kind, target: Target) -> None:

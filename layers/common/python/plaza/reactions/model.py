@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from plaza.infra import messages
@@ -13,6 +14,7 @@ from plaza.infra.messages import ID, InvalidMessage, integer, nullable, one_of, 
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_ID = messages.MAX_ID
 MAX_VERSION_US = messages.MAX_VERSION
+MAX_ROWS = 250  # of a target in one call of a script
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
 Window = Literal["hot", "day", "week", "all"]
@@ -201,6 +203,33 @@ class LogEntry(NamedTuple):
     change: int
 
 
+class SavedActor(NamedTuple):
+    """An actor of a batch and the state of the row after it. ``change``: what all events of the
+    actor change the total by. ``is_newer``: the row has to be written."""
+
+    actor_id: int
+    version_us: int
+    on: bool
+    change: int
+    is_newer: bool
+
+
+@dataclass(slots=True)
+class CounterChange:
+    """What a batch does to at most 250 actors of one target and kind, in the order of the primary
+    key: the rows of the log, and the state of each actor after them.
+
+    ``delta`` is the change of the total. ``is_new``: a row changes, also where the delta is 0.
+    """
+
+    target: Target
+    kind: Kind
+    entries: list[LogEntry] = field(default_factory=list)
+    actors: list[SavedActor] = field(default_factory=list)
+    delta: int = 0
+    is_new: bool = False
+
+
 class Snapshot(NamedTuple):
     """The state of a target and kind in MySQL at one instant.
 
@@ -303,53 +332,32 @@ class Count(NamedTuple):
 
 def replay(
     before: Mapping[ReactionKey, ReactionRow], events: Iterable[ReactionEvent]
-) -> list[LogEntry]:
-    """Return the log rows of ``events``, sorted by (key, version), each version of a key once. An
-    event that is not newer than the row of its key has a change of 0."""
-    entries = []
-    rows = dict(before)
+) -> list[CounterChange]:
+    """Return what ``events`` change, in the order of the keys; ``before``: the rows that exist.
+
+    Each version of a key counts once. An event that is not newer than the row of its key is logged
+    with a change of 0.
+    """
     ordered = sorted(
-        ((event.key, event.effective_version_us, event) for event in events), key=lambda e: e[:2]
+        [(event.key, event.effective_version_us, event) for event in events], key=itemgetter(0, 1)
     )
-    last = None
-    for key, version_us, event in ordered:
-        if (key, version_us) == last:
+    changes: list[CounterChange] = []
+    last: tuple[ReactionKey, int] | None = None
+    for key, at_us, event in ordered:
+        if last is None or key != last[0]:
+            if last is None or key[:3] != last[0][:3] or len(changes[-1].actors) == MAX_ROWS:
+                changes.append(CounterChange(key.target, KINDS[key.kind]))
+            found = changes[-1]
+            was_on, _ = on, version_us = before.get(key, _NEVER)
+            found.actors.append(SavedActor(key.actor_id, version_us, on, 0, False))
+        elif at_us == last[1]:
             continue
-        last = key, version_us
-        row = rows.get(key, _NEVER)
-        change = 0
-        if version_us > row.version_us:
-            change = int(event.on) - int(row.on)
-            rows[key] = ReactionRow(event.on, version_us)
-        entries.append(LogEntry(event, version_us, change))
-    return entries
-
-
-def latest_rows(
-    before: Mapping[ReactionKey, ReactionRow], entries: Iterable[LogEntry]
-) -> dict[ReactionKey, ReactionRow]:
-    """Return the rows that ``entries`` give a newer version, in the order of the keys."""
-    rows: dict[ReactionKey, ReactionRow] = {}
-    for event, version_us, _ in entries:
-        key = event.key
-        if version_us > (rows.get(key) or before.get(key, _NEVER)).version_us:
-            rows[key] = ReactionRow(event.on, version_us)
-    return rows
-
-
-def sum_changes(entries: Iterable[LogEntry]) -> dict[ReactionKey, int]:
-    """Return the sum of changes of each key, 1 or -1; keys with 0 are left out."""
-    changes: dict[ReactionKey, int] = {}
-    for event, _, change in entries:
-        if change:
-            changes[event.key] = changes.get(event.key, 0) + change
-    return {key: change for key, change in changes.items() if change}
-
-
-def sum_by_counter(changes: Mapping[ReactionKey, int]) -> dict[tuple[str, int, str], int]:
-    """Return the delta of each total (type, id, kind), 0 where ``changes`` cancel out."""
-    deltas: dict[tuple[str, int, str], int] = {}
-    for key, change in changes.items():
-        counter = key[:3]
-        deltas[counter] = deltas.get(counter, 0) + change
-    return deltas
+        last, change = (key, at_us), 0
+        if at_us > version_us:
+            change = event.on - on
+            on, version_us = event.on, at_us
+            found.actors[-1] = SavedActor(key.actor_id, at_us, on, on - was_on, True)
+            found.delta += change
+            found.is_new = True
+        found.entries.append(LogEntry(event, at_us, change))
+    return changes

@@ -11,7 +11,7 @@ MySQL is restored to an earlier moment, so that versions never repeat.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -19,8 +19,8 @@ from pymysql.cursors import Cursor
 
 from plaza.infra import mysql, sql
 from plaza.reactions.model import (
+    CounterChange,
     Kind,
-    LogEntry,
     ReactedTarget,
     ReactionKey,
     ReactionRow,
@@ -34,12 +34,6 @@ EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
 _ROWS_AT_ONCE = 1000
 LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log gate
 _DAY_US = 86_400_000_000
-_KEYS_TABLE = """JSON_TABLE(%s, '$[*]' COLUMNS (
-    target_type VARCHAR(16) CHARACTER SET ascii PATH '$[0]', target_id BIGINT PATH '$[1]',
-    kind VARCHAR(16) CHARACTER SET ascii PATH '$[2]', actor_id BIGINT PATH '$[3]'))"""
-_PACKED_ROW = sql.concat_columns(
-    "r.target_type", "r.target_id", "r.kind", "r.actor_id", "r.state", "r.version"
-)
 
 
 def pass_log_gate(cursor: Cursor) -> int:
@@ -90,23 +84,26 @@ def read_latest_targets(limit: int) -> list[tuple[str, Target]]:
     return [(kind, Target(*target)) for kind, *target in rows]
 
 
-def append_log(
-    cursor: Cursor, entries: Sequence[LogEntry], versions: Mapping[ReactionKey, int]
-) -> None:
-    """Append ``entries`` (in key order) to the log, each event once. ``versions``: db_version of
-    the commit that has the row of each key."""
+def append_log(cursor: Cursor, changes: Sequence[CounterChange], versions: Sequence[int]) -> None:
+    """Append the entries of ``changes`` to the log, each event once. ``versions``: db_version of
+    the commit of each of ``changes``."""
     rows = ",".join(
-        "('%s',%d,'%s',%d,%d,%d,%d,%d,'%s',%s)"
-        % (
-            *event.key,
-            version_us,
-            event.on,
-            change,
-            versions[event.key],
-            _utc_day(version_us // _DAY_US),
-            sql.render_request_id(event.request_id),
-        )
-        for event, version_us, change in entries
+        [
+            "%s,%d,%d,%d,%d,%d,'%s',%s)"
+            % (
+                key,
+                event.key.actor_id,
+                version_us,
+                event.on,
+                change_by,
+                db_version,
+                _utc_day(version_us // _DAY_US),
+                sql.render_request_id(event.request_id),
+            )
+            for change, db_version in zip(changes, versions, strict=True)
+            for key in (_begin_row(change),)
+            for event, version_us, change_by in change.entries
+        ]
     )
     cursor.execute(
         f"""
@@ -117,37 +114,60 @@ def append_log(
     )
 
 
-def read_rows(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
+def _begin_row(change: CounterChange) -> str:
+    """Render the first three columns of the rows of a target and kind."""
+    return "('%s',%d,'%s'" % (*change.target, change.kind.name)
+
+
+def read_rows(cursor: Cursor, keys: Iterable[ReactionKey]) -> dict[ReactionKey, ReactionRow]:
     """Return the rows of ``keys`` that exist. One statement; one primary key look-up for each.
 
-    A join with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
+    Joins with JSON_TABLE: MariaDB reads ``(a, b, c, d) IN (...)`` by the wrong index
     (docs/decisions/0015-write-sql-for-mysql-and-mariadb.md).
     """
-    cursor.execute(
+    ids: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for target_type, target_id, kind, actor_id in keys:
+        ids.setdefault((target_type, kind), []).append((target_id, actor_id))
+    arms = [
         f"""
-        SELECT {_PACKED_ROW}
-        FROM {_KEYS_TABLE} AS k
+        SELECT '{target_type}', '{kind}',
+               {sql.concat_rows("r.target_id", "r.actor_id", "r.state", "r.version")}
+        FROM JSON_TABLE('{json.dumps(sorted(of_kind))}', '$[*]'
+            COLUMNS (target_id BIGINT PATH '$[0]', actor_id BIGINT PATH '$[1]')) AS k
         STRAIGHT_JOIN reaction AS r FORCE INDEX (PRIMARY)
-          USING (target_type, target_id, kind, actor_id)
-        """,
-        (json.dumps(sorted(keys)),),
+            ON  r.target_type = '{target_type}'
+            AND r.target_id = k.target_id
+            AND r.kind = '{kind}'
+            AND r.actor_id = k.actor_id
+        """
+        for (target_type, kind), of_kind in ids.items()
+    ]
+    if not arms:
+        return {}
+    cursor.execute(" UNION ALL ".join(arms))
+    return {
+        ReactionKey(target_type, target_id, kind, actor_id): ReactionRow(state == 1, version)
+        for target_type, kind, rows in cursor.fetchall()
+        for target_id, actor_id, state, version in sql.split_rows(rows)
+    }
+
+
+def upsert_rows(cursor: Cursor, changes: Iterable[CounterChange]) -> None:
+    """Store the rows that ``changes`` give a newer version, where they are newer than the existing
+    ones. MySQL assigns from left to right, so the state is assigned before the version."""
+    rows = ",".join(
+        [
+            "%s,%d,%d,%d)" % (key, actor_id, on, version_us)
+            for change in changes
+            for key in (_begin_row(change),)
+            for actor_id, version_us, on, _, is_newer in change.actors
+            if is_newer
+        ]
     )
-    found = {}
-    for (packed,) in cursor.fetchall():
-        target_type, target_id, kind, actor_id, state, version = packed.split()
-        key = ReactionKey(target_type, int(target_id), kind, int(actor_id))
-        found[key] = ReactionRow(state == "1", int(version))
-    return found
-
-
-def upsert_rows(cursor: Cursor, rows: Mapping[ReactionKey, ReactionRow]) -> None:
-    """Store ``rows`` where they are newer than the existing ones. MySQL assigns from left to right,
-    so the state is assigned before the version."""
-    values = ",".join("('%s',%d,'%s',%d,%d,%d)" % (*key, *row) for key, row in rows.items())
     cursor.execute(
         f"""
         INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)
-        VALUES {values}
+        VALUES {rows}
         ON DUPLICATE KEY UPDATE
             state = IF(VALUES(version) > reaction.version, VALUES(state), reaction.state),
             version = GREATEST(reaction.version, VALUES(version))

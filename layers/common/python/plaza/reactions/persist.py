@@ -9,9 +9,10 @@ from functools import partial
 from pymysql.cursors import Cursor
 
 from plaza import counters
-from plaza.counters import ContentCounter, UserCounter
+from plaza.counters import ContentCounter
 from plaza.infra import clock, mysql
 from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import error_fields, record
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_commits, redis_hydration, redis_rankings
@@ -19,21 +20,18 @@ from plaza.reactions.model import (
     FOLLOW,
     KINDS,
     LIKE,
+    MAX_ROWS,
     Commit,
+    CounterChange,
     Kind,
     PostLikes,
     ReactionEvent,
     ReactionKey,
-    ReactionRow,
     Target,
-    latest_rows,
     replay,
-    sum_by_counter,
-    sum_changes,
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
 from plaza.reactions.react import hydrate, request_rebuild
-from plaza.reactions.redis_hydration import MAX_ROWS
 from plaza.targets import lookup
 
 __all__ = [
@@ -47,15 +45,14 @@ __all__ = [
     "save_history",
 ]
 
-_NEVER = ReactionRow(False, 0)
-
 
 @dataclass(frozen=True, slots=True)
 class PersistedBatch:
-    """The result of a transaction: its commits, totals of users, versions of changed rows."""
+    """The result of a transaction: its commits, the users whose totals count the reactions, and the
+    versions of changed rows."""
 
     commits: Sequence[Commit]
-    users: Mapping[int, UserCounter]
+    users: Sequence[int]
     changed_us: Sequence[int] = ()
 
 
@@ -63,7 +60,7 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events in one transaction, then acknowledge them in Redis.
 
-    Nine statements at most; two more when a target has no counter. Safe to repeat. Commits that
+    Eight statements at most; two more when a target has no counter. Safe to repeat. Commits that
     Redis does not accept are queued separately, so that the batch is not saved again. Raises
     MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the
     batch again.
@@ -80,7 +77,7 @@ def save(events: Sequence[ReactionEvent]) -> None:
     try:
         acknowledge(saved)
         _record_lag(saved.changed_us)
-    except RedisDown as error:
+    except (RedisDown, MysqlDown) as error:
         ACKNOWLEDGEMENTS.send(Unacknowledged(commits=saved.commits))
         record(
             "acknowledgement_postponed",
@@ -94,8 +91,8 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     """Save a batch of old likes or collects from another system, with their times as versions;
     return how many rows changed. Costs as much as ``save``, records no lag and sends no message.
 
-    Safe to repeat. Raises MysqlDown; RedisDown after the commit: repeat the batch, so that targets
-    in Redis get it.
+    Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
+    that targets in Redis get it.
     """
     saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
     acknowledge(saved)
@@ -125,9 +122,12 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
 
 
 def acknowledge(saved: PersistedBatch) -> None:
-    """Apply what MySQL has saved to Redis. Four round trips, more after a gap. Raises RedisDown."""
+    """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and one statement
+    and two round trips for users whose totals or claims Redis has. Raises RedisDown, MysqlDown."""
     applied = redis_commits.apply_all(saved.commits)
-    counters.project_users(saved.users)
+    cached = counters.find_cached_users(saved.users)
+    if cached:
+        counters.refresh_projections(sorted(cached))
     redis_rankings.project_likes(
         [
             PostLikes(c.target.id, c.total, c.db_version)
@@ -135,10 +135,13 @@ def acknowledge(saved: PersistedBatch) -> None:
             if c.kind is LIKE and c.target.type == "post"
         ]
     )
-    limited = [c for c in saved.commits if c.kind.given]
     # Last: a claim counts for its follow until the projected total includes it.
     counters.release(
-        (actor, str(c.target), version) for c in limited for actor, version, _ in c.rows
+        (actor, str(c.target), version)
+        for c in saved.commits
+        if c.kind.given
+        for actor, version, _ in c.rows
+        if actor in cached
     )
     lost, cold = [], []
     for commit, (code, outbox_count, rebuild, version) in zip(saved.commits, applied, strict=True):
@@ -184,8 +187,10 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
             ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
         ]
         if rows_of:
-            users = mysql.run_in_transaction(partial(_read_users_of, keys=rows_of))
-            acknowledge(PersistedBatch(message.commits, users))
+            owners = mysql.run_in_transaction(
+                partial(lookup.read_owners, targets=_targets(rows_of))
+            )
+            acknowledge(PersistedBatch(message.commits, _users_of(owners, rows_of)))
     keys = sorted({key for message in messages for key in message.keys})
     for start in range(0, len(keys), MAX_ROWS):
         part = keys[start : start + MAX_ROWS]
@@ -195,45 +200,34 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
 def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
     epoch = mysql_reactions.pass_log_gate(cursor)
     keys = {event.key for event in events}
-    owners = lookup.read_owners(cursor, _targets(keys))
+    targets = _targets(keys)
+    owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
-    locked = counters.lock_content(cursor, _targets(keys))
-    before = mysql_reactions.read_rows(cursor, keys)
-    entries = replay(before, events)
-    rows = latest_rows(before, entries)
-    changes = sum_changes(entries)
-    # A target whose changes cancel out gets a new version too: its rows have changed.
-    deltas = dict.fromkeys((key[:3] for key in rows), 0) | sum_by_counter(changes)
-    all_rows = {key: before.get(key, _NEVER) for key in keys} | rows
-    commits, versions = _commits(epoch, locked, changes, deltas, all_rows)
-    mysql_reactions.append_log(cursor, entries, versions)
-    if rows:
-        mysql_reactions.upsert_rows(cursor, rows)
-    _update_counters(cursor, owners, changes, deltas, commits)
-    changed_us = [row.version_us for row in rows.values()]
-    return PersistedBatch(commits, _read_users(cursor, owners, keys), changed_us)
+    locked = counters.lock_content(cursor, targets)
+    changes = replay(mysql_reactions.read_rows(cursor, keys), events)
+    commits = _commits(epoch, locked, changes)
+    mysql_reactions.append_log(cursor, changes, [commit.db_version for commit in commits])
+    if any(change.is_new for change in changes):
+        mysql_reactions.upsert_rows(cursor, changes)
+    _update_counters(cursor, owners, changes)
+    changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
+    return PersistedBatch(commits, _users_of(owners, keys), changed_us)
 
 
 def _read_current(cursor: Cursor, keys: Collection[ReactionKey]) -> PersistedBatch:
     epoch = mysql_reactions.pass_log_gate(cursor)
     owners = lookup.read_owners(cursor, _targets(keys))
     locked = counters.lock_content(cursor, _targets(keys))
-    rows = mysql_reactions.read_rows(cursor, keys)
-    commits, _ = _commits(epoch, locked, {}, {}, rows)
-    return PersistedBatch(commits, _read_users(cursor, owners, keys))
+    # An event of version 0 is newer than no row.
+    nothing = [ReactionEvent(key, False, 0) for key in keys]
+    unchanged = replay(mysql_reactions.read_rows(cursor, keys), nothing)
+    return PersistedBatch(_commits(epoch, locked, unchanged), _users_of(owners, keys))
 
 
-def _read_users_of(cursor: Cursor, keys: Collection[ReactionKey]) -> dict[int, UserCounter]:
-    return _read_users(cursor, lookup.read_owners(cursor, _targets(keys)), keys)
-
-
-def _read_users(
-    cursor: Cursor, owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]
-) -> dict[int, UserCounter]:
-    """Return the totals of all owners and actors of ``keys``, changed or not: a consumer that saved
-    them before may have been killed before it updated Redis."""
-    actors = {key.actor_id for key in keys if KINDS[key.kind].given}
-    return counters.read_users_in(cursor, sorted({*owners.values(), *actors}))
+def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:
+    """Return all owners and actors of ``keys``, changed or not: a consumer that saved them before
+    may have been killed before it updated Redis."""
+    return sorted({*owners.values(), *(key.actor_id for key in keys if KINDS[key.kind].given)})
 
 
 def _targets(keys: Collection[ReactionKey]) -> list[Target]:
@@ -241,60 +235,55 @@ def _targets(keys: Collection[ReactionKey]) -> list[Target]:
 
 
 def _update_counters(
-    cursor: Cursor,
-    owners: Mapping[tuple[str, int], int],
-    changes: Mapping[ReactionKey, int],
-    deltas: Mapping[tuple[str, int, str], int],
-    commits: Iterable[Commit],
+    cursor: Cursor, owners: Mapping[tuple[str, int], int], changes: Iterable[CounterChange]
 ) -> None:
     """Add up changes in the counters of targets, of their owners and of the actors."""
     of_content: dict[tuple[str, int], dict[str, int]] = {}
     of_users: dict[tuple[int], dict[str, int]] = {}
+    raised: dict[tuple[tuple[str, int], str], int] = {}
 
     def add_to_user(user_id: int, column: str, delta: int) -> None:
         totals = of_users.setdefault((user_id,), {})
         totals[column] = totals.get(column, 0) + delta
 
-    for (target_type, target_id, kind_name), delta in deltas.items():
-        kind, target = KINDS[kind_name], (target_type, target_id)
-        of_content.setdefault(target, {})[kind.total] = delta
-        if delta and target in owners:
-            add_to_user(owners[target], kind.received, delta)
-    for key, change in changes.items():
-        if given := KINDS[key.kind].given:
-            add_to_user(key.actor_id, given, change)
-    raised: dict[tuple[tuple[str, int], str], int] = {}
-    for commit in commits:
-        counter = commit.target, commit.kind.total
-        raised[counter] = raised.get(counter, 0) + commit.is_new
+    for change in changes:
+        if not change.is_new:
+            continue
+        target, kind = change.target, change.kind
+        totals = of_content.setdefault(target, {})
+        totals[kind.total] = totals.get(kind.total, 0) + change.delta
+        raised[target, kind.total] = raised.get((target, kind.total), 0) + 1
+        if change.delta and target in owners:
+            add_to_user(owners[target], kind.received, change.delta)
+        if kind.given:
+            for actor in change.actors:
+                if actor.change:
+                    add_to_user(actor.actor_id, kind.given, actor.change)
     counters.add_to_content(cursor, of_content, raised)
     counters.add_to_users(cursor, of_users)
 
 
 def _commits(
-    epoch: int,
-    locked: Mapping[tuple[str, int], ContentCounter],
-    changes: Mapping[ReactionKey, int],
-    deltas: Mapping[tuple[str, int, str], int],
-    rows: Mapping[ReactionKey, ReactionRow],
-) -> tuple[list[Commit], dict[ReactionKey, int]]:
-    """Return the commits of one transaction, and the db_version of each key. A commit has 250 rows
-    at most, because one run of a script applies it."""
-    by_target: dict[tuple[str, int, str], list[ReactionKey]] = {}
-    for key in rows:
-        by_target.setdefault(key[:3], []).append(key)
-    commits, versions = [], {}
-    for counted, keys in sorted(by_target.items()):
-        target, kind, is_new = Target(*counted[:2]), KINDS[counted[2]], counted in deltas
-        counter = locked[target]
-        total, db_version = counter.totals[kind.total], epoch + counter.versions[kind.total]
-        for start in range(0, len(keys), MAX_ROWS):
-            db_version += is_new
-            of_part = []
-            for key in keys[start : start + MAX_ROWS]:
-                on, version_us = rows[key]
-                total += changes.get(key, 0)
-                versions[key] = db_version
-                of_part.append((key.actor_id, version_us, on))
-            commits.append(Commit(kind, target, db_version, total, is_new, of_part))
-    return commits, versions
+    epoch: int, locked: Mapping[tuple[str, int], ContentCounter], changes: Iterable[CounterChange]
+) -> list[Commit]:
+    """Return the commit of each of ``changes``, which are in the order of their keys."""
+    commits: list[Commit] = []
+    for change in changes:
+        target, kind = change.target, change.kind
+        if commits and (commits[-1].target, commits[-1].kind) == (target, kind):
+            _, _, db_version, total, _, _ = commits[-1]
+        else:
+            counter = locked[target]
+            total, db_version = counter.totals[kind.total], epoch + counter.versions[kind.total]
+        rows = [(actor_id, version_us, on) for actor_id, version_us, on, _, _ in change.actors]
+        commits.append(
+            Commit(
+                kind,
+                target,
+                db_version + change.is_new,
+                total + change.delta,
+                change.is_new,
+                rows,
+            )
+        )
+    return commits

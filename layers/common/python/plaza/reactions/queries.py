@@ -8,7 +8,7 @@ from contextlib import suppress
 from plaza.infra import clock, redis
 from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis import RedisDown, RunAll
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import mysql_reactions, redis_keys, redis_queries, redis_user_lists
 from plaza.reactions.hot_totals import hot_totals
@@ -43,14 +43,15 @@ def read_counts(
 
     MySQL, about a second behind, stands in while Redis is unavailable and for a target that another
     caller loads for too long. Anonymous callers (``actor_id`` None) get totals of hot targets that
-    are up to 1 s old. One round trip when all targets are loaded, two more when one is not; no
+    are up to 2 s old. One round trip when all targets are loaded, two more when one is not; no
     statement when Redis has all targets and the actor's states. Raises MysqlDown, RedisDown.
     """
     if actor_id is not None:
         return _read_counts(wanted, actor_id)
     totals = {w: total for w in wanted if (total := hot_totals.get((w[0].name, w[1]))) is not None}
     missing = [w for w in wanted if w not in totals]
-    counts, exact = _read_counts(missing, None) if missing else ([], True)
+    source = hot_totals.source_of((kind.name, target) for kind, target in missing)
+    counts, exact = _read_counts(missing, None, source) if missing else ([], True)
     for (kind, target), found in zip(missing, counts, strict=True):
         totals[kind, target] = found.total
         if exact:
@@ -59,10 +60,10 @@ def read_counts(
 
 
 def _read_counts(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll = redis.run_all
 ) -> tuple[list[Count], bool]:
     try:
-        return _read_counts_in_redis(wanted, actor_id)
+        return _read_counts_in_redis(wanted, actor_id, source)
     except RedisDown:
         if not _fallback_budget.take():
             raise
@@ -89,9 +90,9 @@ def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> 
 
 
 def _read_counts_in_redis(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll
 ) -> tuple[list[Count], bool]:
-    cached, exact = redis_queries.read_all(wanted, actor_id), True
+    cached, exact = redis_queries.read_all(wanted, actor_id, source), True
     known = [
         Count(c.total, c.viewer_state)
         for c in cached
@@ -147,17 +148,22 @@ def _read_cold(
 
 
 def list_reactors(
-    kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
+    kind: Kind,
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    limit: int,
+    source: RunAll = redis.run_all,
 ) -> tuple[list[Reactor], Reactor | None]:
     """Return saved reactions to a target, earliest or latest first, and the next page's ``after``.
 
-    The latter is None at the end. Outbox entries are not listed. Redis serves the newest actors and
-    the cached first page of the earliest, MySQL the others. Raises TargetMissing, TargetDeleted,
-    ReactionListsBusy, MysqlDown.
+    The latter is None at the end. Outbox entries are not listed. Redis, by ``source``, serves the
+    newest actors and the cached first page of the earliest, MySQL the others. Raises TargetMissing,
+    TargetDeleted, ReactionListsBusy, MysqlDown.
     """
     require_existing(target)
     try:
-        is_complete, newest = _newest_reactors(kind, target, after, latest, limit)
+        is_complete, newest = _newest_reactors(kind, target, after, latest, limit, source)
         if not is_complete and not latest and after is None and limit < EARLIEST_LENGTH:
             return _paginate(_load_earliest(kind, target, limit), limit)
     except RedisDown:
@@ -173,6 +179,11 @@ def list_reactors(
     older = mysql_reactions.read_reactors(kind, target, begin, latest, limit + 1 - len(newest))
     in_redis = {reactor.actor_id for reactor in newest}
     return _paginate(newest + [r for r in older if r.actor_id not in in_redis], limit)
+
+
+def list_key(kind: Kind, target: Target) -> str:
+    """Return the key of Redis that has the newest reactions to a target."""
+    return redis_keys.keys_of(kind.name, target).recent
 
 
 def _load_earliest(kind: Kind, target: Target, limit: int) -> list[Reactor]:
@@ -205,10 +216,17 @@ def _spend_list_budget() -> None:
 
 
 def _newest_reactors(
-    kind: Kind, target: Target, after: Reactor | None, latest: bool, limit: int
+    kind: Kind,
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    limit: int,
+    source: RunAll,
 ) -> tuple[bool, list[Reactor]]:
     # One more as a sign of a next page, and one for ``after``, which the page includes.
-    page = redis_queries.read_page(kind, target, after, latest, limit + 2)
+    page = redis_queries.read_page(kind, target, after, latest, limit + 2, source)
+    if page is None and source is not redis.run_all:
+        page = redis_queries.read_page(kind, target, after, latest, limit + 2)
     if page is None:
         hydrate([(kind, target)])
         page = redis_queries.read_page(kind, target, after, latest, limit + 2)

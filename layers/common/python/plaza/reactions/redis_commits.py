@@ -12,8 +12,8 @@ from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
 from plaza.infra.settings import settings
 from plaza.infra.shards import group_by_tag
-from plaza.reactions.model import Commit
-from plaza.reactions.redis_hydration import FENCE_TTL_S, MAX_ROWS, render_rows
+from plaza.reactions.model import MAX_ROWS, Commit
+from plaza.reactions.redis_hydration import FENCE_TTL_S, render_rows
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
@@ -25,6 +25,7 @@ from plaza.reactions.redis_keys import (
 MAX_AHEAD = 100  # commits of a target that wait for an earlier one
 ROWS_OF_TARGET = 8  # cost of a target in a call, in rows
 _KEYS_OF_APPLY = 10
+_CALLS_AT_ONCE = 4  # of a target that one call does not finish; Redis serves others in between
 
 APPLY = load_script(Path(__file__).with_name("lua") / "apply.lua")
 
@@ -46,17 +47,27 @@ def apply_all(commits: Sequence[Commit]) -> list[ApplyResult]:
     lists = (key for actor in actors for key in list_keys(*actor))
     applied = _apply(commits, expires_at_ms, redis.delete_commands(lists))
     while more := [i for i, a in enumerate(applied) if a.code == "MORE"]:
-        rest = [commits[i]._replace(is_new=False, rows=()) for i in more]
-        for i, again in zip(more, _apply(rest, expires_at_ms), strict=True):
-            applied[i] = again._replace(rebuild=again.rebuild or applied[i].rebuild)
+        # The last commit of each target stands for the others. Calls without work cost little.
+        last = {(commits[i].kind.name, commits[i].target): i for i in more}
+        rest = [commits[i]._replace(is_new=False, rows=()) for i in last.values()]
+        replies = _apply(rest * _CALLS_AT_ONCE, expires_at_ms, size=MAX_ROWS)
+        of_target = {key: replies[n :: len(rest)] for n, key in enumerate(last)}
+        for i in more:
+            again = of_target[commits[i].kind.name, commits[i].target]
+            rebuild = any(a.rebuild for a in (applied[i], *again))
+            applied[i] = again[-1]._replace(rebuild=rebuild)
     return applied
 
 
 def _apply(
-    commits: Sequence[Commit], expires_at_ms: int, commands: Sequence[Command] = ()
+    commits: Sequence[Commit],
+    expires_at_ms: int,
+    commands: Sequence[Command] = (),
+    size: int | None = None,
 ) -> list[ApplyResult]:
+    """Apply commits; ``size``: what each takes of a call, instead of its rows."""
     outboxes = [keys_of(c.kind.name, c.target).outboxes for c in commits]
-    sizes = [len(commit.rows) + ROWS_OF_TARGET for commit in commits]
+    sizes = [size or len(commit.rows) + ROWS_OF_TARGET for commit in commits]
     groups = group_by_tag(outboxes, MAX_ROWS, sizes)
     nodes = [keys_of(commits[group[0]].kind.name, commits[group[0]].target) for group in groups]
     answers = run_on_known_nodes(

@@ -11,12 +11,11 @@ from typing import NamedTuple
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
-from plaza.reactions.model import KINDS, Kind, Snapshot, Target
+from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
 
 FENCE_TTL_S = 300
 HYDRATION_LEASE_TTL_MS = 10_000
-MAX_ROWS = 250  # in one call of a script
 
 _LUA = Path(__file__).with_name("lua")
 LEASE_HYDRATION = load_script(_LUA / "lease_hydration.lua")

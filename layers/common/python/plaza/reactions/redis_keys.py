@@ -49,7 +49,7 @@ from typing import Any, NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.hot_keys import Command
-from plaza.infra.redis import Call, RedisDown
+from plaza.infra.redis import Call, RedisDown, RunAll
 from plaza.infra.settings import settings
 from plaza.infra.shards import shard_of
 from plaza.reactions.model import Target
@@ -135,6 +135,7 @@ def run_on_known_nodes(
     all_keys: Sequence[TargetKeys],
     calls: Callable[[], Sequence[Call]],
     commands: Sequence[Command] = (),
+    source: RunAll = redis.run_all,
 ) -> list[Any]:
     """Run scripts whose arguments contain the run_id of their node, then ``commands``.
 
@@ -143,7 +144,7 @@ def run_on_known_nodes(
     """
     for _ in range(_MAX_ATTEMPTS):
         before = run_ids_of(all_keys)
-        replies = redis.run_all(calls(), commands)
+        replies = source(calls(), commands)
         if before == run_ids_of(all_keys):
             return replies
     raise RedisDown("Redis restarted during every attempt")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from plaza.infra import redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, RunAll
 from plaza.infra.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import (
@@ -40,10 +40,18 @@ class CachedCount(NamedTuple):
 
 
 def read_all(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+    wanted: Sequence[tuple[Kind, Target]],
+    actor_id: int | None,
+    source: RunAll = redis.run_all,
 ) -> list[CachedCount | None]:
-    """Return the count of each of ``wanted``, None for a target that is not loaded."""
+    """Return the count of each of ``wanted``, None for a target that is not loaded.
+
+    ``source`` may be a replica for an anonymous caller; the master, too, is read for what it lacks.
+    """
+    # A replica does not renew the TTL: what is read often is read from the master as well.
     actor, ttl_ms = "" if actor_id is None else actor_id, idle_ttl_ms()
+    if source is not redis.run_all:
+        ttl_ms = 0
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
     groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
@@ -60,18 +68,28 @@ def read_all(
         ]
 
     counts: list[CachedCount | None] = [None] * len(wanted)
-    for group, replies in zip(groups, run_on_known_nodes(firsts, calls), strict=True):
+    for group, replies in zip(
+        groups, run_on_known_nodes(firsts, calls, source=source), strict=True
+    ):
         for i, reply in zip(group, replies, strict=True):
             if reply:
                 total, state, rebuild = reply
                 counts[i] = CachedCount(total, None if state == "" else state == "1", rebuild == 1)
+    if source is not redis.run_all and None in counts:
+        return read_all(wanted, actor_id)
     return counts
 
 
 def read_page(
-    kind: Kind, target: Target, after: Reactor | None, latest: bool, count: int
+    kind: Kind,
+    target: Target,
+    after: Reactor | None,
+    latest: bool,
+    count: int,
+    source: RunAll = redis.run_all,
 ) -> tuple[bool, list[Reactor]] | None:
-    """Return (is_complete, the page from ``after`` on), or None when the target is not loaded.
+    """Return (is_complete, the page from ``after`` on), or None when the target is not loaded in
+    ``source``.
 
     It is complete when recent has all actors, and when it is the cached first page of the earliest.
     Otherwise it has only the actors in recent. The page has ``count`` actors or more, including
@@ -85,7 +103,7 @@ def read_page(
         args = (run_id_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
-    [reply] = run_on_known_nodes([keys], calls)
+    [reply] = run_on_known_nodes([keys], calls, source=source)
     if not reply:
         return None
     pairs = iter(reply[1:])

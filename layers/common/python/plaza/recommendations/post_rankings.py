@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from plaza import content
 from plaza.content import queries
 from plaza.infra import clock, switch_state
 from plaza.infra.errors import SwitchedOff
@@ -85,6 +86,10 @@ def list_most_liked(
         after = ranked[-1] if ranked else after
         if not more or len(found) == limit:
             break
+    fitting = content.count_fitting([post.post.text for post in found])
+    if fitting < len(found):
+        last = found[fitting - 1]
+        return RankingPage(found[:fitting], PostRank(last.likes, last.post.text.id))
     return RankingPage(found, after if more else None)
 
 

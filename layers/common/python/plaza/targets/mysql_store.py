@@ -55,7 +55,7 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
     owners = {target: target[1] for target in wanted if target[0] == "user"}
     arms = [
         f"""
-        SELECT content_type, content_id, author_id
+        SELECT '{target_type}', {sql.concat_rows("content_id", "author_id")}
         FROM content
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
@@ -64,5 +64,9 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
     ]
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
-        owners |= {(target_type, target_id): owner for target_type, target_id, owner in cursor}
+        owners |= {
+            (target_type, target_id): owner
+            for target_type, rows in cursor
+            for target_id, owner in sql.split_rows(rows)
+        }
     return owners

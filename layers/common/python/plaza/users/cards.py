@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from plaza.infra import projections
+from plaza.infra import projections, redis
 from plaza.infra.hot_keys import Command
+from plaza.infra.hot_reads import HotReads
+from plaza.infra.redis import RunAll
 from plaza.users import mysql_users, redis_store
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
+_hot_cards: HotReads[int, Card] = HotReads(redis_store.card_key)
 
-def read_cards(user_ids: Iterable[int], replies: Sequence[Any] | None = None) -> dict[int, Card]:
+
+def read_cards(user_ids: Iterable[int], source: RunAll = redis.run_all) -> dict[int, Card]:
     """Return user id -> card, of the users that exist. Raises MysqlDown.
 
-    One round trip to Redis if it has all; else one more, and one statement. One less with the
-    ``replies`` to ``read_commands`` for these ids, none of which repeats.
+    One round trip to Redis if it has all; else one more, and one statement.
     """
-
-    def read_redis(ids: Sequence[int]) -> dict[int, tuple[Card, int]]:
-        if replies is None:
-            return redis_store.read_cards(ids)
-        return redis_store.parse_cards(ids, replies)
-
     found = projections.read_through(
         list(dict.fromkeys(user_ids)),
-        read_redis,
+        lambda ids: redis_store.read_cards(ids, source),
         mysql_users.read_cards,
         redis_store.store_cards,
     )
@@ -35,7 +31,7 @@ def read_cards(user_ids: Iterable[int], replies: Sequence[Any] | None = None) ->
 
 def read_commands(user_ids: Iterable[int]) -> list[Command]:
     """Return the commands that read the cards of users, for a caller that sends others too."""
-    return redis_store.read_commands(user_ids)
+    return [projections.read_command(redis_store.card_key(user_id)) for user_id in user_ids]
 
 
 def read_zone(user_id: int) -> Zone:
@@ -54,3 +50,11 @@ def refresh_cards(user_ids: Iterable[int]) -> None:
     ids = list(user_ids)
     redis_store.store_cards(mysql_users.read_cards(ids), create=False)
     redis_store.store_zones(mysql_users.read_zones(ids), create=False)
+
+
+def read_cards_as(user_ids: Iterable[int], actor_id: int | None) -> dict[int, Card]:
+    """Return the cards for a caller: as ``read_cards``; for an anonymous one, those of hot users up
+    to 2 s late."""
+    if actor_id is not None:
+        return read_cards(user_ids)
+    return _hot_cards.read_all(user_ids, read_cards)

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
 
 from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import projections, redis
-from plaza.infra.hot_keys import Command
 from plaza.infra.projections import Projection, key_of
+from plaza.infra.redis import RunAll
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 
@@ -23,22 +22,15 @@ def card_key(user_id: int) -> str:
     return key_of(f"user:{user_id}", "card")
 
 
-def read_cards(user_ids: Sequence[int]) -> dict[int, tuple[Card, int]]:
-    """Return id -> (card, version) of users in Redis. Raises RedisDown."""
-    return parse_cards(user_ids, redis.pipeline(read_commands(user_ids)))
-
-
-def read_commands(user_ids: Iterable[int]) -> list[Command]:
-    """Return the commands that read the cards of users, for ``parse_cards``. No round trip."""
-    return projections.read_commands(card_key(user_id) for user_id in user_ids)
-
-
-def parse_cards(user_ids: Sequence[int], replies: Sequence[Any]) -> dict[int, tuple[Card, int]]:
-    """Return id -> (card, version) in the replies to ``read_commands``. No round trip."""
-    found = projections.parse_replies(replies)
+def read_cards(
+    user_ids: Iterable[int], source: RunAll = redis.run_all
+) -> dict[int, tuple[Card, int]]:
+    """Return id -> (card, version) of users in ``source``. Raises RedisDown."""
+    ids = list(user_ids)
+    found = projections.read_all([card_key(user_id) for user_id in ids], source)
     return {
         user_id: (_parse_card(user_id, entry[1]), entry[0])
-        for user_id, entry in zip(user_ids, found, strict=True)
+        for user_id, entry in zip(ids, found, strict=True)
         if entry is not None
     }
 
@@ -70,9 +62,11 @@ def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
     )
 
 
-def read_profile(user_id: int) -> tuple[Card | None, UserCounter | None]:
-    """Return (card, totals), None for what Redis lacks. Raises RedisDown."""
-    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)])
+def read_profile(
+    user_id: int, source: RunAll = redis.run_all
+) -> tuple[Card | None, UserCounter | None]:
+    """Return (card, totals), None for what ``source`` lacks. Raises RedisDown."""
+    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)], source)
     return (
         Card.from_json(user_id, card[1]) if card else None,
         UserCounter.from_json(totals[1]) if totals else None,

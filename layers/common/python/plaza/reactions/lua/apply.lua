@@ -45,6 +45,7 @@ local AHEAD_TTL_S = 120
 local run_id, cap, max_ahead = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local expires_at_ms, fence_ttl_s = ARGV[4], ARGV[5]
 local index = KEYS[1]
+local idle = {} -- targets without entries and missing commits
 budget = MAX_ROWS - tonumber(ARGV[6])
 
 -- Applies one commit to the target with these keys. db_version_text and total are text: versions have 16 digits.
@@ -110,7 +111,8 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
   if meta.db_version == before and meta.outbox_count == outbox_count and evicted == 0 and code ~= 'APPLIED' then
     return {code, meta.outbox_count, 0, meta.db_version}
   end
-  write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
+  if evicted > 0 then write_coverage(meta, meta_key) end
+  if write_meta(meta, meta_key, recent, bloom, filling, expires_at_ms) then idle[#idle + 1] = member end
   if meta.outbox_count == 0 and fields[13] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
   return {code, meta.outbox_count, evicted > 0 and request_rebuild(meta_key, meta) or 0, meta.db_version}
 end
@@ -124,4 +126,5 @@ for k = 2, #KEYS, 10 do
     commits[c + 4], commits[c + 5])
   answers[#answers + 1] = type(answer) == 'table' and answer or {err = answer}
 end
+if #idle > 0 then redis.call('ZREM', index, unpack(idle)) end
 return answers

@@ -62,6 +62,7 @@ end
 -- Moves actors below the floor or above the cap to the filters, within the budget. Returns how many moved, and how many
 -- are left.
 local function evict(meta, recent, bloom, filling, cap)
+  if meta.complete and meta.floor == 0 and meta.base <= cap then return 0, 0 end -- recent has base actors
   local over = redis.call('ZCARD', recent) - cap
   if meta.floor > 0 then
     over = math.max(over, redis.call('ZCOUNT', recent, '-inf', '(' .. string.format('%.0f', meta.floor)))
@@ -109,15 +110,21 @@ local function drain(meta, ahead, row_requests, outbox, recent)
   end
 end
 
--- Stores meta and the expiry of the keys: none while the outbox has entries.
-local function write_meta(meta, meta_key, recent, bloom, filling, index, member, expires_at_ms)
-  redis.call('HSET', meta_key, 'db_version', string.format('%.0f', meta.db_version),
-    'base', meta.base, 'delta', meta.delta, 'version', string.format('%.0f', meta.version),
-    'outbox_count', meta.outbox_count, 'complete', meta.complete and 1 or 0,
-    'bloom', meta.bloom, 'floor', string.format('%.0f', meta.floor))
-  if meta.outbox_count > 0 or meta.blocked then return end
-  redis.call('ZREM', index, member)
+-- Stores what eviction changes.
+local function write_coverage(meta, meta_key)
+  redis.call('HSET', meta_key, 'complete', meta.complete and '1' or '0', 'bloom', format('%d', meta.bloom),
+    'floor', format('%.0f', meta.floor))
+end
+
+-- Stores what commits change, and the expiry of the keys: none while the outbox has entries. Returns true if the target
+-- is idle, so that the caller removes it from outboxes. Numbers are passed as text, which Redis converts faster.
+local function write_meta(meta, meta_key, recent, bloom, filling, expires_at_ms)
+  redis.call('HSET', meta_key, 'db_version', format('%.0f', meta.db_version), 'base', format('%.0f', meta.base),
+    'delta', format('%.0f', meta.delta), 'version', format('%.0f', meta.version),
+    'outbox_count', format('%d', meta.outbox_count))
+  if meta.outbox_count > 0 or meta.blocked then return false end
   expire_at(expires_at_ms, meta_key, recent)
   if meta.bloom > 0 then expire_at(expires_at_ms, bloom) end
   if meta.filling > 0 then expire_at(expires_at_ms, filling) end
+  return true
 end

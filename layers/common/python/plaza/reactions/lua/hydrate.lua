@@ -76,6 +76,7 @@ if redis.call('EXISTS', ahead) == 1 then
   redis.call('HSET', meta_key, 'blocked', meta.blocked)
 end
 if meta.outbox_count > 0 or meta.blocked then redis.call('ZADD', index, 'NX', time[1] * 1000000 + time[2], ARGV[7]) end
-write_meta(meta, meta_key, recent, bloom, filling, index, ARGV[7],
-  time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8]))
+write_coverage(meta, meta_key)
+local expires_at_ms = time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(ARGV[8])
+if write_meta(meta, meta_key, recent, bloom, filling, expires_at_ms) then redis.call('ZREM', index, ARGV[7]) end
 return meta.blocked and 'MORE' or 'HYDRATED'

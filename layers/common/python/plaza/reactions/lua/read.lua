@@ -8,7 +8,7 @@
            filling  bitmap: the Bloom filter under construction, if any
   ARGV[1]  run_id of this node
   ARGV[2]  actor, or '' for an anonymous caller
-  ARGV[3]  TTL of an idle target, milliseconds
+  ARGV[3]  TTL of an idle target, milliseconds; 0 on a replica, which renews none
 
   Bounded by: 50 targets, a limit of the caller; 4 bits of a Bloom filter each.
 
