@@ -17,8 +17,8 @@ from local.output import wide_console
 from local.paths import LocalError
 
 NAMES = (
-    "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "shops",
-    "scripts", "reconcile", "vote-log", "cold-start", "layer", "field", "hot-keys",
+    "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
+    "shops", "scripts", "reconcile", "vote-log", "cold-start", "layer", "field", "hot-keys",
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES

@@ -30,6 +30,10 @@ def like_event(post_id: int, user_id: int) -> Event:
     return make_api_event("PUT /posts/{post_id}/likes/me", user_id, post_id=post_id)
 
 
+def post_event(post_id: int, user_id: int) -> Event:
+    return make_api_event("GET /posts/{post_id}", user_id, post_id=post_id)
+
+
 def query_event(post_ids: Sequence[int], user_id: int) -> Event:
     targets = [{"type": "post", "id": str(post_id)} for post_id in post_ids]
     event = make_api_event("POST /reactions/query", user_id)

@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * List the posts of the caller's feed
-         * @description Returns posts of the users whom the caller follows, newest first. A new post appears within seconds, and a new follow brings the posts of the followed user. Needs a session. Counts as one read of the caller.
+         * @description Returns previews of the posts of the users whom the caller follows, newest first. A new post appears within seconds, and a new follow brings the posts of the followed user. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_feed_posts"];
         put?: never;
@@ -1324,7 +1324,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller collects
-         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
+         * @description Latest collect first. A new collect appears after a second or two. With `expand=post` each item has a preview of its post. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_collects"];
         put?: never;
@@ -1364,7 +1364,7 @@ export interface paths {
         };
         /**
          * List the targets that the caller likes
-         * @description Latest like first. A new like appears after a second or two. With `expand=post` each post is part of its item, and long texts make a page shorter than `limit`. Needs a session. Counts as one read of the caller.
+         * @description Latest like first. A new like appears after a second or two. With `expand=post` each item has a preview of its post. Needs a session. Counts as one read of the caller.
          */
         get: operations["list_my_likes"];
         put?: never;
@@ -2319,9 +2319,47 @@ export interface components {
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
         };
+        /** @description A post in a list, with the beginning of its text. `GET /posts/{post_id}` has all of it. */
+        PostPreview: {
+            author: components["schemas"]["UserCard"];
+            /** @description The text, or its first words: at most 300 characters, without an ellipsis. */
+            body_preview: string;
+            /** @description Number of collects. */
+            collects: number;
+            /** @description Number of comments. */
+            comments: number;
+            /**
+             * Format: date-time
+             * @description When it was created.
+             */
+            created_at: string;
+            /** @description When its author changed it last; null for never. */
+            edited_at: string | null;
+            /** @description False while Redis is unavailable: counts and `mine` come from MySQL and may be a second or two behind. */
+            exact: boolean;
+            /** @description Hidden by a moderator. Only the author gets hidden content. */
+            hidden: boolean;
+            id: string;
+            /** @description URLs of the images. */
+            images: string[];
+            /**
+             * @description A `note` is short, a `blog` is long.
+             * @enum {string}
+             */
+            kind: "note" | "blog";
+            /** @description Number of likes. */
+            likes: number;
+            /** @description The caller's state; null without a session. */
+            mine: components["schemas"]["PostViewerState"] | null;
+            title: string;
+            /** @description Whether the text is longer than its preview. */
+            truncated: boolean;
+            /** @description Estimated number of viewers; null while Redis is unavailable. */
+            viewers: number | null;
+        };
         /** @description One page of a list. */
-        PostPage: {
-            items: components["schemas"]["Post"][];
+        PostPreviewPage: {
+            items: components["schemas"]["PostPreview"][];
             /** @description Cursor of the page after this one; null on the last page. */
             next: string | null;
         };
@@ -2407,7 +2445,8 @@ export interface components {
         /** @description A post in a ranking. */
         RankedPostResponse: {
             author: components["schemas"]["UserCard"];
-            body: string;
+            /** @description The text, or its first words: at most 300 characters, without an ellipsis. */
+            body_preview: string;
             /** @description Number of collects. */
             collects: number;
             /** @description Number of comments. */
@@ -2438,6 +2477,8 @@ export interface components {
             /** @description What the ranking orders by: likes given minus taken back within the window. In `hot` each like has a weight, so only scores of one page compare. `likes` may be newer. */
             score: number;
             title: string;
+            /** @description Whether the text is longer than its preview. */
+            truncated: boolean;
             /** @description Estimated number of viewers; null while Redis is unavailable. */
             viewers: number | null;
         };
@@ -2459,7 +2500,7 @@ export interface components {
             at: string;
             id: string;
             /** @description The post, with `expand=post`; null without it, for another type, and for a post that was deleted or hidden. */
-            post: components["schemas"]["Post"] | null;
+            post: components["schemas"]["PostPreview"] | null;
             /** @enum {string} */
             type: "post" | "comment" | "review";
         };
@@ -3365,7 +3406,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PostPage"];
+                    "application/json": components["schemas"]["PostPreviewPage"];
                 };
             };
         };
@@ -4126,7 +4167,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The posts, in the order of `ids`. Long texts make it shorter than `ids`. */
+            /** @description The posts, in the order of `ids`. */
             200: {
                 headers: {
                     /** @description Tag of this representation, for callers without a session. */
@@ -4134,7 +4175,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PostPage"];
+                    "application/json": components["schemas"]["PostPreviewPage"];
                 };
             };
         };
@@ -4184,7 +4225,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description A page of posts. Long texts make it shorter than `limit`. */
+            /** @description A page of posts. */
             200: {
                 headers: {
                     /** @description Tag of this representation, for callers without a session. */
@@ -5619,7 +5660,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["PostPage"];
+                    "application/json": components["schemas"]["PostPreviewPage"];
                 };
             };
         };

@@ -10,6 +10,14 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
 from plaza.content import ContentView, Draft, ListPosition, commands, queries, reaction_lists
+from plaza.content.encoder import (
+    encode_comment,
+    encode_post,
+    encode_post_details,
+    encode_preview,
+    encode_reacted,
+    encode_review,
+)
 from plaza.content.model import ContentHidden
 from plaza.content.schemas import (
     Comment,
@@ -17,6 +25,7 @@ from plaza.content.schemas import (
     Liker,
     Post,
     PostDetails,
+    PostPreview,
     PostRequest,
     PostUpdateRequest,
     ReactionListItem,
@@ -38,6 +47,7 @@ from plaza.infra.http import (
     Response,
     describe_problems,
     describe_response,
+    encode_page,
     find_caller,
     pack_cursor,
     read_id,
@@ -94,9 +104,7 @@ _LIST_LIKERS = _ANY | {
     | describe_problems(400, 401, 404, 410),
 }
 _LIST_BY_ID = _ANY | {
-    "responses": describe_response(
-        200, Page[Post], "The posts, in the order of `ids`. Long texts make it shorter than `ids`."
-    )
+    "responses": describe_response(200, Page[PostPreview], "The posts, in the order of `ids`.")
     | describe_problems(400, 401)
 }
 
@@ -112,18 +120,18 @@ def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
 
 
 @app.post("/posts", **_create(Post), switch=Switch.POSTS)
-def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[Post, int]:
+def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[str, int]:
     """Create a post.
 
     The post appears in the feeds of the author's followers. With an `Idempotency-Key` the request
     can be repeated; without one, each request creates a post.
     """
     actor_id = require_caller(app)
-    return Post.of(_create_content(request.to_draft(actor_id), key), actor_id), 201
+    return encode_post(_create_content(request.to_draft(actor_id), key), actor_id), 201
 
 
 @app.get("/posts", **_LIST_BY_ID)
-def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
+def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> str:
     """List posts by id.
 
     Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
@@ -136,14 +144,12 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> Page[Post]:
         raise BadInput("cursor", "was not returned by this API")
     posts, answered = queries.read_posts_by_id(wanted[begin:], actor_id)
     end = begin + answered
-    return Page(
-        items=[Post.of(view, actor_id) for view in posts],
-        next=pack_cursor(end) if end < len(wanted) else None,
-    )
+    items = [encode_preview(view, actor_id) for view in posts]
+    return encode_page(items, (end,) if end < len(wanted) else None)
 
 
 @app.get("/posts/<post_id>", **_get(PostDetails, "The post.", 400))
-def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
+def get_post(post_id: Id, visitor_id: VisitorId = None) -> str:
     """Get a post.
 
     Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
@@ -153,18 +159,19 @@ def get_post(post_id: Id, visitor_id: VisitorId = None) -> PostDetails:
     target = _target("post", post_id)
     visit = visitor_ids.build_visit(actor_id, visitor_id, app.client_ip)
     view = queries.read_one(target, actor_id, visit)
-    return PostDetails.at(view, actor_id, reaction_lists.read_first_likers(target.id, actor_id))
+    likers = reaction_lists.read_first_likers(target.id, actor_id)
+    return encode_post_details(view, actor_id, likers)
 
 
 @app.patch("/posts/<post_id>", **_EDIT)
-def update_post(post_id: Id, change: PostUpdateRequest) -> Post:
+def update_post(post_id: Id, change: PostUpdateRequest) -> str:
     """Update a post of the caller.
 
     Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the
     change within 2 seconds. Idempotent.
     """
     actor_id = require_caller(app)
-    return Post.of(commands.edit(read_id(post_id, "post"), actor_id, change.changes), actor_id)
+    return encode_post(commands.edit(read_id(post_id, "post"), actor_id, change.changes), actor_id)
 
 
 @app.delete("/posts/<post_id>", **_DELETE)
@@ -176,15 +183,15 @@ def delete_post(post_id: Id) -> Response[None]:
     return _delete(_target("post", post_id))
 
 
-@app.get("/users/<user_id>/posts", **_list(Post))
-def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
+@app.get("/users/<user_id>/posts", **_list(PostPreview))
+def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
     """List the posts of a user.
 
     Newest first.
     """
     actor_id = find_caller(app)
     page = queries.list_posts(read_id(user_id, "user"), _parse_cursor(cursor), limit, actor_id)
-    return Page(items=[Post.of(view, actor_id) for view in page.items], next=_pack_next(page.last))
+    return encode_page([encode_preview(view, actor_id) for view in page.items], page.last)
 
 
 @app.post(
@@ -194,7 +201,7 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Pa
 )
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
-) -> tuple[Comment, int]:
+) -> tuple[str, int]:
     """Create a comment on a post.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -202,13 +209,13 @@ def create_comment(
     """
     actor_id = require_caller(app)
     draft = request.to_draft(actor_id, read_id(post_id, "post"))
-    return Comment.of(_create_content(draft, key), actor_id), 201
+    return encode_comment(_create_content(draft, key), actor_id), 201
 
 
 @app.get("/posts/<post_id>/comments", **_list(Comment, 410, ContentHidden))
 def list_comments(
     post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
-) -> Page[Comment]:
+) -> str:
     """List the comments of a post.
 
     Newest first, unless `order` says otherwise. Comments of users whom the caller blocks are left
@@ -217,19 +224,17 @@ def list_comments(
     actor_id, latest = find_caller(app), order == "latest"
     post = read_id(post_id, "post")
     page = queries.list_comments(post, _parse_cursor(cursor), latest, limit, actor_id)
-    return Page(
-        items=[Comment.of(view, actor_id) for view in page.items], next=_pack_next(page.last)
-    )
+    return encode_page([encode_comment(view, actor_id) for view in page.items], page.last)
 
 
 @app.get("/comments/<comment_id>", **_get(Comment, "The comment."))
-def get_comment(comment_id: Id) -> Comment:
+def get_comment(comment_id: Id) -> str:
     """Get a comment.
 
     Returns one comment with its likes.
     """
     actor_id = find_caller(app)
-    return Comment.of(queries.read_one(_target("comment", comment_id), actor_id), actor_id)
+    return encode_comment(queries.read_one(_target("comment", comment_id), actor_id), actor_id)
 
 
 @app.delete("/comments/<comment_id>", **_DELETE)
@@ -244,7 +249,7 @@ def delete_comment(comment_id: Id) -> Response[None]:
 @app.post("/shops/<shop_id>/reviews", **_create(Review, 404), switch=Switch.WRITES)
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
-) -> tuple[Review, int]:
+) -> tuple[str, int]:
     """Create a review of a shop.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -252,11 +257,11 @@ def create_review(
     """
     actor_id = require_caller(app)
     draft = request.to_draft(actor_id, read_id(shop_id, "shop"))
-    return Review.of(_create_content(draft, key), actor_id), 201
+    return encode_review(_create_content(draft, key), actor_id), 201
 
 
 @app.get("/shops/<shop_id>/reviews", **_list(Review, 410))
-def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
+def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
     """List the reviews of a shop.
 
     Newest first. Reviews of users whom the caller blocks are left out, so a page may be shorter
@@ -264,19 +269,17 @@ def list_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[
     """
     actor_id = find_caller(app)
     page = queries.list_reviews(read_id(shop_id, "shop"), _parse_cursor(cursor), limit, actor_id)
-    return Page(
-        items=[Review.of(view, actor_id) for view in page.items], next=_pack_next(page.last)
-    )
+    return encode_page([encode_review(view, actor_id) for view in page.items], page.last)
 
 
 @app.get("/reviews/<review_id>", **_get(Review, "The review."))
-def get_review(review_id: Id) -> Review:
+def get_review(review_id: Id) -> str:
     """Get a review.
 
     Returns one review with its likes.
     """
     actor_id = find_caller(app)
-    return Review.of(queries.read_one(_target("review", review_id), actor_id), actor_id)
+    return encode_review(queries.read_one(_target("review", review_id), actor_id), actor_id)
 
 
 @app.delete("/reviews/<review_id>", **_DELETE)
@@ -322,25 +325,21 @@ def list_review_likers(
 
 
 @app.get("/users/me/likes", **_LIST_REACTED)
-def list_my_likes(
-    limit: Limit = 20, cursor: Cursor = None, expand: Expand = None
-) -> Page[ReactionListItem]:
+def list_my_likes(limit: Limit = 20, cursor: Cursor = None, expand: Expand = None) -> str:
     """List the targets that the caller likes.
 
-    Latest like first. A new like appears after a second or two. With `expand=post` each post is
-    part of its item, and long texts make a page shorter than `limit`.
+    Latest like first. A new like appears after a second or two. With `expand=post` each item has
+    a preview of its post.
     """
     return _my_reactions(LIKE, limit, cursor, expand)
 
 
 @app.get("/users/me/collects", **_LIST_REACTED)
-def list_my_collects(
-    limit: Limit = 20, cursor: Cursor = None, expand: Expand = None
-) -> Page[ReactionListItem]:
+def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = None) -> str:
     """List the targets that the caller collects.
 
-    Latest collect first. A new collect appears after a second or two. With `expand=post` each post
-    is part of its item, and long texts make a page shorter than `limit`.
+    Latest collect first. A new collect appears after a second or two. With `expand=post` each
+    item has a preview of its post.
     """
     return _my_reactions(COLLECT, limit, cursor, expand)
 
@@ -370,9 +369,7 @@ def _likers(target: Target, order: str, limit: int, cursor: str | None) -> Page[
     return Page(items=[Liker.of(r) for r in page], next=pack_cursor(*last) if last else None)
 
 
-def _my_reactions(
-    kind: Kind, limit: int, cursor: str | None, expand: str | None
-) -> Page[ReactionListItem]:
+def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None) -> str:
     actor_id = require_caller(app)
     after = None
     if cursor:
@@ -381,8 +378,8 @@ def _my_reactions(
             raise BadInput("cursor", "was not returned by this API")
         after = ReactedTarget(Target(target_type, target_id), version_us)
     page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, expand == "post")
-    cursor_after = pack_cursor(last.version_us, *last.target) if last else None
-    return Page(items=[ReactionListItem.of(one, actor_id) for one in page], next=cursor_after)
+    next_after = (last.version_us, *last.target) if last else None
+    return encode_page([encode_reacted(one, actor_id) for one in page], next_after)
 
 
 def _parse_cursor(cursor: str | None) -> ListPosition | None:
@@ -392,7 +389,3 @@ def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if not place.is_valid:
         raise BadInput("cursor", "was not returned by this API")
     return place
-
-
-def _pack_next(last: ListPosition | None) -> str | None:
-    return pack_cursor(*last) if last else None

@@ -6,7 +6,8 @@ from typing import Any
 
 from plaza.auth.caller_identity import identify
 from plaza.content import ListPosition
-from plaza.content.schemas import Post
+from plaza.content.encoder import encode_preview
+from plaza.content.schemas import PostPreview
 from plaza.feed import queries
 from plaza.infra.errors import BadInput
 from plaza.infra.http import (
@@ -17,7 +18,7 @@ from plaza.infra.http import (
     Page,
     describe_problems,
     describe_response,
-    pack_cursor,
+    encode_page,
     require_caller,
     serve,
     unpack_cursor,
@@ -28,24 +29,21 @@ app = Api(identify)
 _FEED: dict[str, Any] = {
     "tags": ["feed"],
     "security": BEARER,
-    "responses": describe_response(200, Page[Post], "A page of posts.")
+    "responses": describe_response(200, Page[PostPreview], "A page of posts.")
     | describe_problems(400, 401),
 }
 
 
 @app.get("/feed", **_FEED)
-def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> Page[Post]:
+def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
     """List the posts of the caller's feed.
 
-    Returns posts of the users whom the caller follows, newest first. A new post appears within
-    seconds, and a new follow brings the posts of the followed user.
+    Returns previews of the posts of the users whom the caller follows, newest first. A new post
+    appears within seconds, and a new follow brings the posts of the followed user.
     """
     user_id = require_caller(app)
     page = queries.read_feed(user_id, _parse_cursor(cursor), limit)
-    return Page(
-        items=[Post.of(view, user_id) for view in page.items],
-        next=pack_cursor(*page.last) if page.last else None,
-    )
+    return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -129,33 +129,32 @@ def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
 
 
 @app.post("/reactions/query", **_QUERY)
-def query_reactions(request: schemas.ReactionQueryRequest) -> schemas.ReactionQueryResponse:
+def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     """Query the totals of up to 100 targets.
 
     Returns likes, collects and the caller's state of each target. A target that does not exist has
     zeros.
     """
     actor_id = find_caller(app)
-    targets = [_target(ref.type, ref.id) for ref in request.targets]
+    targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
     wanted = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
     counts, exact = queries.read_counts(wanted, actor_id)
-    found = dict(zip(wanted, counts, strict=True))
+    found = iter(counts)  # in the order of ``wanted``
     items = []
-    for ref, target in zip(request.targets, targets, strict=True):
-        likes, collects = found[LIKE, target], found.get((COLLECT, target))
-        mine = schemas.TargetViewerState(
-            liked=likes.viewer_state, collected=collects.viewer_state if collects else None
-        )
+    for ref in request.targets:
+        likes = next(found)
+        collects = next(found) if ref.type in COLLECT.targets else None
+        mine = {"liked": likes.viewer_state, "collected": collects and collects.viewer_state}
         items.append(
-            schemas.TargetTotals(
-                type=ref.type,
-                id=ref.id,
-                likes=likes.total,
-                collects=collects.total if collects else None,
-                mine=None if actor_id is None else mine,
-            )
+            {
+                "type": ref.type,
+                "id": ref.id,
+                "likes": likes.total,
+                "collects": collects and collects.total,
+                "mine": None if actor_id is None else mine,
+            }
         )
-    return schemas.ReactionQueryResponse(items=items, exact=exact)
+    return {"items": items, "exact": exact}
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

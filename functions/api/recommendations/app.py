@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from aws_lambda_powertools.event_handler.openapi.params import Query
 
 from plaza.auth.caller_identity import identify
+from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
 from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import (
@@ -19,8 +20,8 @@ from plaza.infra.http import (
     Page,
     describe_problems,
     describe_response,
+    encode_page,
     find_caller,
-    pack_cursor,
     read_id,
     serve,
     unpack_cursor,
@@ -50,9 +51,7 @@ _RECOMMENDED = _ANY | {
     | describe_problems(400, 401, 404, 410, SwitchedOff)
 }
 _RANKING = _ANY | {
-    "responses": describe_response(
-        200, Page[RankedPostResponse], "A page of posts. Long texts make it shorter than `limit`."
-    )
+    "responses": describe_response(200, Page[RankedPostResponse], "A page of posts.")
     | describe_problems(400, 401, SwitchedOff)
 }
 _SCORE: dict[str, Any] = {
@@ -64,7 +63,7 @@ _SCORE: dict[str, Any] = {
 
 
 @app.get("/shops/<shop_id>/reviews/recommended", **_RECOMMENDED)
-def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[Review]:
+def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
     """List the recommended reviews of a shop.
 
     Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and
@@ -76,10 +75,7 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     if not place.is_valid:
         raise BadInput("cursor", "was not returned by this API")
     page = recommend.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
-    return Page(
-        items=[Review.of(view, actor_id) for view in page.reviews],
-        next=pack_cursor(*page.next) if page.next else None,
-    )
+    return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 
 
 @app.get("/ops/reviews/<review_id>/score", **_SCORE)
@@ -92,9 +88,7 @@ def get_review_score(review_id: Id) -> ReviewScoreResponse:
 
 
 @app.get("/posts/ranking", **_RANKING)
-def list_ranked_posts(
-    window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None
-) -> Page[RankedPostResponse]:
+def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None) -> str:
     """List the most liked posts.
 
     Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each
@@ -104,10 +98,8 @@ def list_ranked_posts(
     actor_id = find_caller(app)
     after = PostRank(*unpack_cursor(cursor, (int, int))) if cursor else None
     page = post_rankings.list_most_liked(window, after, limit, actor_id)
-    return Page(
-        items=[RankedPostResponse.at(ranked, actor_id) for ranked in page.posts],
-        next=pack_cursor(*page.last) if page.last else None,
-    )
+    items = [encode_ranked(ranked.post, actor_id, ranked.likes) for ranked in page.posts]
+    return encode_page(items, page.last)
 
 
 def handler(event: dict[str, Any], context: object) -> dict[str, Any]:

@@ -136,7 +136,7 @@ def test_an_expanded_list_costs_the_same_for_any_length(world: World) -> None:
 def test_pages_of_long_posts_are_shorter_and_complete(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.content.model.MAX_PAGE_BYTES", 5_000)
+    monkeypatch.setattr("plaza.content.model.MAX_PAGE_BYTES", 3_000)
     posts = [create("/posts", POST | {"body": "x" * 2_000}, 8) for _ in range(5)]
     for post_id in posts:
         like(world, post_id, 7)

@@ -207,7 +207,7 @@ def test_a_star_is_announced_with_a_post_and_then_pulled(world: World, set_up: S
     as_another_process()
     with counting_work() as work:
         assert ids(scroll(101, 10)) == [14, 13, 12, 11]
-    assert (work.statements, work.round_trips) == (0, 8)
+    assert (work.statements, work.round_trips) == (0, 6)
 
 
 def test_a_star_stays_one_after_losing_followers(world: World, set_up: SetUp) -> None:

@@ -55,7 +55,7 @@ def many_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- responses
 
 
-def test_an_item_has_all_fields_of_a_post(world: World) -> None:
+def test_an_item_has_all_fields_of_a_preview(world: World) -> None:
     post = Target("post", 100)
     react.react(LIKE, post, ME, True)
     react.react(LIKE, post, 8, True)
@@ -67,7 +67,8 @@ def test_an_item_has_all_fields_of_a_post(world: World) -> None:
         "id": "100",
         "kind": "note",
         "title": "t",
-        "body": "b",
+        "body_preview": "b",
+        "truncated": False,
         "images": [],
         "created_at": item["created_at"],
         "edited_at": None,
@@ -192,12 +193,12 @@ def test_a_page_is_full_after_most_of_the_inbox_was_deleted(world: World) -> Non
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 99])
-def test_a_cached_page_takes_no_statement_and_seven_round_trips(world: World, limit: int) -> None:
+def test_a_cached_page_takes_no_statement_and_five_round_trips(world: World, limit: int) -> None:
     queries.read_feed(ME, None, limit)
     as_another_process()
     with counting_work() as work:
         assert len(queries.read_feed(ME, None, limit).items) == limit
-    assert (work.statements, work.round_trips) == (0, 7)
+    assert (work.statements, work.round_trips) == (0, 5)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 20, 99])
@@ -345,6 +346,6 @@ def test_missing_posts_of_a_star_are_read_from_mysql(world: World) -> None:
     as_another_process()
     with counting_work() as work:
         assert ids(queries.read_feed(ME, None, 50).items) == expected
-    assert (work.statements, work.round_trips) == (0, 8)
+    assert (work.statements, work.round_trips) == (0, 6)
     redis.execute("DEL", redis_store.key(Timeline(POSTS, OTHERS[0])))
     assert ids(scroll(ME, 7)) == truth(ME)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 from typing import Annotated, Any
@@ -219,6 +220,7 @@ def test_an_unavailable_problem_has_a_retry_after_header() -> None:
 
 app = Api(lambda *_: Caller())
 ADA = Caller(9, "user")
+LONG = "A long text. " * 200
 
 
 def check_even(number: int) -> int:
@@ -241,6 +243,21 @@ def put_thing(thing_id: Id, thing: ThingRequest) -> dict[str, int]:
 @app.get("/things/<thing_id>", security=OPTIONAL)
 def get_thing(thing_id: Id) -> dict[str, int | None]:
     return {"caller": find_caller(app)}
+
+
+@app.get("/long", security=OPTIONAL)
+def get_long() -> dict[str, str | int | None]:
+    return {"text": LONG, "caller": find_caller(app)}
+
+
+@app.get("/users/me/export", security=OPTIONAL)
+def export() -> dict[str, str]:
+    return {"text": LONG}
+
+
+@app.post("/long", security=OPTIONAL)
+def post_long() -> dict[str, str]:
+    return {"text": LONG}
 
 
 @app.post("/things", security=PUBLIC)
@@ -269,6 +286,7 @@ def request(
     body: str | None = None,
     caller: Caller = ADA,
     tags: str = "",
+    encodings: str = "",
     **context: Any,
 ) -> tuple[int, Any, dict[str, str]]:
     app.identify = lambda *_: caller
@@ -279,7 +297,11 @@ def request(
         "pathParameters": {"thing_id": thing[1]} if thing else {},
         "rawPath": path,
         "rawQueryString": "",
-        "headers": {"content-type": "application/json", "if-none-match": tags},
+        "headers": {
+            "content-type": "application/json",
+            "if-none-match": tags,
+            "accept-encoding": encodings,
+        },
         "requestContext": {
             "http": {"method": method, "path": path, "sourceIp": "203.0.113.7"},
             "requestId": "r1",
@@ -292,7 +314,11 @@ def request(
     response = serve(app, event, None)
     headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
     headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
-    return response["statusCode"], json.loads(response["body"] or "null"), headers
+    content = response["body"]
+    if response.get("isBase64Encoded"):
+        assert headers["content-encoding"] == "gzip"
+        content = gzip.decompress(base64.b64decode(content)).decode()
+    return response["statusCode"], json.loads(content or "null"), headers
 
 
 def test_a_valid_request_gets_its_response() -> None:
@@ -394,12 +420,56 @@ def test_a_private_response_is_not_stored() -> None:
 def test_a_public_response_has_a_tag_and_is_not_sent_twice() -> None:
     status, _, headers = request("GET", "/things/7", caller=Caller())
     etag = headers["etag"]
-    assert (status, headers["cache-control"], headers["vary"]) == (200, "no-cache", "authorization")
-    for sent in (etag, f"W/{etag}", f'"other", {etag}'):
+    assert (status, headers["cache-control"]) == (200, "no-cache")
+    assert headers["vary"] == "authorization, accept-encoding"
+    assert etag.startswith('W/"')
+    for sent in (etag, etag.removeprefix("W/"), f'"other", {etag}'):
         status, body, headers = request("GET", "/things/7", caller=Caller(), tags=sent)
         assert (status, body, headers["etag"]) == (304, None, etag)
     assert request("GET", "/things/7", caller=Caller(), tags='"other"')[0] == 200
     assert request("GET", "/things/7", caller=ADA, tags=etag)[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("encodings", "is_compressed"),
+    [
+        ("gzip", True),
+        ("br, GZIP;q=0.5, *", True),
+        ("deflate,gzip;q=0.001", True),
+        ("", False),
+        ("br", False),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000", False),
+        ("xgzip", False),
+        (",;,", False),
+    ],
+)
+def test_a_long_response_is_compressed_for_a_client_that_accepts_it(
+    encodings: str, is_compressed: bool
+) -> None:
+    for caller in (ADA, Caller(), Caller()):  # the second public one is from the cache
+        status, body, headers = request("GET", "/long", caller=caller, encodings=encodings)
+        assert (status, body) == (200, {"text": LONG, "caller": caller.user_id})
+        assert ("content-encoding" in headers) is is_compressed
+
+
+def test_a_compressed_response_has_the_tag_of_the_plain_one() -> None:
+    _, _, plain = request("GET", "/long", caller=Caller())
+    _, _, packed = request("GET", "/long", caller=Caller(), encodings="gzip")
+    assert packed["etag"] == plain["etag"]
+    reply = request("GET", "/long", caller=Caller(), encodings="gzip", tags=plain["etag"])
+    assert reply[:2] == (304, None)
+    assert "content-encoding" not in reply[2]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [("GET", "/things/7"), ("POST", "/long"), ("GET", "/users/me/export")]
+)
+def test_short_responses_and_those_that_may_have_secrets_are_not_compressed(
+    method: str, path: str
+) -> None:
+    _, _, headers = request(method, path, encodings="gzip")
+    assert "content-encoding" not in headers
 
 
 @pytest.mark.parametrize(

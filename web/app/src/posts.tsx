@@ -4,9 +4,9 @@ import { plaza } from "shared/plaza.ts";
 import { Ago, Count, Icon } from "shared/ui.tsx";
 import { UserLink } from "./people.tsx";
 import { CollectButton, LikeButton } from "./reactions.tsx";
-import type { Post } from "./types.ts";
+import type { PostPreview } from "./types.ts";
 
-export function PostActions({ post }: { post: Post }) {
+export function PostActions({ post }: { post: PostPreview }) {
   return (
     <div class="actions">
       <LikeButton type="post" target={post} />
@@ -31,7 +31,7 @@ export function Images({ of }: { of: string[] }) {
   );
 }
 
-export function PostCard({ post, rank }: { post: Post; rank?: ComponentChildren }) {
+export function PostCard({ post, rank }: { post: PostPreview; rank?: ComponentChildren }) {
   return (
     <article class="card post">
       {rank}
@@ -39,7 +39,12 @@ export function PostCard({ post, rank }: { post: Post; rank?: ComponentChildren 
       <h2>
         <a href={`#/posts/${post.id}`}>{post.title || "Untitled"}</a>
       </h2>
-      <p class="body clamp">{post.body}</p>
+      <p class="body clamp">{post.body_preview}</p>
+      {post.truncated && (
+        <a class="fine" href={`#/posts/${post.id}`}>
+          Read more
+        </a>
+      )}
       <Images of={post.images} />
       <PostActions post={post} />
     </article>
@@ -47,7 +52,7 @@ export function PostCard({ post, rank }: { post: Post; rank?: ComponentChildren 
 }
 
 /** Returns the posts of the ranking whose authors a new user may follow. */
-export async function readPopular(signal: AbortSignal): Promise<Post[]> {
+export async function readPopular(signal: AbortSignal): Promise<PostPreview[]> {
   const page = await plaza.get("/posts/ranking", { query: { window: "all", limit: 20 }, signal });
   return page.items;
 }

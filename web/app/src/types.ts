@@ -2,6 +2,7 @@
 import type { Schemas } from "plaza-client";
 
 export type Post = Schemas["Post"];
+export type PostPreview = Schemas["PostPreview"];
 export type Comment = Schemas["Comment"];
 export type Review = Schemas["Review"];
 export type UserCard = Schemas["UserCard"];

@@ -4,18 +4,27 @@ No I/O."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
+from unicodedata import category
 
 from plaza.infra.errors import Forbidden, Gone, NotFound, Unavailable
 from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card
 
+MAX_PREVIEW = 300  # characters
+_WORDS = re.compile(r".{200,}(?=\s)", re.DOTALL)  # a word that is longer than a third is cut
+_MAX_JOINED = 32  # characters that are displayed as one
+_MARKS = {"Mn", "Mc", "Me", "Cf"}  # categories of characters that continue the one before
+_ZWJ = "\u200d"
 # A load balancer takes 1 MB from a function, in which JSON doubles each backslash of a body.
 MAX_PAGE_BYTES = 400_000
+_OTHER_FIELDS_BYTES = 1_000  # of a text in a list: counts, times, the author
 DELETED_VERSION = 2**53 - 1  # of a cached text: newer than all others, because deletion is final
 MAX_CREATED_US = (
     datetime(9999, 12, 31, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)
@@ -136,10 +145,13 @@ class ContentPage(NamedTuple):
 
 
 def count_fitting(texts: Sequence[Text]) -> int:
-    """Return how many of the first ``texts`` fit into a response; at least one, if any."""
+    """Return how many of the first ``texts`` fit into a response; at least one, if any. Of posts a
+    list has previews."""
     size = 0
     for count, text in enumerate(texts):
-        size += len(text.to_json())
+        body = text.body[:MAX_PREVIEW] if text.type == "post" else text.body
+        size += len(encode_basestring_ascii(body)) + len(encode_basestring_ascii(text.title or ""))
+        size += sum(map(len, text.images)) + _OTHER_FIELDS_BYTES
         if count and size > MAX_PAGE_BYTES:
             return count
     return len(texts)
@@ -151,3 +163,34 @@ def paginate(texts: Sequence[Text], limit: int) -> tuple[list[Text], ListPositio
     page = list(texts[: count_fitting(texts[:limit])])
     more = len(texts) > len(page)
     return page, ListPosition(page[-1].created_us, page[-1].id) if more else None
+
+
+def cut_preview(body: str) -> str:
+    """Return the beginning of ``body``: all of it, or at most ``MAX_PREVIEW`` characters to the end
+    of a word. Text without spaces is cut between two characters as a reader sees them."""
+    if len(body) <= MAX_PREVIEW:
+        return body
+    words = _WORDS.match(body, 0, MAX_PREVIEW + 1)
+    if words and not words[0].isspace():
+        return words[0].rstrip()
+    end = MAX_PREVIEW
+    while end > MAX_PREVIEW - _MAX_JOINED and _is_joined(body, end):
+        end -= 1
+    return body[:end]
+
+
+def _is_joined(body: str, at: int) -> bool:
+    """Return whether the characters before and after ``at`` are displayed as one."""
+    before, after = body[at - 1], body[at]
+    if category(after) in _MARKS or before == _ZWJ or "\U0001f3fb" <= after <= "\U0001f3ff":
+        return True  # the range has the skin tones
+    if not (_is_flag(before) and _is_flag(after)):
+        return False
+    flags = 0  # a flag is two regional indicators: count those before
+    while flags < at and _is_flag(body[at - 1 - flags]):
+        flags += 1
+    return flags % 2 == 1
+
+
+def _is_flag(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"

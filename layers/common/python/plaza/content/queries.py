@@ -24,7 +24,7 @@ from plaza.content.model import (
     count_fitting,
     paginate,
 )
-from plaza.infra import cache, redis
+from plaza.infra import cache, projections, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_reads import HotReads
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 # For 1 s a text that another process changed may still be shown as it was. None: deleted.
 _texts: LocalCache[Target, Text | None] = LocalCache(max_entries=500, ttl_s=1)
 _shops: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=1)
+_NO_COUNT = Count(0, False)
 _ListId = tuple[str, int, bool]  # type, owner, latest first
 MAX_PAGE_SIZE = 100
 # First pages of hot lists, for anonymous callers only: authors must read their own writes.
@@ -206,27 +207,27 @@ def build_views(
 ) -> list[ContentView]:
     """Return the views of ``texts``, in their order.
 
-    If all is cached: one round trip to Redis each for reactions and authors, for posts also one
-    each for comments and viewers. Raises MysqlDown, RedisDown.
+    Two round trips to Redis if all is cached: one for reactions, one for the rest. Raises
+    MysqlDown, RedisDown.
     """
     wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
     counts, exact = reaction_queries.read_counts(wanted, actor_id)
-    found = dict(zip(wanted, counts, strict=True))
-    authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
-    posts = [text.id for text in texts if text.type == "post"]
     if actor_id is None:
+        authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
+        posts = [text.id for text in texts if text.type == "post"]
         comments = _hot_comments.read_all(posts, counters.read_comments)
+        viewers = _read_viewers(posts, visit)
     else:
-        comments = counters.read_comments(posts)
-    viewers = _read_viewers(posts, visit, actor_id)
+        authors, comments, viewers = _read_details(texts, visit)
+    found = iter(counts)  # in the order of ``wanted``
     return [
         ContentView(
             text,
             authors.get(text.author_id),
-            found[LIKE, text.target],
-            found.get((COLLECT, text.target), Count(0, False)),
+            next(found),
+            next(found) if text.type in COLLECT.targets else _NO_COUNT,
             comments.get(text.id, 0) if text.type == "post" else 0,
-            viewers.get(text.id),
+            viewers.get(text.id) if text.type == "post" else None,
             exact,
         )
         for text in texts
@@ -235,7 +236,7 @@ def build_views(
 
 def build_new_view(text: Text, author: Card | None) -> ContentView:
     """Return the view of a text that was just created: all counts are 0."""
-    return ContentView(text, author, Count(0, False), Count(0, False), 0, 0, True)
+    return ContentView(text, author, _NO_COUNT, _NO_COUNT, 0, 0, True)
 
 
 def _list(
@@ -322,12 +323,34 @@ def _read_views(
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
-def _read_viewers(
-    post_ids: Sequence[int], visit: Visit | None, actor_id: int | None
-) -> dict[int, int]:
-    """Return the viewers of each post, {} if Redis is unavailable. A visit of a hot post by an
-    anonymous caller is added without counting all viewers again."""
-    hot = _hot_viewers.get_all(post_ids) if actor_id is None else {}
+def _read_details(
+    texts: Sequence[Text], visit: Visit | None
+) -> tuple[dict[int, Card], dict[int, int], dict[int, int]]:
+    """Return the authors of ``texts`` by id, and comments and viewers by post, after counting
+    ``visit``, if any. One round trip if Redis has all. Raises MysqlDown."""
+    authors = list(dict.fromkeys(text.author_id for text in texts))
+    posts = [text.id for text in texts if text.type == "post"]
+    commands = [
+        *cards.read_commands(authors),
+        *(projections.read_command(counters.comments_key(post_id)) for post_id in posts),
+        *redis_store.viewer_commands(posts, visit),
+    ]
+    try:
+        replies = redis.pipeline(commands)
+    except RedisDown:
+        return cards.read_cards(authors), counters.read_comments(posts), {}
+    of_posts = replies[len(authors) :]
+    return (
+        cards.read_cards(authors, lambda *_: replies[: len(authors)]),
+        counters.read_comments(posts, lambda *_: of_posts[: len(posts)]),
+        dict(zip(posts, replies[len(replies) - len(posts) :], strict=True)),
+    )
+
+
+def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int]:
+    """Return the viewers of each post for an anonymous caller, {} if Redis is unavailable. A visit
+    of a hot post is added without counting all viewers again."""
+    hot = _hot_viewers.get_all(post_ids)
     uncounted = [post_id for post_id in post_ids if post_id not in hot]
     try:
         if visit is not None and hot:
@@ -336,8 +359,7 @@ def _read_viewers(
     except RedisDown:
         return hot
     counted = dict(zip(uncounted, counts, strict=True))
-    if actor_id is None:
-        _hot_viewers.put_all(counted)
+    _hot_viewers.put_all(counted)
     return hot | counted
 
 

@@ -84,10 +84,14 @@ def store_texts(stored: Iterable[StoredText]) -> None:
 def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:
     """Return the number of viewers of each post, within about 1 %, after counting ``visit``, if
     any. One round trip. Raises RedisDown."""
+    counts: list[int] = redis.pipeline(viewer_commands(post_ids, visit))
+    return counts[len(counts) - len(post_ids) :]
+
+
+def viewer_commands(post_ids: Sequence[int], visit: Visit | None = None) -> list[Command]:
+    """Return the commands of ``count_viewers``, whose last replies are the numbers."""
     commands = _visit_commands(post_ids, visit) if visit is not None and post_ids else []
-    counting = [("PFCOUNT", viewers_key(post_id)) for post_id in post_ids]
-    counts: list[int] = redis.pipeline([*commands, *counting])
-    return counts[len(commands) :]
+    return [*commands, *(("PFCOUNT", viewers_key(post_id)) for post_id in post_ids)]
 
 
 def add_viewer(post_ids: Sequence[int], visit: Visit) -> None:

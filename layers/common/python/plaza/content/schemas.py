@@ -7,13 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from plaza.content.model import ContentView, Draft, Text
-from plaza.content.reaction_lists import FIRST_LIKERS, ListedLiker, ListedReaction
+from plaza.content.model import MAX_PREVIEW, Draft
+from plaza.content.reaction_lists import FIRST_LIKERS, ListedLiker
 from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
 from plaza.infra.sql import from_us
 from plaza.infra.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
 from plaza.reactions.schemas import TargetType
-from plaza.users import Card
 from plaza.users.schemas import UserCard
 
 PostKind = Annotated[
@@ -74,6 +73,10 @@ POST_EXAMPLE: dict[str, Any] = {
     "viewers": 310,
     "mine": {"liked": True, "collected": False},
     "exact": True,
+}
+PREVIEW_EXAMPLE = {k: v for k, v in POST_EXAMPLE.items() if k != "body"} | {
+    "body_preview": "First post",
+    "truncated": False,
 }
 _NEW_POST_EXAMPLE = POST_EXAMPLE | {
     "likes": 0,
@@ -230,15 +233,12 @@ class TextViewerState(ResponseModel):
     liked: bool
 
 
-class Post(ResponseModel):
-    """A post."""
-
-    model_config = ConfigDict(json_schema_extra={"examples": [POST_EXAMPLE, _NEW_POST_EXAMPLE]})
+class _AnyPost(ResponseModel):
+    """The fields of a post without its text."""
 
     id: str
     kind: PostKind
     title: str
-    body: str
     images: Images
     created_at: CreatedAt
     edited_at: EditedAt
@@ -256,30 +256,30 @@ class Post(ResponseModel):
     ]
     exact: Exact
 
-    @classmethod
-    def of(cls, view: ContentView, actor_id: int | None) -> Post:
-        """Returns ``view`` as the API sends it to ``actor_id``."""
-        text = view.text
-        mine = PostViewerState(liked=view.likes.viewer_state, collected=view.collects.viewer_state)
-        return cls.model_validate(
-            {
-                "id": str(text.id),
-                "kind": text.kind,
-                "title": text.title,
-                "body": text.body,
-                "images": list(text.images),
-                "created_at": from_us(text.created_us),
-                "edited_at": _edited_at(text),
-                "hidden": text.hidden,
-                "author": _author(view),
-                "likes": view.likes.total,
-                "collects": view.collects.total,
-                "comments": view.comments,
-                "viewers": view.viewers,
-                "mine": None if actor_id is None else mine,
-                "exact": view.exact,
-            }
-        )
+
+class Post(_AnyPost):
+    """A post."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [POST_EXAMPLE, _NEW_POST_EXAMPLE]})
+
+    body: str
+
+
+class PostPreview(_AnyPost):
+    """A post in a list, with the beginning of its text. `GET /posts/{post_id}` has all of it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [PREVIEW_EXAMPLE]})
+
+    body_preview: Annotated[
+        str,
+        Field(
+            description=(
+                f"The text, or its first words: at most {MAX_PREVIEW} characters, without an "
+                "ellipsis."
+            )
+        ),
+    ]
+    truncated: Annotated[bool, Field(description="Whether the text is longer than its preview.")]
 
 
 class PostDetails(Post):
@@ -303,12 +303,6 @@ class PostDetails(Post):
         ),
     ]
 
-    @classmethod
-    def at(cls, view: ContentView, actor_id: int | None, likers: list[Card] | None) -> PostDetails:
-        """Returns ``view`` as the API sends it to ``actor_id``."""
-        cards = None if likers is None else [UserCard.of(card) for card in likers]
-        return cls(**dict(Post.of(view, actor_id)), likers=cards)
-
 
 class Comment(ResponseModel):
     """A comment on a post."""
@@ -328,22 +322,6 @@ class Comment(ResponseModel):
         TextViewerState | None, Field(description="The caller's state; null without a session.")
     ]
     exact: Exact
-
-    @classmethod
-    def of(cls, view: ContentView, actor_id: int | None) -> Comment:
-        """Returns ``view`` as the API sends it to ``actor_id``."""
-        text = view.text
-        return cls(
-            id=str(text.id),
-            post_id=str(text.parent_id or 0),
-            body=text.body,
-            created_at=from_us(text.created_us),
-            hidden=text.hidden,
-            author=_author(view),
-            likes=view.likes.total,
-            mine=None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
-            exact=view.exact,
-        )
 
 
 class Review(ResponseModel):
@@ -366,24 +344,6 @@ class Review(ResponseModel):
         TextViewerState | None, Field(description="The caller's state; null without a session.")
     ]
     exact: Exact
-
-    @classmethod
-    def of(cls, view: ContentView, actor_id: int | None) -> Review:
-        """Returns ``view`` as the API sends it to ``actor_id``."""
-        text = view.text
-        return cls(
-            id=str(text.id),
-            shop_id=str(text.parent_id or 0),
-            score=text.score or 0,
-            body=text.body,
-            images=list(text.images),
-            created_at=from_us(text.created_us),
-            hidden=text.hidden,
-            author=_author(view),
-            likes=view.likes.total,
-            mine=None if actor_id is None else TextViewerState(liked=view.likes.viewer_state),
-            exact=view.exact,
-        )
 
 
 class Liker(ResponseModel):
@@ -422,7 +382,7 @@ class ReactionListItem(ResponseModel):
                     "type": "post",
                     "id": "9000001",
                     "at": "2026-11-22T12:00:01.000417Z",
-                    "post": POST_EXAMPLE,
+                    "post": PREVIEW_EXAMPLE,
                 }
             ]
         }
@@ -432,7 +392,7 @@ class ReactionListItem(ResponseModel):
     id: str
     at: Annotated[datetime, Field(description="When the caller liked or collected it.")]
     post: Annotated[
-        Post | None,
+        PostPreview | None,
         Field(
             description=(
                 "The post, with `expand=post`; null without it, for another type, and for a post "
@@ -440,24 +400,3 @@ class ReactionListItem(ResponseModel):
             )
         ),
     ]
-
-    @classmethod
-    def of(cls, listed: ListedReaction, actor_id: int) -> ReactionListItem:
-        """Returns ``listed`` as the API sends it to ``actor_id``."""
-        target_type, target_id = listed.reacted.target
-        return cls.model_validate(
-            {
-                "type": target_type,
-                "id": str(target_id),
-                "at": from_us(listed.reacted.version_us),
-                "post": Post.of(listed.post, actor_id) if listed.post else None,
-            }
-        )
-
-
-def _edited_at(text: Text) -> datetime | None:
-    return None if text.edited_us is None else from_us(text.edited_us)
-
-
-def _author(view: ContentView) -> UserCard:
-    return UserCard.of(view.author) if view.author else UserCard.unknown(view.text.author_id)

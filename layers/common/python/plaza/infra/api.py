@@ -15,6 +15,7 @@ import hashlib
 import json
 import random
 import re
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,6 +37,7 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.observability import begin_request, end_request, error_fields, record
+from plaza.infra.process import LocalCache
 from plaza.infra.switch_state import Switch
 
 T = TypeVar("T")
@@ -49,9 +51,16 @@ MAX_ID = 2**63 - 1
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
+MIN_COMPRESSED_BYTES = 1_400  # less fits into one packet
+_GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
+_GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
+_ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 # json.dumps would create an encoder each time.
 _encode = json.JSONEncoder(separators=(",", ":")).encode
+
+# Public responses, compressed, by tag.
+_compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
 
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
@@ -307,6 +316,7 @@ def _respond(app: Api, event: Event) -> dict[str, Any]:
         if response["statusCode"] == HTTPStatus.CREATED:
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
+        _compress(event, response)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
         if "switched_off" in _log_fields:
             metrics |= {"requests_switched_off": 1}
@@ -357,12 +367,49 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
     if not is_public:
         response["headers"]["cache-control"] = "no-store"
         return
-    etag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
-    response["headers"] |= {"etag": etag, "vary": "authorization"}
+    tag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
+    # A weak tag: it is that of the compressed response, too.
+    response["headers"] |= {"etag": f"W/{tag}", "vary": "authorization, accept-encoding"}
     response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
-    if etag in {tag.strip().removeprefix("W/") for tag in sent}:
+    if tag in {one.strip().removeprefix("W/") for one in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
+
+
+def _compress(event: Event, response: dict[str, Any]) -> None:
+    """Compress a response that is longer than a packet, if the client accepts gzip.
+
+    Not a response that could have a secret, whose length would depend on text of others in it:
+    tokens and codes are in responses to POST and PUT, a phone number is in the export. The other
+    risk, a foreign page that sends the requests of a user, does not exist without cookies.
+    """
+    body, route = response["body"], event["routeKey"]
+    if (
+        len(body) < MIN_COMPRESSED_BYTES
+        or not (route.startswith("GET ") or route == "POST /reactions/query")
+        or route == "GET /users/me/export"
+        or not _accepts_gzip(event["headers"].get("accept-encoding", ""))
+    ):
+        return
+    etag = response["headers"].get("etag")
+    encoded = etag and _compressed.get(etag)
+    if not encoded:
+        compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_FORMAT)
+        content = compressor.compress(body.encode()) + compressor.flush()
+        encoded = base64.b64encode(content).decode()
+        if etag:
+            _compressed.put(etag, encoded)
+    response["headers"]["content-encoding"] = "gzip"
+    response.update(body=encoded, isBase64Encoded=True)
+
+
+def _accepts_gzip(accepted: str) -> bool:
+    """Return whether a header Accept-Encoding has gzip, and not with the quality 0."""
+    for coding in accepted.lower().split(","):
+        name, _, quality = coding.partition(";")
+        if name.strip() == "gzip":
+            return _ZERO_QUALITY.fullmatch(quality.strip()) is None
+    return False
 
 
 def _caller_fields(caller: Caller) -> dict[str, str | None]:
@@ -452,6 +499,12 @@ def pack_cursor(*parts: int | str) -> str:
     """Encode ``parts``, 63-bit integers and ASCII text, as an opaque cursor."""
     raw = json.dumps(parts, separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def encode_page(items: Iterable[str], after: Iterable[int | str] | None = None) -> str:
+    """Encode a ``Page`` of encoded items. ``after`` are the parts of its cursor ``next``."""
+    following = "null" if after is None else f'"{pack_cursor(*after)}"'
+    return f'{{"items":[{",".join(items)}],"next":{following}}}'
 
 
 def unpack_cursor(cursor: str, shape: tuple[type, ...]) -> list[Any]:

@@ -25,6 +25,7 @@ from plaza.infra.api import Api as Api
 from plaza.infra.api import Id as Id
 from plaza.infra.api import Response as Response
 from plaza.infra.api import check_body as check_body
+from plaza.infra.api import encode_page as encode_page
 from plaza.infra.api import find_caller as find_caller
 from plaza.infra.api import pack_cursor as pack_cursor
 from plaza.infra.api import problem as problem
@@ -106,10 +107,14 @@ class ResponseModel(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class RequestModel(BaseModel):
-    """Base of request bodies: unknown fields are refused, no type is converted."""
+class RequestPart(BaseModel):
+    """Base of objects in request bodies: unknown fields are refused, no type is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RequestModel(RequestPart):
+    """Base of request bodies."""
 
     @model_validator(mode="before")
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -39,6 +40,7 @@ class Projection(NamedTuple):
     ttl_s: int = TTL_S
 
 
+@lru_cache(maxsize=8192)
 def key_of(target: str, what: str) -> str:
     """Return the key of the projection ``what`` of ``target`` (``<type>:<id>``), in its shard."""
     return f"{{{shard_of(target)}}}:{target}:{what}"

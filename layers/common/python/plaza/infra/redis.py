@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import redis
 from hiredis import pack_command
+from redis._parsers.hiredis import NOT_ENOUGH_DATA
 from redis.backoff import NoBackoff
 from redis.exceptions import (
     AskError,
@@ -497,28 +498,32 @@ def _send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
         raise
 
 
-def _exchange(
-    connection: Any, commands: Sequence[Command], callbacks: Mapping[Any, Any]
-) -> list[Any]:
+def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]) -> list[Any]:
     """Send commands in packs, so that Redis runs the first while others are packed.
 
-    To save CPU, arguments and replies are not checked one by one, as redis-py does.
+    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies
+    that arrived together are parsed without its checks of the connection.
     """
     packs = (
         b"".join([pack_command(bind(c, "")) for c in commands[start : start + _COMMANDS_PER_PACK]])  # type: ignore[arg-type]  # it declares one argument
         for start in range(0, len(commands), _COMMANDS_PER_PACK)
     )
     connection.send_packed_command(packs)
-    read = connection.read_response
+    parse = connection._parser._reader.gets
     replies = []
     for command in commands:
-        try:
-            reply = read()
-        except ResponseError as error:
-            reply = error
-        else:
-            if convert := callbacks.get(command[0]):
-                reply = convert(reply)
+        reply = parse()
+        if reply is NOT_ENOUGH_DATA:
+            try:
+                reply = connection.read_response()
+            except ResponseError as error:
+                reply = error
+        if isinstance(reply, Exception):
+            if isinstance(reply, RedisConnectionError):  # loading: redis-py raises it, too
+                raise reply
+        # The names of commands are upper case, as the keys are: no case has to be converted.
+        elif convert := dict.get(callbacks, command[0]):
+            reply = convert(reply)
         replies.append(reply)
     return replies
 

@@ -24,13 +24,13 @@ def group_by_tag(
     groups: list[list[int]] = []
     last: dict[str, tuple[list[int], int]] = {}  # tag -> its newest group and the group's size
     for index, key in enumerate(keys):
-        size = 1 if sizes is None else sizes[index]
-        group, taken = last.get(tag_of(key), ([], max_size))
+        size, tag = 1 if sizes is None else sizes[index], tag_of(key)
+        group, taken = last.get(tag) or ([], max_size)
         if taken + size > max_size:
             group, taken = [], 0
             groups.append(group)
         group.append(index)
-        last[tag_of(key)] = group, taken + size
+        last[tag] = group, taken + size
     return groups
 
 

@@ -47,7 +47,7 @@ class TooManyChanges(TooManyRequests):
     """The actor turned one reaction on and off too often within a minute."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """A kind of reaction: the types of its targets and the columns of its counters.
 

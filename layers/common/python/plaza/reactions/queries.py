@@ -93,6 +93,13 @@ def _read_counts_in_redis(
     wanted: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll
 ) -> tuple[list[Count], bool]:
     cached, exact = redis_queries.read_all(wanted, actor_id, source), True
+    known = [
+        Count(c.total, c.viewer_state)
+        for c in cached
+        if c is not None and c.viewer_state is not None and not c.rebuild
+    ]
+    if len(known) == len(wanted):
+        return known, True
     if cold := [w for w, c in zip(wanted, cached, strict=True) if c is None]:
         loaded, exact = _read_cold(cold, actor_id)
         cached = [loaded.get(w) if c is None else c for w, c in zip(wanted, cached, strict=True)]

@@ -124,6 +124,13 @@ def run_id_of(keys: TargetKeys) -> str:
     return redis.find_node(keys.meta).run_id
 
 
+def run_ids_of(all_keys: Sequence[TargetKeys]) -> list[str]:
+    """Return ``run_id_of`` each of ``all_keys``. Raises RedisDown."""
+    if all_keys and not settings().redis_cluster:
+        return [run_id_of(all_keys[0])] * len(all_keys)
+    return [run_id_of(keys) for keys in all_keys]
+
+
 def run_on_known_nodes(
     all_keys: Sequence[TargetKeys],
     calls: Callable[[], Sequence[Call]],
@@ -136,8 +143,8 @@ def run_on_known_nodes(
     then ``calls`` builds the scripts again. One round trip otherwise. Raises RedisDown.
     """
     for _ in range(_MAX_ATTEMPTS):
-        before = [run_id_of(keys) for keys in all_keys]
+        before = run_ids_of(all_keys)
         replies = source(calls(), commands)
-        if before == [run_id_of(keys) for keys in all_keys]:
+        if before == run_ids_of(all_keys):
             return replies
     raise RedisDown("Redis restarted during every attempt")

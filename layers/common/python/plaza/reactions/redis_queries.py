@@ -17,6 +17,7 @@ from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
     run_id_of,
+    run_ids_of,
     run_on_known_nodes,
 )
 
@@ -54,18 +55,19 @@ def read_all(
     all_keys = [keys_of(kind.name, target) for kind, target in wanted]
     groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
+    firsts = [all_keys[group[0]] for group in groups]
+
     def calls() -> list[Call]:
         return [
             Call(
                 READ,
                 [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
-                (run_id_of(all_keys[group[0]]), actor, ttl_ms),
+                (run_id, actor, ttl_ms),
             )
-            for group in groups
+            for group, run_id in zip(groups, run_ids_of(firsts), strict=True)
         ]
 
     counts: list[CachedCount | None] = [None] * len(wanted)
-    firsts = [all_keys[group[0]] for group in groups]
     for group, replies in zip(
         groups, run_on_known_nodes(firsts, calls, source=source), strict=True
     ):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import IdText, RequestModel, ResponseModel
+from plaza.infra.http import IdText, RequestModel, RequestPart, ResponseModel
 
 TargetType = Literal["post", "comment", "review"]
 Changed = Annotated[
@@ -58,7 +58,7 @@ class CollectResponse(ResponseModel):
     exact: Exact
 
 
-class TargetReference(RequestModel):
+class TargetReference(RequestPart):
     """The type and the id of a target."""
 
     type: TargetType

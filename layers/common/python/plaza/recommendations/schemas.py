@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from plaza.content.schemas import POST_EXAMPLE, Post
+from plaza.content.schemas import PREVIEW_EXAMPLE, PostPreview
 from plaza.infra.http import ResponseModel
-from plaza.recommendations.model import RankedPost, ReviewScore
+from plaza.recommendations.model import ReviewScore
 
 
-class RankedPostResponse(Post):
+class RankedPostResponse(PostPreview):
     """A post in a ranking."""
 
-    model_config = ConfigDict(json_schema_extra={"examples": [{**POST_EXAMPLE, "score": 40}]})
+    model_config = ConfigDict(json_schema_extra={"examples": [{**PREVIEW_EXAMPLE, "score": 40}]})
 
     score: Annotated[
         int,
@@ -26,11 +26,6 @@ class RankedPostResponse(Post):
             )
         ),
     ]
-
-    @classmethod
-    def at(cls, ranked: RankedPost, actor_id: int | None) -> RankedPostResponse:
-        """Returns ``ranked`` as the API sends it to ``actor_id``."""
-        return cls(**dict(Post.of(ranked.post, actor_id)), score=ranked.likes)
 
 
 class ScoreComponentResponse(ResponseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plaza.infra import projections, redis
+from plaza.infra.hot_keys import Command
 from plaza.infra.hot_reads import HotReads
 from plaza.infra.redis import RunAll
 from plaza.users import mysql_users, redis_store
@@ -26,6 +27,11 @@ def read_cards(user_ids: Iterable[int], source: RunAll = redis.run_all) -> dict[
         redis_store.store_cards,
     )
     return {user_id: card for user_id, (card, _) in found.items()}
+
+
+def read_commands(user_ids: Iterable[int]) -> list[Command]:
+    """Return the commands that read the cards of users, for a caller that sends others too."""
+    return [projections.read_command(redis_store.card_key(user_id)) for user_id in user_ids]
 
 
 def read_zone(user_id: int) -> Zone:

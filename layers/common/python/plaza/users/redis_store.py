@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from plaza import counters
 from plaza.counters import UserCounter
@@ -28,10 +29,15 @@ def read_cards(
     ids = list(user_ids)
     found = projections.read_all([card_key(user_id) for user_id in ids], source)
     return {
-        user_id: (Card.from_json(user_id, entry[1]), entry[0])
+        user_id: (_parse_card(user_id, entry[1]), entry[0])
         for user_id, entry in zip(ids, found, strict=True)
         if entry is not None
     }
+
+
+@lru_cache(maxsize=2_000)
+def _parse_card(user_id: int, value: str) -> Card:
+    return Card.from_json(user_id, value)
 
 
 def zone_key(user_id: int) -> str:
