@@ -89,4 +89,4 @@ def test_scripts_are_sent_with_the_call_only(server: Any) -> None:
     commands = list_commands(server)
     scripting = {name for name, (_, categories) in commands.items() if "@scripting" in categories}
     allowed = {name for name in scripting if is_allowed(server, name, commands[name][0])}
-    assert allowed == {"eval", "evalsha"}
+    assert allowed == {"eval", "eval_ro", "evalsha", "evalsha_ro"}
