@@ -888,8 +888,9 @@ def run_seed(
         set_up(world, patch, seed)
         if mutate:
             mutate(patch)
-        if trouble != "none":  # without faults no commit is lost
+        if trouble != "none":  # without faults no commit is lost, however late it is
             patch.setattr(redis_commits, "MAX_AHEAD", MAX_AHEAD)
+            shorten_gaps(patch)
         run = begin(seed, TROUBLES[trouble], world)
         try:
             with patch.context() as hooks:
@@ -930,7 +931,6 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
             rewrite(patch, name, "redis.call('TIME')", MODEL_TIME)
     of_gate = replace(settings.settings(), redis_timeout_s=GATE_TIMEOUT_S)
     patch.setattr(redis_gate, "settings", lambda: of_gate)
-    shorten_gaps(patch)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
     ):  # fmt: skip

@@ -20,7 +20,7 @@ from tests.support.plaza import World, forget
 from tests.support.servers import IS_CLUSTER, read_redis_access
 from tests.support.stores import POST
 
-pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="tests/cluster has those of a cluster")
+pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="tests/cluster has them")
 KEY = "{7}:a"
 USER = f"user plaza {read_redis_access()} >plaza +flushall +replicaof +config|set"
 
