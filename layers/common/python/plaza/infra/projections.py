@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from plaza.infra import redis
+from plaza.infra import redis, replicas
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown, RunAll
@@ -48,9 +48,9 @@ def key_of(target: str, what: str) -> str:
 
 def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[tuple[int, str] | None]:
     """Return (version, value) of each key, None without a value. One round trip; one more for keys
-    that ``source``, a replica, lacks. Raises RedisDown."""
+    that a replica lacks. Raises RedisDown."""
     found = [parse_reply(reply) for reply in source((), [read_command(key) for key in keys])]
-    if source is not redis.run_all and None in found:
+    if source is replicas.run_all and None in found:
         return read_all(keys)
     return found
 
