@@ -6,6 +6,7 @@ from functools import cache
 import botocore.session
 import pytest
 from _pytest.terminal import TerminalReporter
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -14,6 +15,9 @@ from tests.support.servers import IS_CLUSTER
 
 # Each client has a session of its own; reading the models of services again takes 0.1 s.
 botocore.session.create_loader = cache(botocore.session.create_loader)
+# On a busy machine an example may take any time.
+settings.register_profile("plaza", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("plaza")
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
