@@ -7,7 +7,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.chaos.traffic import Address, Lost, Operation, Reply, Rows, label_of, timed
+from tests.chaos.traffic import Address, Lost, Operation, Reply, Rows, label_of, read_decided, timed
 
 _MAX_WAITING = 5
 
@@ -114,10 +114,10 @@ class Returns(Operation):
         self.promises[self.phase] += 1
 
     def count_undecided(self, rows: Rows) -> int:
-        return len(self.held.keys() - self._decided(rows).keys())
+        return len(self.held.keys() - read_decided(rows, self.voucher).keys())
 
     def find_lost(self, rows: Rows) -> list[Lost]:
-        decided = self._decided(rows)
+        decided = read_decided(rows, self.voucher)
         lost = [
             (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}, not {wanted}")
             for orders, wanted in ((self.held, None), (self.cancelled, "cancelled"))
@@ -142,12 +142,3 @@ class Returns(Operation):
                 lost.append((phase, f"the place of {buyer}: {label_of(reply)}, {position}"))
             highest = max(highest, position or 0)
         return lost
-
-    def _decided(self, rows: Rows) -> dict[int, tuple[int, str | None]]:
-        return {
-            order: (buyer, reason)
-            for order, buyer, reason in rows(
-                "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
-                self.voucher,
-            )
-        }

@@ -416,6 +416,12 @@ class Feeds(Operation):
         return self.wrong
 
 
+def read_decided(rows: Rows, voucher: int) -> dict[int, tuple[int, str | None]]:
+    """Return order -> (buyer, reason) of the decided orders of a voucher."""
+    statement = "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s"
+    return {order: (buyer, reason) for order, buyer, reason in rows(statement, voucher)}
+
+
 @dataclass
 class Orders(Operation):
     """Orders of one voucher, each by another buyer. ``tokens``: buyer -> token."""
@@ -460,10 +466,10 @@ class Orders(Operation):
         return again
 
     def count_undecided(self, rows: Rows) -> int:
-        return len(self.promised.keys() - self._decided(rows).keys())
+        return len(self.promised.keys() - read_decided(rows, self.voucher).keys())
 
     def find_lost(self, rows: Rows) -> list[Lost]:
-        decided = self._decided(rows)
+        decided = read_decided(rows, self.voucher)
         lost = [
             (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}")
             for order, (buyer, phase) in self.promised.items()
@@ -477,15 +483,6 @@ class Orders(Operation):
         phases = dict(self.promised.values())
         ours = [buyer for (buyer,) in doubled if buyer in phases]
         return lost + [(phases[buyer], f"buyer {buyer} has two") for buyer in ours]
-
-    def _decided(self, rows: Rows) -> dict[int, tuple[int, str | None]]:
-        return {
-            order: (buyer, reason)
-            for order, buyer, reason in rows(
-                "SELECT order_id, buyer_id, reason FROM voucher_order WHERE voucher_id = %s",
-                self.voucher,
-            )
-        }
 
 
 @dataclass
