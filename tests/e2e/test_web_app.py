@@ -363,9 +363,10 @@ def test_an_author_edits_a_post(open_app: OpenApp, writer: tuple[int, Client]) -
     post_id = write_post(client, "The lake")
     images = ["https://images.example/1.jpg", "https://images.example/2.jpg"]
     client("PATCH", f"/posts/{post_id}", {"images": images})
-    app = open_app(f"/posts/{post_id}", writer_id, refused=(400,))
+    app = open_app("/shops", writer_id, refused=(400,))
     page = app.page
     page.route("https://images.example/**", lambda route: route.fulfill(status=200))
+    app.open(f"/posts/{post_id}")
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Title").fill("")
     page.get_by_role("button", name="Save").click()
