@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 from collections.abc import Callable, Iterator
 from functools import cache, partial
@@ -232,6 +234,14 @@ def test_the_request_id_is_that_of_the_access_log(trace: str, id_: str | None) -
     assert answer(sent)[2].get("x-request-id") == id_
     sent["multiValueHeaders"]["x-request-id"] = ["my-request-1"]
     assert answer(sent)[2]["x-request-id"] == "my-request-1"
+
+
+def test_a_compressed_response_is_sent_as_base64() -> None:
+    response = serve(app, event("GET", "/large/5000", accept_encoding="gzip"), None)
+    assert response["multiValueHeaders"]["content-encoding"] == ["gzip"]
+    assert response["isBase64Encoded"] is True
+    content = gzip.decompress(base64.b64decode(response["body"]))
+    assert json.loads(content) == {"text": "a" * 5_000}
 
 
 # ---------------------------------------------------------------- CORS

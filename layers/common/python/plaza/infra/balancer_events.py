@@ -159,5 +159,5 @@ def _to_balancer_response(response: Response) -> Response:
         "statusCode": response["statusCode"],
         "multiValueHeaders": {name: [value] for name, value in response["headers"].items()},
         "body": response["body"],
-        "isBase64Encoded": False,
+        "isBase64Encoded": response.get("isBase64Encoded", False),
     }
