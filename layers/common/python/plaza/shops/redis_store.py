@@ -171,9 +171,10 @@ def fill_places(build: str, shops: Sequence[ShopPlace], type_ids: Sequence[int],
     if not last:
         return "FILLED"
     _sweep(began_us - SWEEP_MARGIN_US, type_ids)
-    metas = [_of_shard(shard, "places:meta") for shard in range(SHARDS)]
-    redis.pipeline([("UNLINK", meta) for meta in metas])
-    redis.pipeline([("HSET", meta, "built_at", began_us // 1_000) for meta in metas])
+    built: list[tuple[Argument, ...]] = []
+    for meta in (_of_shard(shard, "places:meta") for shard in range(SHARDS)):
+        built += [("UNLINK", meta), ("HSET", meta, "built_at", began_us // 1_000)]
+    redis.pipeline(built)
     redis.run(TOUCH_PLACES, (BUILD_KEY,), (build, 1))
     return "FINISHED"
 
