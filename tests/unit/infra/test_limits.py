@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from plaza.infra.process import reset_process
 from plaza.infra.token_bucket import TokenBucket
 
 
@@ -57,3 +58,11 @@ def test_many_takes_get_the_burst_and_the_rate(clock: Clock) -> None:
         clock.now_s += 0.0078125  # exact in binary: 7.8125 s in all
         taken += bucket.take()
     assert taken == 40 + 156
+
+
+def test_a_new_process_has_full_buckets(clock: Clock) -> None:
+    bucket = TokenBucket(rate_per_s=1, burst=2, clock=clock)
+    while bucket.take():
+        pass
+    reset_process()
+    assert [bucket.take() for _ in range(3)] == [True, True, False]

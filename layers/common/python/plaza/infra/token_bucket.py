@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable
 
 from plaza.infra.clock import monotonic_s
+from plaza.infra.process import on_reset
 
 
 def take_token(full_us: int, now_us: int, per_s: float, burst: int) -> tuple[int, int]:
@@ -32,6 +33,10 @@ class TokenBucket:
         self._rate_per_s = rate_per_s
         self._burst = burst
         self._clock = clock
+        self._fill()
+        on_reset(self._fill)
+
+    def _fill(self) -> None:
         self._full_us = 0
 
     def take(self) -> bool:
