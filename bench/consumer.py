@@ -24,7 +24,7 @@ from plaza.reactions import react as reactions_react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 
 BATCH = 1000
-BATCHES = 60
+BATCHES = 30
 BATCHES_OF_FOLLOWS = 20
 BATCHES_SIDE_BY_SIDE = 12
 BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
