@@ -37,7 +37,6 @@ SCHEMES: tuple[tuple[Literal["light", "dark"], str], ...] = (
 )
 """Color schemes, and what axe checks in each."""
 TIMEOUT_MS = 20_000
-_NOWHERE = "http://nowhere.invalid/"
 _REFUSED = re.compile(r"the server responded with a status of (\d+)")
 
 
@@ -72,9 +71,6 @@ def open_context(
         **options,
     )
     context.set_default_timeout(TIMEOUT_MS)
-    # Chromium may never answer what it is loading when the first request is routed: route from the
-    # beginning.
-    context.route(_NOWHERE, lambda route: route.abort())
     return context
 
 

@@ -451,6 +451,42 @@ def test_an_unreachable_api_is_reported_and_tried_again(open_app: OpenApp, base_
     app.errors.clear()
 
 
+def test_a_link_that_is_followed_while_the_app_is_drawn_is_not_missed(open_app: OpenApp) -> None:
+    page = open_app("/nowhere").page
+    page.add_init_script(
+        """new MutationObserver((_, observer) => {
+          if (document.querySelector("h1") === null) return;
+          observer.disconnect();
+          location.hash = "/shops";
+        }).observe(document, { childList: true, subtree: true })"""
+    )
+    page.reload()
+    expect(page.get_by_role("heading", name="Shops", level=1)).to_be_visible()
+
+
+def test_a_title_takes_the_focus_from_no_field(
+    open_app: OpenApp, writer: tuple[int, Client]
+) -> None:
+    writer_id, client = writer
+    page = open_app(f"/posts/{write_post(client, 'The lake')}", writer_id).page
+    edit = page.get_by_role("button", name="Edit")
+    edit.evaluate(
+        """button => {
+          new MutationObserver((_, observer) => {
+            const field = document.querySelector("input[name=title]");
+            if (field === null) return;
+            observer.disconnect();
+            field.focus();
+          }).observe(document, { childList: true, subtree: true });
+          button.click();
+        }"""
+    )
+    field = page.get_by_label("Title")
+    field.wait_for()
+    page.evaluate("new Promise(drawn => requestAnimationFrame(() => setTimeout(drawn, 100)))")
+    expect(field).to_be_focused()
+
+
 def test_the_keyboard_reaches_the_content_first(open_app: OpenApp) -> None:
     app = open_app("/")
     page = app.page

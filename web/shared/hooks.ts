@@ -4,7 +4,7 @@ import { plaza } from "./plaza.ts";
 
 export function useSession(): Session | null {
   const [session, setSession] = useState(plaza.session);
-  useEffect(() => plaza.onSession(setSession), []);
+  useLayoutEffect(() => plaza.onSession(setSession), []);
   return session;
 }
 

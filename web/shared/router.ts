@@ -1,5 +1,5 @@
 /** Routes in the fragment of the URL: the app needs no rewriting server. */
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
   /** `/posts/12` */
@@ -14,7 +14,8 @@ function read(): Route {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(read);
-  useEffect(() => {
+  // Before the browser runs anything else, so that no change is missed.
+  useLayoutEffect(() => {
     const change = () => setRoute(read());
     addEventListener("hashchange", change);
     return () => removeEventListener("hashchange", change);

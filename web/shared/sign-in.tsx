@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import { useForm } from "./hooks.ts";
 import { IS_LOCAL, plaza } from "./plaza.ts";
 import { go } from "./router.ts";
@@ -95,7 +95,7 @@ function showText(phone: string): void {
 /** The corner in which the local stack shows its texts. */
 export function Texts() {
   const [text, set] = useState(NO_TEXT);
-  useEffect(() => {
+  useLayoutEffect(() => {
     setText = set;
   }, []);
   const fill = () => {

@@ -1,5 +1,5 @@
 /** Short messages at the edge of the page. */
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 const SHOWN_MS = 5000;
 let show: (text: string) => void = () => undefined;
@@ -10,7 +10,7 @@ export function say(text: string): void {
 
 export function Toasts() {
   const [text, setText] = useState("");
-  useEffect(() => {
+  useLayoutEffect(() => {
     show = setText;
   }, []);
   useEffect(() => {

@@ -1,7 +1,7 @@
 /** The small parts that all pages are made of. */
 import { type PlazaError, ProblemError } from "plaza-client";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Form, Pages } from "./hooks.ts";
 
 const ICONS = {
@@ -91,7 +91,8 @@ export function Title({ children, text, actions }: { children?: ComponentChildre
   useEffect(() => {
     document.title = `${text} · ${SITE}`;
   }, [text]);
-  useEffect(() => {
+  // Before the browser runs anything else: later it would take the focus from a field.
+  useLayoutEffect(() => {
     if (!isFirstPage) heading.current?.focus({ preventScroll: true });
     isFirstPage = false;
   }, []);
