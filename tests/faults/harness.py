@@ -40,6 +40,7 @@ from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
 from tests.support.plaza import FakeQueues, World, set_up_for
+from tests.support.routes import check_documented
 from tests.unit.policy import template
 
 CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())
@@ -174,6 +175,8 @@ class Harness:
             answer = function.handler(event, None)
         except Killed:
             return Answer(0, None)
+        check_documented(operation, answer)
+        _await_next_ms()
         text = answer.get("body") or "null"
         return Answer(int(answer["statusCode"]), json.loads(text))
 
@@ -368,6 +371,14 @@ class Harness:
         self.mysql = connect_mysql(self.mysql_url)
         with self.mysql.cursor() as cursor:
             cursor.execute("SET SESSION sql_log_bin = 0")
+
+
+def _await_next_ms() -> None:
+    """Wait for the next millisecond: no client answers a response within the same one, and the time
+    of a message, which orders provisional reactions, has no more digits."""
+    now_ms = time.time_ns() // 10**6
+    while time.time_ns() // 10**6 == now_ms:
+        time.sleep(0.0001)
 
 
 # ---------------------------------------------------------------- declarations of the template

@@ -18,7 +18,7 @@ from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql
 from plaza.infra.process import clear_caches
-from tests.support.routes import match
+from tests.support.routes import check_documented, match
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
 COMMENT = {"body": "The thin ones are better."}
@@ -82,6 +82,7 @@ def ask(
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
     response = load_function(folder).handler(event, None)
+    check_documented(event["routeKey"], response)
     decoded = json.loads(response["body"]) if response.get("body") else None
     return Reply(response["statusCode"], decoded, response.get("headers") or {})
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from local.paths import ROOT
 from local.stack.functions import load_open_function, make_plain_token
+from tests.support.routes import check_documented
 
 
 @cache
@@ -29,5 +30,7 @@ def event(name: str) -> dict[str, Any]:
 
 
 def ask(name: str, folder: str = "api/reactions") -> tuple[int, Any]:
-    response = handler(folder)(event(name), None)
+    sample = event(name)
+    response = handler(folder)(sample, None)
+    check_documented(sample["routeKey"], response)
     return response["statusCode"], json.loads(response["body"])

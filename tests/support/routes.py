@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from local.stack.gateway import Match, Routes
+from local.stack.openapi import CONTRACT
 from local.stack.routes import Route
 from tests.unit.policy import template
 
@@ -22,6 +25,20 @@ def find_match(method: str, path: str) -> Match:
     found = _routes().find(method, path)
     assert found
     return found
+
+
+def check_documented(route: str, response: Mapping[str, Any]) -> None:
+    """Assert that the contract has the status of a success of ``PUT /posts/{post_id}/likes/me``."""
+    method, _, path = route.partition(" ")
+    operation = _contract().get(path, {}).get(method.lower())
+    if operation is not None and response["statusCode"] < 400:
+        assert str(response["statusCode"]) in operation["responses"], f"{route}: {response}"
+
+
+@cache
+def _contract() -> dict[str, Any]:
+    paths: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"]
+    return paths
 
 
 @cache

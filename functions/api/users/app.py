@@ -53,7 +53,6 @@ _ERASE_OWN = _OWN | {
     "switch": Switch.WRITES,
     "responses": describe_response(202, ErasureResponse, "The account is being erased.")
     | describe_problems(401),
-    "status_code": 202,
 }
 _EXPORT_OWN = _OWN | {
     "responses": describe_response(200, Page[ExportedRowResponse], "Rows about the caller.")
@@ -104,14 +103,14 @@ def update_my_profile(change: ProfileUpdateRequest) -> OwnProfile:
 
 
 @app.delete("/users/me", **_ERASE_OWN)
-def delete_my_account() -> ErasureResponse:
+def delete_my_account() -> tuple[ErasureResponse, int]:
     """Erase the caller's account.
 
     Ends all sessions and removes profile and phone number at once; the number may sign up again.
     Posts, comments, reviews, likes, collects, follows, followers and check-ins are removed within
     minutes. Orders stay, without a name. It cannot be undone.
     """
-    return ErasureResponse.of(request_erasure(require_caller(app)))
+    return ErasureResponse.of(request_erasure(require_caller(app))), 202
 
 
 @app.get("/users/me/export", **_EXPORT_OWN)

@@ -26,6 +26,7 @@ from plaza.users import erasure as users_erasure
 from plaza.users import profiles, sign_up
 from plaza.users.model import UserMissing
 from tests.integration.conftest import Away
+from tests.support import content_api
 from tests.support.accounts import FRIEND, PHONE, Account
 from tests.support.audits import Audit
 from tests.support.functions import handler
@@ -287,3 +288,9 @@ def test_a_failed_erasure_does_not_stop_the_others(
         erase.run_passes()
     due = [one.user_id for one in mysql_store.find_due(10)]
     assert due == [1]
+
+
+def test_a_request_to_erase_the_account_is_accepted(account: Account) -> None:
+    for _ in range(2):
+        reply = content_api.ask("DELETE", "/users/me", user=account.id, folder="api/users")
+        assert (reply.status, reply.body["state"]) == (202, "erasing")
