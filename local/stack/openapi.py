@@ -86,7 +86,7 @@ DETAILS = {
     "blocked": "A block between you and user 1 refuses this.",
     "code-refused": "This code is wrong, used or expired: request a new one.",
     "follow-limit": "You follow 5000 users. Unfollow one first.",
-    "already-ordered": "You have order 256453214000087041 of this voucher.",
+    "already-ordered": "You have order 121007125353431041 of this voucher.",
     "already-used": "This order was used at 2030-12-03T18:04:09Z.",
     "forbidden": "This request requires the role admin.",
     "hidden": "Post 1 was hidden by a moderator.",

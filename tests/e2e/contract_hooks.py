@@ -1,27 +1,35 @@
 """Hooks of schemathesis: who sends a case, and values that only the server can check.
 
 The test of the contract imports them; ``tests.e2e.fuzz`` names them to the program, which gets the
-tokens of its two users in the environment.
+directory of the stack in the environment.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+from pathlib import Path
 from typing import Any
 
 import schemathesis
 
+from local.stack.stack import Stack
+from local.stack.tokens import open_sessions
 from plaza.auth.phones import PHONE_PATTERN
 from plaza.infra.http import ID_PATTERN, MAX_ID, pack_cursor
 from plaza.infra.texts import VISIBLE, check_line, check_text
 
-TOKEN, LEAVING_TOKEN = "FUZZ_TOKEN", "FUZZ_LEAVING_TOKEN"
+STACK = "FUZZ_STACK"
+USER, ADMIN = 70, 71
+_leaving_users = count(69_000_001)
 CURSOR = r"[A-Za-z0-9_-]{1,200}"
 TIME_ZONE = r"[A-Za-z][A-Za-z0-9_+/-]{0,63}"
 # Fields with one line of text, and fields with lines: their rule is a sentence of the contract.
 LINES = {"title", "nickname", "name", "area", "address", "open_hours"}
-TEXTS = {"body"}
+TEXTS = {"body", "details"}
 BOUND_CURSORS = {"/posts", "/shops", "/users"}
 """Lists whose cursor is valid for one query only."""
 CURSORS: dict[str, tuple[int | str, ...]] = {
@@ -38,19 +46,38 @@ CURSORS: dict[str, tuple[int | str, ...]] = {
 }
 
 
+@cache
+def _stack() -> Stack:
+    return Stack.load(Path(os.environ[STACK]))
+
+
+def _open_session(user_id: int, role: str) -> str:
+    if STACK not in os.environ:
+        return ""  # pytest collects the cases before there is a stack
+    [token] = open_sessions(_stack(), [user_id], role)
+    return token
+
+
+def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
+    path = case.operation.path
+    return path.startswith("/auth/") or (path, case.operation.method) == ("/users/me", "delete")
+
+
 @schemathesis.auth(refresh_interval=None)
 class SignedIn:
     """Signs each case in; schemathesis itself tries requests without a token.
 
-    Nothing is cached: the token of the first operation would serve all.
-    Operations of /auth use another user, because sign-out ends the session.
+    Schemathesis caches no token: that of the first operation would serve all. A case that ends its
+    session is sent by a user of its own.
     """
 
-    token = os.environ.get(TOKEN, "")
-    leaving = os.environ.get(LEAVING_TOKEN, "")
+    open_session: Callable[[int, str], str] = staticmethod(cache(_open_session))
 
     def get(self, case: schemathesis.Case[Any], context: object) -> str:
-        return self.leaving if case.operation.path.startswith("/auth/") else self.token
+        if _ends_its_session(case):
+            return SignedIn.open_session(next(_leaving_users), "user")
+        reads_operations = case.operation.path.startswith("/ops/") and case.method == "GET"
+        return SignedIn.open_session(*((ADMIN, "admin") if reads_operations else (USER, "user")))
 
     def set(self, case: schemathesis.Case[Any], data: str, context: object) -> None:
         case.headers["Authorization"] = f"Bearer {data}"

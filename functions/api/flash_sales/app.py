@@ -145,7 +145,7 @@ _PLACE = _OWN | {
     | describe_problems(401, 404, NotOpen, 410)
 }
 _LEAVE = _WRITE | {
-    "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401)
+    "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401, 404)
 }
 _LIST_OWN = _OWN | {
     "responses": describe_response(200, Page[OrderResponse], "A page of orders.")

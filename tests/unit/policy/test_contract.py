@@ -129,6 +129,12 @@ def test_an_operation_has_a_summary_a_description_and_a_tag(operation: Operation
     assert len(operation.spec["tags"]) == 1
 
 
+@every_operation
+def test_a_path_with_an_id_may_lead_nowhere(operation: Operation) -> None:
+    """An id that is malformed is one that does not exist."""
+    assert "{" not in operation.path or "404" in operation.spec["responses"]
+
+
 def test_operation_ids_are_a_verb_and_a_noun_and_unique() -> None:
     ids = [operation.id for operation in OPERATIONS]
     assert len(set(ids)) == len(ids)

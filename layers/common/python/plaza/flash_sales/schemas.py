@@ -122,7 +122,7 @@ def _at(at_us: int | None) -> datetime | None:
     return from_us(at_us) if is_time and at_us is not None else None
 
 
-_ORDER_EXAMPLE: dict[str, Any] = {"order_id": "256453214000087041", "voucher_id": "9400001"}
+_ORDER_EXAMPLE: dict[str, Any] = {"order_id": "121007125353431041", "voucher_id": "9400001"}
 
 
 class VoucherResponse(ResponseModel):
@@ -404,7 +404,7 @@ class RedemptionCodeResponse(ResponseModel):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "examples": [{"order_id": "256453214000087041", "code": "7K3M-Q0ZD-X4TN-96VB"}]
+            "examples": [{"order_id": "121007125353431041", "code": "7K3M-Q0ZD-X4TN-96VB"}]
         }
     )
 

@@ -84,7 +84,7 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
                 errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
     if not errors:
         return values
-    if all(error["field"].startswith("path.") for error in errors):
+    if errors[0]["field"].startswith("path."):  # they come first
         raise NotFound(f"{errors[0]['field'].removeprefix('path.')} is not an id.")
     raise InvalidRequest(errors[:MAX_ERRORS])
 
