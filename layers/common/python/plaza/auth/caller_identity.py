@@ -36,12 +36,11 @@ def identify(header: str | None, address: str, route: str) -> Caller:
 
     One round trip to Redis; one more for a token whose owner is not cached.
     """
-    network = anonymous_bucket(address)
     if header is None:
-        return Caller(wait_ms=_take(network))
+        return Caller(wait_ms=_take(anonymous_bucket(address)))
     token = parse_bearer(header)
     if token is None:
-        return Caller(refusal="malformed", wait_ms=_take(network))
+        return Caller(refusal="malformed", wait_ms=_take(anonymous_bucket(address)))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
     bucket = None if owner_id is None else bucket_of_user(owner_id, route)
@@ -53,7 +52,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
     is_limited_by_network = cached is None and bucket is None
     if is_limited_by_network:
-        wait_ms = _take(network)
+        wait_ms = _take(anonymous_bucket(address))
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _resolve(sha, cached)
@@ -61,7 +60,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
-        return replace(caller, wait_ms=_take(network))
+        return replace(caller, wait_ms=_take(anonymous_bucket(address)))
     if bucket is not None:
         return caller
     _owners.put(sha, caller.user_id)

@@ -40,6 +40,17 @@ class Credentials(NamedTuple):
     token: str
 
 
+class _Begun(NamedTuple):
+    """What requests within a second have in common: the beginning of what is hashed, of what is
+    signed, and of the head up to the signature."""
+
+    second: int
+    day: str
+    request: str
+    text: str
+    head: str
+
+
 class Sender:
     """A connection to SQS in one region. Not safe for several threads."""
 
@@ -50,7 +61,8 @@ class Sender:
         self._host = parts.netloc
         self._region = region
         self._credentials = credentials
-        self._signing_key = ("", b"")  # day -> key
+        self._signing_key = ("", b"")  # day, key
+        self._begun: dict[str, _Begun] = {}  # by action
         self._connection: socket.socket | None = None
 
     def post(self, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,7 +116,19 @@ class Sender:
 
     def _render(self, action: str, body: bytes, now_s: float) -> bytes:
         """Return a request that is signed for the time ``now_s``."""
-        time = datetime.fromtimestamp(now_s, UTC).strftime("%Y%m%dT%H%M%SZ")
+        begun = self._begun.get(action)
+        if begun is None or begun.second != int(now_s):
+            begun = self._begun[action] = self._begin(action, int(now_s))
+        digest = hashlib.sha256(body).hexdigest()
+        request_digest = hashlib.sha256((begun.request + digest).encode()).hexdigest()
+        text = (begun.text + request_digest).encode()
+        signature = hmac.digest(self._key_of(begun.day), text, "sha256").hex()
+        length = f"{signature}\r\ncontent-length: {len(body)}\r\n\r\n"
+        return (begun.head + length).encode() + body
+
+    def _begin(self, action: str, second: int) -> _Begun:
+        """Return what all requests of an action within a second begin with."""
+        time = datetime.fromtimestamp(second, UTC).strftime("%Y%m%dT%H%M%SZ")
         signed = {
             "content-type": _CONTENT_TYPE,
             "host": self._host,
@@ -117,19 +141,17 @@ class Sender:
             del signed["x-amz-security-token"]
         lines = "".join(f"{name}:{value}\n" for name, value in signed.items())
         names = ";".join(signed)
-        digest = hashlib.sha256(body).hexdigest()
-        request = f"POST\n/\n\n{lines}\n{names}\n{digest}"
         scope = f"{time[:8]}/{self._region}/sqs/aws4_request"
-        request_digest = hashlib.sha256(request.encode()).hexdigest()
-        text = f"AWS4-HMAC-SHA256\n{time}\n{scope}\n{request_digest}"
-        signature = hmac.digest(self._key_of(time[:8]), text.encode(), "sha256").hex()
         head = "".join(f"{name}: {value}\r\n" for name, value in signed.items())
-        return (
+        return _Begun(
+            second,
+            time[:8],
+            f"POST\n/\n\n{lines}\n{names}\n",
+            f"AWS4-HMAC-SHA256\n{time}\n{scope}\n",
             f"POST / HTTP/1.1\r\n{head}"
             f"authorization: AWS4-HMAC-SHA256 Credential={self._credentials.access_key}/{scope},"
-            f" SignedHeaders={names}, Signature={signature}\r\n"
-            f"content-length: {len(body)}\r\n\r\n"
-        ).encode() + body
+            f" SignedHeaders={names}, Signature=",
+        )
 
     def _key_of(self, day: str) -> bytes:
         """Return the signing key of a day, computed once a day."""
