@@ -217,6 +217,7 @@ def test_invalid_switches_are_refused(wrong: dict[str, Any]) -> None:
 def test_a_process_reads_the_copy_in_a_round_trip_that_it_makes_anyway(
     plaza: World, later: Callable[[float], None]
 ) -> None:
+    identify()  # loads the scripts
     change(READ_ONLY)
     be_new_process()
     redis.execute("PING")  # connects

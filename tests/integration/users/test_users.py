@@ -21,6 +21,7 @@ from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.plaza import World
+from tests.support.servers import IS_CLUSTER
 from tests.support.stores import keys
 
 ME, ADA, NOBODY = 7, 8, 404
@@ -169,7 +170,8 @@ def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
         ADA: Card(ADA, "Ada", "https://pics.example/old.png"),
         9: Card(9, "Bo", None),
     }
-    assert (counter.sent, statements() - before) == (2, 2)
+    # A node of a cluster may not have the script.
+    assert (counter.sent, statements() - before) == (3 if IS_CLUSTER else 2, 2)
     with count_round_trips() as counter:
         assert cards.read_cards([9, ADA, ME]) == found
     assert counter.sent == 1
