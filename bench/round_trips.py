@@ -15,7 +15,6 @@ from bench.figures import Figure, Goal
 from bench.harness import Harness
 from local.paths import LocalError
 from plaza.auth import caller_identity, new_session
-from plaza.infra import redis
 
 POSTS = range(1001, 1101)
 USER = 7
@@ -66,9 +65,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 @contextlib.contextmanager
 def count_round_trips() -> Iterator[RoundTripCount]:
-    """Count the commands that are sent to Redis in the block, but not those that connect."""
-    for node in redis.nodes().values():
-        redis.send_to_node(node, [("PING",)])
+    """Count the commands that are sent to Redis in the block."""
     counter, of_redis = RoundTripCount(), cast(Any, Connection)
     send, read = of_redis.send_packed_command, of_redis.read_response
     pending: set[Connection] = set()

@@ -587,7 +587,7 @@ def test_the_number_of_statements_and_round_trips_does_not_grow_with_targets(pla
     scans = 2 * len(redis.nodes())
     assert more_clean[1] <= clean[1] + scans, "round trips; SCAN may take some more"
     assert more_damaged[0] <= damaged[0] + 1, "statements"
-    assert more_damaged[1] <= damaged[1] + 2
+    assert more_damaged[1] <= damaged[1] + scans
 
 
 # ---------------------------------------------------------------- concurrency and crashes

@@ -220,7 +220,8 @@ def test_a_process_reads_the_copy_in_a_round_trip_that_it_makes_anyway(
     identify()  # loads the scripts
     change(READ_ONLY)
     be_new_process()
-    redis.execute("PING")  # connects
+    for node in redis.nodes().values():
+        redis.send_to_node(node, [("PING",)])  # connects
     before = statements()
     assert count_trips(identify) == 1
     assert switch_state.current() == READ_ONLY
