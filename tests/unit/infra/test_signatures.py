@@ -35,6 +35,12 @@ def test_a_signature_is_valid_for_its_purpose_and_text_only(store: Callable[[str
     assert not is_signed("other", "a", signature)
 
 
+def test_a_random_key_may_begin_like_json(store: Callable[[str], None]) -> None:
+    """The emulator's keys have punctuation: one stack in ninety could sign nobody in."""
+    store("{one")
+    assert is_signed("cursor", "a", sign("cursor", "a"))
+
+
 def test_a_signature_stays_valid_for_one_rotation(store: Callable[[str], None]) -> None:
     """A new secret is one text, and becomes two keys when it is first rotated."""
     store("one")

@@ -52,14 +52,17 @@ def parse_login(text: str) -> Login:
 
 
 def read_keys(secret_id: str) -> list[str]:
-    """Return the keys of a secret ``{"current", "previous"}``, the current one first; a text
-    without braces is one key. One call a process. Raises SecretsDown."""
+    """Return the keys of a secret ``{"current", "previous"}``, the current one first; any other
+    text is one key. One call a process. Raises SecretsDown."""
     return list_keys(read(secret_id))
 
 
 def list_keys(text: str) -> list[str]:
     """Return the keys of the text of such a secret."""
-    known = json.loads(text) if text.startswith("{") else {"current": text}
+    try:
+        known = json.loads(text) if text.startswith("{") else {"current": text}
+    except ValueError:  # a random key
+        known = {"current": text}
     return [known[name] for name in ("current", "previous") if known.get(name)]
 
 
