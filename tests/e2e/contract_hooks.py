@@ -60,7 +60,7 @@ def _open_session(user_id: int, role: str) -> str:
 
 def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
     path = case.operation.path
-    return path.startswith("/auth/") or (path, case.operation.method) == ("/users/me", "delete")
+    return path.startswith("/auth/") or (path, case.method) == ("/users/me", "DELETE")
 
 
 @schemathesis.auth(refresh_interval=None)

@@ -40,10 +40,9 @@ from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
 from tests.support.plaza import FakeQueues, World, set_up_for
-from tests.support.routes import check_documented
+from tests.support.routes import check_documented, contract
 from tests.unit.policy import template
 
-CONTRACT = json.loads((ROOT / "functions" / "api" / "system" / "openapi.json").read_text())
 SAMPLES = ROOT / "events"
 BUCKET = "plaza-archive"
 EXPIRED_WITHIN_S = 60
@@ -422,7 +421,7 @@ def operations(*methods: str) -> list[str]:
     """Return the operations of the contract, such as ``PUT /posts/{post_id}/likes/me``."""
     return [
         f"{method.upper()} {path}"
-        for path, declared in CONTRACT["paths"].items()
+        for path, declared in contract()["paths"].items()
         for method in declared
         if method in methods
     ]

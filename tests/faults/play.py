@@ -20,9 +20,10 @@ from typing import Any, NamedTuple
 
 from local.stack.processes import wait_until
 from plaza.infra.process import clear_caches
-from tests.faults.harness import CONTRACT, Answer, Harness, Id, Snapshot, operations
+from tests.faults.harness import Answer, Harness, Id, Snapshot, operations
 from tests.faults.transport import Call, Fault, Mode
 from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, populate
+from tests.support.routes import contract
 
 _LARGE = 2**40
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
@@ -224,7 +225,7 @@ class Player:
             known = all(name in self.harness.ids for name in re.findall(r"\{(\w+)\}", path))
             if path.startswith(_UNVIEWED) or not known:
                 continue
-            declared = CONTRACT["paths"][path]["get"].get("parameters", ())
+            declared = contract()["paths"][path]["get"].get("parameters", ())
             wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
             query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
             answer = self.harness.request(operation, READER, query=query)

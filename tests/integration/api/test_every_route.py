@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import pytest
 
-from local.stack.openapi import CONTRACT
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
@@ -19,6 +17,7 @@ from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
+from tests.support.routes import contract
 from tests.support.sign_in_client import HOME, Reply, send
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, resources
@@ -53,7 +52,7 @@ class Route(NamedTuple):
 
 
 def find_routes() -> list[Route]:
-    contract = json.loads(CONTRACT.read_text())["paths"]
+    paths = contract()["paths"]
     found = []
     for name, function in resources(FUNCTION).items():
         folder = "/".join(template.folder_of(name).parts[-2:])
@@ -62,7 +61,7 @@ def find_routes() -> list[Route]:
                 continue
             properties = event["Properties"]
             method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
-            security = contract.get(path, {}).get(method.lower(), {}).get("security", [])
+            security = paths.get(path, {}).get(method.lower(), {}).get("security", [])
             found.append(Route(method, path, folder, security))
     return sorted(found)
 
@@ -209,7 +208,7 @@ def test_without_the_role_a_bad_request_of_an_admin_route_is_403(
 def test_each_route_for_admins_requires_the_role() -> None:
     assert {route.name for route in ADMIN} == {
         f"{method.upper()} {path}"
-        for path, methods in json.loads(CONTRACT.read_text())["paths"].items()
+        for path, methods in contract()["paths"].items()
         for method, operation in methods.items()
         if "For admins." in operation["description"] or path.startswith("/ops/")
     }

@@ -36,7 +36,7 @@ def test_a_signature_is_valid_for_its_purpose_and_text_only(store: Callable[[str
 
 
 def test_a_random_key_may_begin_like_json(store: Callable[[str], None]) -> None:
-    """The emulator's keys have punctuation: one stack in ninety could sign nobody in."""
+    """One in ninety of the emulator's keys does, and has no closing brace."""
     store("{one")
     assert is_signed("cursor", "a", sign("cursor", "a"))
 

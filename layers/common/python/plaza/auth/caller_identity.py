@@ -37,10 +37,10 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     One round trip to Redis; one more for a token whose owner is not cached.
     """
     if header is None:
-        return Caller(wait_ms=_take(anonymous_bucket(address)))
+        return Caller(wait_ms=_take_for_network(address))
     token = parse_bearer(header)
     if token is None:
-        return Caller(refusal="malformed", wait_ms=_take(anonymous_bucket(address)))
+        return Caller(refusal="malformed", wait_ms=_take_for_network(address))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
     bucket = None if owner_id is None else bucket_of_user(owner_id, route)
@@ -52,7 +52,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
     is_limited_by_network = cached is None and bucket is None
     if is_limited_by_network:
-        wait_ms = _take(anonymous_bucket(address))
+        wait_ms = _take_for_network(address)
     if wait_ms:
         return Caller(wait_ms=wait_ms)
     caller = _resolve(sha, cached)
@@ -60,7 +60,7 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
-        return replace(caller, wait_ms=_take(anonymous_bucket(address)))
+        return replace(caller, wait_ms=_take_for_network(address))
     if bucket is not None:
         return caller
     _owners.put(sha, caller.user_id)
@@ -87,6 +87,11 @@ def _take(bucket: Bucket) -> int:
         limits.record_limit_skipped(error)
         return 0
     return int(wait_ms)
+
+
+def _take_for_network(address: str) -> int:
+    """Take a token as ``_take`` does, for the network of ``address``."""
+    return _take(anonymous_bucket(address))
 
 
 def _resolve(sha: bytes, cached: Session | None) -> Caller:
