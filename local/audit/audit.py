@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import time
 from collections.abc import Mapping
 
 import pymysql
@@ -10,7 +11,7 @@ from redis.exceptions import RedisClusterException
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from local.audit.backlog import wait_until_quiet
+from local.audit.backlog import TIMEOUT_S, wait_until_quiet
 from local.audit.compare import AuditReport, Sums, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.output import mark, new_summary, new_table, print_report
@@ -25,11 +26,22 @@ SHOWN = 20
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print the audit report; return 1 unless it is clean."""
-    if args.wait:
-        wait_until_quiet(stack)
-    return print_report(
-        args, run_audit(stack), lambda audit_report, out: out.print(render(audit_report))
-    )
+    found = audit_when_quiet(stack) if args.wait else run_audit(stack)
+    return print_report(args, found, lambda audit_report, out: out.print(render(audit_report)))
+
+
+def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:
+    """Wait until nothing is in transit, and return the report of an audit then.
+
+    A schedule may begin during the audit: then waits and audits again. Returns the last report
+    after ``timeout_s``. Raises LocalError when a store can't be read.
+    """
+    ends_s = time.monotonic() + timeout_s
+    while True:
+        became_quiet = wait_until_quiet(stack, ends_s - time.monotonic())
+        report = run_audit(stack)
+        if report.quiet or not became_quiet or time.monotonic() > ends_s:
+            return report
 
 
 def run_audit(stack: Stack) -> AuditReport:

@@ -182,7 +182,8 @@ def replay_all(
     with out.status("comparing") as status:
         logged = count_log(stack.mysql_url, since) - logged
         compared = [asyncio.run(compare(stack, one, options, status.update)) for one in played]
-        audit_report = audit.run_audit(stack)  # last: the comparisons hydrate targets
+        # Last: the comparisons hydrate targets.
+        audit_report = audit.audit_when_quiet(stack, options.quiet_s)
     return [
         Report(
             name=one.name,

@@ -27,7 +27,7 @@ import psutil
 import redis
 from rich.console import Console
 
-from local.audit.audit import run_audit
+from local.audit.audit import audit_when_quiet
 from local.audit.backlog import wait_until_quiet
 from local.load.background import run_threads
 from local.load.buyers import HttpApiClient
@@ -142,7 +142,7 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
             feeding.clear()
             if not wait_until_quiet(stack):
                 report.problems.append(f"round {number + 1} left messages in the queues")
-            audit_report = run_audit(stack)
+            audit_report = audit_when_quiet(stack)
             if not audit_report.clean:
                 report.problems.append(f"round {number + 1}: {json.dumps(audit_report.to_json())}")
             report.samples.append(measure_memory(stack, fed))

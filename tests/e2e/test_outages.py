@@ -96,7 +96,7 @@ def test_a_like_is_provisional_without_redis_and_counted_later(
     assert like_until(clients[2], post, 200).json["liked"] is True
     wait_until("all three are saved", lambda: read_like_totals(rows, post) == (3, 3))
     report = audit(stack)
-    assert report["clean"], report
+    assert report["clean"], json.dumps(report)
     likers = anonymous("GET", f"/posts/{post}/likers").json["items"]
     assert {item["user_id"] for item in likers} == {"31", "32", "33"}
 
@@ -130,7 +130,7 @@ def test_without_mysql_loaded_targets_are_decided_and_others_are_503(
     mysql_server.start()
     assert like_until(clients[1], cold, 200).json["likes"] == 1
     report = audit(stack)
-    assert report["clean"], report
+    assert report["clean"], json.dumps(report)
     assert read_like_totals(rows, warm) == (1, 1)
     assert read_like_totals(rows, cold) == (1, 1)
 
@@ -169,4 +169,4 @@ def test_a_killed_redis_is_hydrated_from_mysql(
     assert (again.json["likes"], again.json["changed"]) == (3, False)
     assert user(62)("DELETE", f"/posts/{post}/likes/me").json["likes"] == 2
     report = audit(stack)
-    assert report["clean"], report
+    assert report["clean"], json.dumps(report)
