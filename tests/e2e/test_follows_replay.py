@@ -58,7 +58,7 @@ def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
     assert again["changed"] == again["expected"] == 30
     assert again["totals"]["followers"] == {"file": 330, "rows": 330, "api": 330}
 
-    status, output = run(stack, "audit", "--json")
+    status, output = run(stack, "audit", "--json", "--wait")
     audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
     for name in ("followers", "following"):

@@ -73,7 +73,7 @@ def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
     again = replay(stack, path, "--limit", "100")
     assert again["totals"]["like"]["rows"] > 0
 
-    status, output = run(stack, "audit", "--json")
+    status, output = run(stack, "audit", "--json", "--wait")
     audit = json.loads(output)
     assert (status, audit["clean"], audit["drift"], audit["differences"]) == (0, True, 0, [])
     assert audit["accepted"] == audit["persisted"] >= report["persisted"]
