@@ -19,19 +19,23 @@ from tests.e2e.client import Client
 
 OpenApp = Callable[..., AppPage]
 AUTHOR = 6_000_000
+DEMO_POST = 9_000_001  # which the examples of the documents use
 SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
 _ids = count(6_000_001)
 
 
 @pytest.fixture(scope="session")
 def stack(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A running stack; its processes are stopped even when it fails to start."""
+    """A running stack with the demo's first post; its processes are stopped even when it fails to
+    start."""
     stack = Stack(tmp_path_factory.mktemp("stack"))
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         print(f"\nstarting the stack in {stack.directory} ...", flush=True)
     try:
         stack.up(for_tests=True, parameters=SHORT_WAITS)
+        # Before the first request, because Plaza caches for 30 s that content does not exist.
+        add_content(stack, "post", DEMO_POST)
         yield stack
     finally:
         stack.down()
@@ -99,39 +103,47 @@ def sign_in(stack: Stack) -> Iterator[Callable[..., str]]:
 @pytest.fixture
 def rows(stack: Stack) -> Callable[..., tuple[Any, ...]]:
     """``rows(sql, *args)`` executes a statement on a new connection and returns its rows."""
-
-    def execute(sql: str, *args: object) -> tuple[Any, ...]:
-        with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
-            connection.autocommit(True)
-            cursor.execute(sql, args)
-            return tuple(cursor.fetchall())
-
-    return execute
+    return functools.partial(execute, stack)
 
 
 @pytest.fixture
-def add(rows: Callable[..., Any]) -> Callable[..., int]:
+def add(stack: Stack) -> Callable[..., int]:
     """``add(content_type, deleted)`` creates content without reactions and returns its id."""
 
     def make(content_type: str = "post", deleted: bool = False) -> int:
         content_id = next(_ids)
-        rows(
-            "INSERT INTO content (content_type, content_id, author_id, title, body, deleted_at)"
-            " VALUES (%s, %s, %s, 'The harbour', 'At dawn.', IF(%s, NOW(6), NULL))",
-            content_type,
-            content_id,
-            AUTHOR,
-            deleted,
-        )
-        if content_type == "post" and not deleted:
-            rows(
-                "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, 1, 1)"
-                " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, version = version + 1",
-                AUTHOR,
-            )
+        add_content(stack, content_type, content_id, deleted)
         return content_id
 
     return make
+
+
+def execute(stack: Stack, sql: str, *args: object) -> tuple[Any, ...]:
+    """Execute a statement on a new connection, and return its rows."""
+    with connect_mysql(stack.mysql_url) as connection, connection.cursor() as cursor:
+        connection.autocommit(True)
+        cursor.execute(sql, args)
+        return tuple(cursor.fetchall())
+
+
+def add_content(stack: Stack, content_type: str, content_id: int, deleted: bool = False) -> None:
+    """Create content without reactions, and count it."""
+    execute(
+        stack,
+        "INSERT INTO content (content_type, content_id, author_id, title, body, deleted_at)"
+        " VALUES (%s, %s, %s, 'The harbour', 'At dawn.', IF(%s, NOW(6), NULL))",
+        content_type,
+        content_id,
+        AUTHOR,
+        deleted,
+    )
+    if content_type == "post" and not deleted:
+        execute(
+            stack,
+            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, 1, 1)"
+            " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, version = version + 1",
+            AUTHOR,
+        )
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,13 @@ from local.stack.stack import Stack
 from tests.e2e.client import Client
 from tests.e2e.contract_hooks import SignedIn
 
-contract = schemathesis.openapi.from_dict(json.loads(CONTRACT.read_text()))
+# Not at the collection of tests: each process would take seconds to build the same cases.
+operations = schemathesis.pytest.from_fixture("contract")
+
+
+@pytest.fixture(scope="module")
+def contract() -> schemathesis.BaseSchema:
+    return schemathesis.openapi.from_dict(json.loads(CONTRACT.read_text()))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,7 +36,7 @@ def test_the_contract_is_served(base_url: str) -> None:
     assert Client(base_url)("GET", "/openapi.json").json == json.loads(CONTRACT.read_text())
 
 
-@contract.parametrize()
+@operations.parametrize()
 @settings(
     max_examples=20,
     deadline=None,

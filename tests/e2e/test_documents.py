@@ -19,19 +19,9 @@ from local.paths import LAYER, ROOT, LocalError
 from local.stack.node import find_node
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
+from tests.e2e.conftest import DEMO_POST
 
-POST = 9_000_001  # of the demo, which the examples use
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-@pytest.fixture(autouse=True)
-def _demo_post(rows: Callable[..., tuple[Any, ...]]) -> None:
-    rows(
-        "INSERT IGNORE INTO content (content_type, content_id, author_id, title, body)"
-        " VALUES ('post', %s, %s, 'The harbour', 'At dawn.')",
-        POST,
-        POST,
-    )
 
 
 def run(stack: Stack, script: str) -> str:
@@ -151,10 +141,12 @@ def require_printed(found: list[tuple[str, Any, str]]) -> None:
 
 
 def test_the_guide_of_the_like_button_is_true(guide: Guide, user: Callable[[int], Client]) -> None:
-    path = f"/posts/{POST}/likes/me"
+    path = f"/posts/{DEMO_POST}/likes/me"
     user(7)("DELETE", path)
     assert user(8)("PUT", path).status == 200
-    wait_until("the like is listed", lambda: user(8)("GET", f"/posts/{POST}/likers").json["items"])
+    wait_until(
+        "the like is listed", lambda: user(8)("GET", f"/posts/{DEMO_POST}/likers").json["items"]
+    )
     require_printed(guide("like-button.md"))
 
 

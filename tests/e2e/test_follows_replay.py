@@ -40,8 +40,8 @@ def test_a_replay_of_follows_with_duplicates_and_killed_consumers_ends_clean(
 ) -> None:
     path = tmp_path / "follows.csv"
     FILES.write(path, make_follows(330, seed=3))
-    # 40 a second is slow enough to kill some consumers.
-    options = ("--duplicates", "0.2", "--kill-consumers", "--rate", "40", "--limit", "300")
+    # 60 a second is slow enough to kill some consumers.
+    options = ("--duplicates", "0.2", "--kill-consumers", "--rate", "60", "--limit", "300")
 
     report = replay(stack, path, *options)
 

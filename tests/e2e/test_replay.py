@@ -60,8 +60,8 @@ def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
     _, after = predict(plan(interactions), set())
     likes = sum(reaction.kind == "like" for reaction in after)
 
-    # 40 a second is slow enough to kill some consumers.
-    report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", "40")
+    # 60 a second is slow enough to kill some consumers.
+    report = replay(stack, path, "--duplicates", "0.2", "--kill-consumers", "--rate", "60")
 
     assert report["killed"] >= 1
     assert report["duplicates"] > 30
