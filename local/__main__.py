@@ -159,7 +159,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_number(sub, "--seed", 0, "seed of the sample")
 
     sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
-    _add_flag(sub, "--wait", "wait for empty queues first")
+    _add_flag(sub, "--wait", "audit when nothing is in transit")
 
     add("drift", "drift", "reconcile Redis, counters and rows; exit status 1 unless all agree then")
 
