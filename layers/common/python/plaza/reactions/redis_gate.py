@@ -78,6 +78,5 @@ def gate(
         if code == "UNKNOWN":
             return GateDecision(code, rebuild=rest[0] == 1)
         if code != "LATE":
-            total, version_us, rebuild = rest or (0, 0, 0)
-            return GateDecision(code, total, version_us, rebuild == 1)
+            return GateDecision(code, *rest)
     raise RedisDown("Redis ran the gate after its deadline", may_have_run=False)

@@ -20,14 +20,14 @@
 
   Bounded by: 4 bits of a Bloom filter.
 
-  Returns {code, now, total, version, rebuild}
-    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total, version and rebuild:
-             COLD (not loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too
-             many changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
+  Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
+    code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
+             loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too many
+             changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
     version  of the recorded state, microseconds
-    rebuild  1 when the caller should request a build of the Bloom filter; after UNKNOWN it is the third value
+    rebuild  1 when the caller should request a build of the Bloom filter
 
   Safe to repeat: a repeat has the nonce of the entry and gets the first reply. ]]
 --!include meta
@@ -94,7 +94,7 @@ if not is_new then
     local entry_version, flag, of_request
     was, entry_version, base, flag, of_request = string.match(entry, '^(%d):(%d+):(%d):(%a)(.*)$')
     if of_request == nonce then
-      return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version), 0}
+      return {flag == 'c' and 'CHANGED' or 'UNCHANGED', now, total, tonumber(entry_version)}
     end
     if was ~= want and is_limited() then return {'LIMITED', now} end
   else
@@ -133,4 +133,4 @@ if is_new and outbox_count == '0' then
     redis.call('PERSIST', filling)
   end
 end
-return {changed and 'CHANGED' or 'UNCHANGED', now, total, version, 0}
+return {changed and 'CHANGED' or 'UNCHANGED', now, total, version}
