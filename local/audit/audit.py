@@ -38,9 +38,9 @@ def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:
     """
     ends_s = time.monotonic() + timeout_s
     while True:
-        became_quiet = wait_until_quiet(stack, ends_s - time.monotonic())
+        wait_until_quiet(stack, ends_s - time.monotonic())
         report = run_audit(stack)
-        if report.quiet or not became_quiet or time.monotonic() > ends_s:
+        if report.quiet or time.monotonic() > ends_s:
             return report
 
 

@@ -18,12 +18,7 @@ from local.stack.openapi import CONTRACT
 from local.stack.stack import Stack
 from tests.e2e.client import Client
 from tests.e2e.contract_hooks import SignedIn
-
-OPERATIONS = [
-    f"{method.upper()} {path}"
-    for path, methods in json.loads(CONTRACT.read_text())["paths"].items()
-    for method in methods
-]
+from tests.support.routes import contract, operations
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,25 +29,25 @@ def token(sign_in: Callable[..., str], stack: Stack) -> None:
 
 
 @pytest.fixture(scope="module")
-def contract() -> schemathesis.BaseSchema:
+def schema() -> schemathesis.BaseSchema:
     load_all_checks()
     return schemathesis.openapi.from_dict(json.loads(CONTRACT.read_text()))
 
 
 def test_the_contract_is_served(base_url: str) -> None:
-    assert Client(base_url)("GET", "/openapi.json").json == json.loads(CONTRACT.read_text())
+    assert Client(base_url)("GET", "/openapi.json").json == contract()
 
 
-@pytest.mark.parametrize("operation", OPERATIONS)
+@pytest.mark.parametrize("operation", operations())
 def test_every_response_conforms_to_the_contract(
-    operation: str, contract: schemathesis.BaseSchema, base_url: str
+    operation: str, schema: schemathesis.BaseSchema, base_url: str
 ) -> None:
-    # contract.parametrize() would build the cases when tests are collected, in each process of the
+    # schema.parametrize() would build the cases when tests are collected, in each process of the
     # tests: 5 s.
     method, path = operation.split()
     conform = build_operation_test(
-        config=contract.config,
-        operation=contract[path][method],
+        config=schema.config,
+        operation=schema[path][method],
         test_func=_conform,
         given_kwargs={},
         feedback=NO_FEEDBACK,

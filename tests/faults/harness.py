@@ -40,7 +40,7 @@ from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
 from tests.support.plaza import FakeQueues, World, set_up_for
-from tests.support.routes import check_documented, contract
+from tests.support.routes import check_documented
 from tests.unit.policy import template
 
 SAMPLES = ROOT / "events"
@@ -415,16 +415,6 @@ def schedules() -> tuple[Schedule, ...]:
                 minutes = _RATE.fullmatch(rate)
                 found.append(Schedule(_folder(name), int(minutes[1]) if minutes else math.inf))
     return tuple(found)
-
-
-def operations(*methods: str) -> list[str]:
-    """Return the operations of the contract, such as ``PUT /posts/{post_id}/likes/me``."""
-    return [
-        f"{method.upper()} {path}"
-        for path, declared in contract()["paths"].items()
-        for method in declared
-        if method in methods
-    ]
 
 
 @cache

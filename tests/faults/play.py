@@ -20,10 +20,10 @@ from typing import Any, NamedTuple
 
 from local.stack.processes import wait_until
 from plaza.infra.process import clear_caches
-from tests.faults.harness import Answer, Harness, Id, Snapshot, operations
+from tests.faults.harness import Answer, Harness, Id, Snapshot
 from tests.faults.transport import Call, Fault, Mode
 from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, populate
-from tests.support.routes import contract
+from tests.support.routes import contract, operations
 
 _LARGE = 2**40
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")

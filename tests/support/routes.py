@@ -35,6 +35,17 @@ def check_documented(route: str, response: Mapping[str, Any]) -> None:
         assert str(response["statusCode"]) in operation["responses"], f"{route}: {response}"
 
 
+def operations(*methods: str) -> list[str]:
+    """Return the operations of the contract, such as ``PUT /posts/{post_id}/likes/me``; of all
+    methods when none is passed."""
+    return [
+        f"{method.upper()} {path}"
+        for path, declared in contract()["paths"].items()
+        for method in declared
+        if not methods or method in methods
+    ]
+
+
 @cache
 def contract() -> dict[str, Any]:
     """Return the contract of the API."""

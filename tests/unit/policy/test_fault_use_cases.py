@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from tests.faults.expected import EXPECTED
-from tests.faults.harness import consumers, operations, schedules
+from tests.faults.harness import consumers, schedules
 from tests.faults.use_cases import CONSUMERS, ROUTES, SCHEDULES, USE_CASES
+from tests.support.routes import operations
 
 
 def test_every_operation_that_writes_has_a_use_case() -> None:
