@@ -1,0 +1,53 @@
+"""Packages that redis-py imports and no function uses run when something of them is used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+DEFERRED = ("redis.asyncio", "importlib.metadata")
+
+
+def run(code: str) -> str:
+    """Run ``code`` in a new process, which fails with it, and return what it prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_client_of_redis_runs_no_deferred_package() -> None:
+    ran = run(
+        "import sys; import plaza.infra.redis\n"
+        f"print([n for n in {DEFERRED} if sys.modules[n].__spec__ is not None])"
+    )
+    assert ran == "[]"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from redis.asyncio import Redis as used",
+        "import redis.asyncio; used = redis.asyncio.Redis",
+        "import redis; used = redis.asyncio.Redis",
+        "from redis.asyncio.client import Redis as used",
+        "import redis.asyncio; used = redis.asyncio.client.Redis",
+        "from importlib.metadata import version as used",
+        "import importlib.metadata; used = importlib.metadata.version",
+        "import redis.utils; used = redis.utils.metadata.PackageNotFoundError",
+    ],
+)
+def test_a_deferred_package_is_whole_when_it_is_used(use: str) -> None:
+    used = run(f"import plaza.infra.redis\n{use}\nprint(used.__module__)")
+    assert used.startswith(DEFERRED)
+
+
+def test_the_version_of_redis_py_is_known() -> None:
+    code = "import plaza.infra.redis, redis.utils as u; print(u.get_lib_version())"
+    assert run(code) == run("from importlib.metadata import version; print(version('redis'))")
+
+
+def test_a_package_that_was_imported_before_stays() -> None:
+    code = "import redis.asyncio as r, plaza.infra.redis, redis; print(redis.asyncio is r)"
+    assert run(code) == "True"
