@@ -21,8 +21,12 @@ settings.load_profile("plaza")
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
+# Use the stack beside the other end-to-end tests, which would take longer than all the rest.
+BESIDE = ("tests/e2e/test_contract.py",)
+
+
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process, and all that need the stack stay with the one that has it.
+    """A file stays in one process, and the end-to-end tests in one that starts their stack.
 
     The tests of models are long and last, so each goes to the process that is free.
     """
@@ -31,12 +35,22 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
         if nodeid.startswith("tests/model/"):
             return nodeid
         file = nodeid.partition("::")[0]
-        return "stack" if file.startswith("tests/e2e/") else file
+        return "stack" if file.startswith("tests/e2e/") and file not in BESIDE else file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
     """What xdist asks for a scheduler with."""
     return ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests beside the others of the stack begin when it has probably started."""
+    earlier = ("tests/e2e/", "tests/faults/", "tests/integration/a")
+    items.sort(
+        key=lambda item: (
+            1 if item.nodeid.startswith(BESIDE) else 0 if item.nodeid.startswith(earlier) else 2
+        )
+    )
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

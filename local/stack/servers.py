@@ -307,7 +307,7 @@ def answers_mysql(url: str) -> bool:
 
 def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
     """Return a connection with autocommit for ``mysql://user:password@host:port/db``."""
-    from plaza.infra.mysql import SharedTlsConnection
+    from plaza.infra.mysql_driver import SharedTlsConnection
 
     parts = urlsplit(url)
     return SharedTlsConnection(

@@ -1,10 +1,13 @@
 """The whole stack, once per run: the template, deployed to an emulator on this machine."""
 
 import functools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,29 +19,53 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
+from tests.e2e.sharing import share, turn
 
 OpenApp = Callable[..., AppPage]
 AUTHOR = 6_000_000
 DEMO_POST = 9_000_001  # which the examples of the documents use
 SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
-_ids = count(6_000_001)
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw2
+_ids = count(6_000_001 + 10_000 * int(WORKER.removeprefix("gw") or 0))
 
 
 @pytest.fixture(scope="session")
-def stack(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory that the processes of this run share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if WORKER else own
+
+
+@pytest.fixture(scope="session")
+def stack(
+    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, shared: Path
+) -> Iterator[Stack]:
     """A running stack with the demo's first post; its processes are stopped even when it fails to
     start."""
-    stack = Stack(tmp_path_factory.mktemp("stack"))
-    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        print(f"\nstarting the stack in {stack.directory} ...", flush=True)
-    try:
-        stack.up(for_tests=True, parameters=SHORT_WAITS)
-        # Before the first request, because Plaza caches for 30 s that content does not exist.
-        add_content(stack, "post", DEMO_POST)
+
+    @contextmanager
+    def start() -> Iterator[Stack]:
+        stack = Stack(tmp_path_factory.mktemp("stack"))
+        capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+        with capture.global_and_fixture_disabled():
+            print(f"\nstarting the stack in {stack.directory} ...", flush=True)
+        try:
+            stack.up(for_tests=True, parameters=SHORT_WAITS)
+            # Before the first request, because Plaza caches for 30 s that content does not exist.
+            add_content(stack, "post", DEMO_POST)
+            yield stack
+        finally:
+            stack.down()
+
+    with share(shared, start) as stack:
         yield stack
-    finally:
-        stack.down()
+
+
+@pytest.fixture(autouse=True)
+def turn_on_the_stack(request: pytest.FixtureRequest, shared: Path) -> Iterator[None]:
+    """Let tests that are marked ``alone`` run without tests of other processes."""
+    with turn(shared, alone=request.node.get_closest_marker("alone") is not None):
+        yield
 
 
 @pytest.fixture(scope="session")

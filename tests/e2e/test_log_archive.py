@@ -16,6 +16,7 @@ from local.stack.stack import Stack
 from plaza.infra import ids
 from tests.e2e.client import Client, wait_until
 
+pytestmark = pytest.mark.alone
 FIRST = 5_500_001
 DAY_US = 86_400_000_000
 TIMEOUT_S = 120  # many functions start at the same time

@@ -18,7 +18,7 @@ from local.paths import ROOT
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
-pytestmark = [needs_npm_packages, needs_browser]
+pytestmark = [needs_npm_packages, needs_browser, pytest.mark.alone]
 OPERATOR = 6_899_999
 LIKES = 40
 _ids = count(6_850_001)
@@ -331,7 +331,7 @@ def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
     page.get_by_role("button", name="Stop MySQL").click()
     expect(page.get_by_role("group", name="MySQL")).to_contain_text("down")
     page.get_by_role("button", name="Start MySQL").click()
-    expect(crowd).to_contain_text("ended")
+    expect(crowd).to_contain_text("ended", timeout=60_000)
     expect(crowd).to_contain_text("0 failed")
     page.get_by_role("button", name="Deliver once").click()
     expect(audit).to_contain_text("No drift")

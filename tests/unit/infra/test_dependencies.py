@@ -50,7 +50,7 @@ def some() -> Dependency:
     return Dependency(
         name="S3",
         down=SomeDown,
-        errors=(ClientError,),
+        errors=lambda: (ClientError,),
         is_outage=contains("outage"),
         is_unsent=contains("unsent"),
         translate=lambda error: Translated() if "refused" in str(error) else error,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pymysql.cursors import Cursor
-
 from plaza.auth.sessions import Session
 from plaza.infra import clock, mysql, sql
+from plaza.infra.mysql import Cursor
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:

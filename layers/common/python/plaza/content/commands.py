@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from pymysql.cursors import Cursor
-
 from plaza import counters, idempotency
 from plaza.content import mysql_store, publish, queries, refresh
 from plaza.content.model import ContentView, Draft, NotAuthor, StoredText, Text
 from plaza.idempotency import IdempotentRequest
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce

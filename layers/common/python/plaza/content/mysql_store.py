@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from pymysql.cursors import Cursor
-
 from plaza.content.model import Draft, ListPosition, StoredText, Text
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import current_request_id
 from plaza.reactions import Target
 from plaza.targets import Existence

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from pymysql.cursors import Cursor
-
 from plaza import counters
 from plaza.blocks import block_user
 from plaza.content import mysql_store, publish, redis_store
 from plaza.content.model import StoredText
 from plaza.infra import mysql
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.reactions import Target, react
 from plaza.targets import markers

@@ -5,12 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from pymysql.constants import ER
-from pymysql.cursors import Cursor
-from pymysql.err import OperationalError
-
 from plaza.counters.model import USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 
 CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total")
 VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
@@ -18,8 +15,6 @@ _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 
 Deltas = Mapping[str, int]
 """Column -> change of the total."""
-
-_LOCKED = (ER.LOCK_WAIT_TIMEOUT, 3572)  # the errors of NOWAIT in MariaDB and in MySQL
 
 
 def lock_content(
@@ -46,22 +41,17 @@ def lock_content(
 
 def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
     """Lock the counter of a target until the commit; False, without a wait, when it is locked."""
-    try:
-        cursor.execute(
-            """
-            SELECT target_id
-            FROM content_counter
-            WHERE target_type = %s
-              AND target_id = %s
-            FOR UPDATE NOWAIT
-            """,
-            target,
-        )
-    except OperationalError as error:
-        if error.args[0] in _LOCKED:
-            return False
-        raise
-    return True
+    return mysql.try_lock(
+        cursor,
+        """
+        SELECT target_id
+        FROM content_counter
+        WHERE target_type = %s
+          AND target_id = %s
+        FOR UPDATE NOWAIT
+        """,
+        target,
+    )
 
 
 def _lock_content(

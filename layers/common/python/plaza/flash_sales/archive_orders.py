@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 
-from pymysql.cursors import Cursor
-
 from plaza.flash_sales import mysql_archive, s3_archive
 from plaza.flash_sales.model import ArchivedOrder
 from plaza.flash_sales.s3_archive import ArchivedPage
 from plaza.infra import clock, ids, mysql
 from plaza.infra.archive import ArchiveCorrupt
 from plaza.infra.clock import Deadline
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 
 MAX_RUN_S = 120.0

@@ -8,8 +8,6 @@ the next load of the sale return the unit.
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza.flash_sales import mysql_orders, mysql_vouchers, queries, redis_store
 from plaza.flash_sales.model import (
     CANCELLED,
@@ -23,6 +21,7 @@ from plaza.flash_sales.model import (
     OrderRow,
 )
 from plaza.infra import mysql
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import current_request_id, record
 
 _REFUSALS = {

@@ -11,8 +11,6 @@ import secrets
 from contextlib import suppress
 from typing import NamedTuple
 
-from pymysql.cursors import Cursor
-
 from plaza import idempotency
 from plaza.flash_sales import mysql_orders, queries
 from plaza.flash_sales.model import (
@@ -27,6 +25,7 @@ from plaza.flash_sales.model import (
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra import limits, mysql, sql
 from plaza.infra.limits import Attempt, Window
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza import idempotency
 from plaza.flash_sales import load_sale, mysql_vouchers, voucher_lookup
 from plaza.flash_sales.model import (
@@ -19,6 +17,7 @@ from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra import clock, ids, mysql
 from plaza.infra.errors import BadInput, Unavailable
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
 
 

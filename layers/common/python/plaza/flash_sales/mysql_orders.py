@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pymysql.cursors import Cursor
-
 from plaza.flash_sales.model import OrderEvent, OrderRow
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 
 _MAX_COUNTED = 200_000
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"

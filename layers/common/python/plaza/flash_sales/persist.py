@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pymysql.cursors import Cursor
-
 from plaza.flash_sales import model, mysql_orders, mysql_vouchers, redis_store
 from plaza.flash_sales.model import OrderEvent, OrderMismatch, OrderRow
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import mysql
 from plaza.infra.clock import Deadline
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 
 __all__ = [

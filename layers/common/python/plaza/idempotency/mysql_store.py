@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza.idempotency.model import IdempotentRequest, KeyReused
 from plaza.infra import mysql
+from plaza.infra.mysql import Cursor
 
 
 def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:

@@ -90,7 +90,7 @@ class Dependency:
 
     name       in error texts and in the name of its metric
     down       the error that a caller gets for an outage
-    errors     errors of the client library; ``call`` passes on all others
+    errors     returns the errors of the client library; ``call`` passes on all others
     is_outage  whether an error is an outage; else it is the reply of a server that works
     is_unsent  whether an outage happened before anything was sent
     describe   returns the text of an outage, without values that the error may quote
@@ -102,7 +102,7 @@ class Dependency:
 
     name: str
     down: type[DependencyDown]
-    errors: tuple[type[Exception], ...]
+    errors: Callable[[], tuple[type[Exception], ...]]
     is_outage: Callable[[BaseException], bool] = _always
     is_unsent: Callable[[BaseException], bool] = _never
     describe: Callable[[BaseException], str] = _name_type
@@ -138,7 +138,7 @@ class Dependency:
         except CircuitBreakerError:
             detail = f"{self.name} is unavailable: the circuit breaker is open"
             raise self.down(detail, may_have_run=False) from None
-        except self.errors as error:
+        except self.errors() as error:
             if self.is_outage(error):
                 raise self.down(
                     f"{self.name} is unavailable: {self.describe(error)}",

@@ -6,92 +6,30 @@ consistent snapshot, so values that must be consistent are read by one statement
 
 from __future__ import annotations
 
-import re
-import ssl
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
-
-import pymysql
-from pymysql.connections import Connection
-from pymysql.constants import CR, ER
-from pymysql.cursors import Cursor
 
 from plaza.infra import clock, secrets, tls
 from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.errors import Busy
+from plaza.infra.lazy_modules import LazyModule
 from plaza.infra.process import Lazy
 from plaza.infra.settings import settings
+
+if TYPE_CHECKING:
+    from pymysql.connections import Connection
+    from pymysql.cursors import Cursor as Cursor
+
+    from plaza.infra import mysql_driver
+    from plaza.infra.mysql_driver import SharedTlsConnection
+else:  # PyMySQL is imported by the first connection
+    Cursor, mysql_driver = Any, LazyModule("plaza.infra.mysql_driver")
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
 _DEDICATED_IDLE_TIMEOUT_S = 600
 _MAX_LOCK_WAIT_S = 5  # an ALTER that waits for its table blocks all other statements on it
-
-# Errors without a name in PyMySQL. MySQL: the connection was idle for too long, the server or the
-# transaction is read-only. MariaDB: the connection was killed.
-_IDLED, _READ_ONLY_MODE, _READ_ONLY_TRANSACTION, _CONNECTION_KILLED = 4031, 1836, 1792, 1927
-_OUTAGE_CODES = (
-    0,
-    CR.CR_SERVER_GONE_ERROR,
-    CR.CR_SERVER_LOST,
-    CR.CR_CONN_HOST_ERROR,
-    CR.CR_CONNECTION_ERROR,
-    CR.CR_UNKNOWN_HOST,
-    CR.CR_SSL_CONNECTION_ERROR,
-    ER.ACCESS_DENIED_ERROR,  # between the two steps of a rotation
-    ER.CON_COUNT_ERROR,
-    ER.TOO_MANY_USER_CONNECTIONS,
-    ER.HOST_IS_BLOCKED,
-    ER.SERVER_SHUTDOWN,
-    ER.ABORTING_CONNECTION,
-    ER.QUERY_INTERRUPTED,
-    ER.DISK_FULL,
-    ER.RECORD_FILE_FULL,
-    ER.OPTION_PREVENTS_STATEMENT,  # read_only: the server was demoted to a replica
-    _READ_ONLY_MODE,
-    _READ_ONLY_TRANSACTION,
-    _CONNECTION_KILLED,
-    _IDLED,
-)
-_LOCK_CODES = (ER.LOCK_DEADLOCK, ER.LOCK_WAIT_TIMEOUT)
-# The texts of these errors name tables and columns only; others quote values.
-_NAMES_ONLY = (
-    ER.BAD_FIELD_ERROR,
-    ER.NO_SUCH_TABLE,
-    ER.BAD_NULL_ERROR,
-    ER.DATA_TOO_LONG,
-    ER.WARN_DATA_OUT_OF_RANGE,
-    ER.NO_DEFAULT_FOR_FIELD,
-)
-
-
-if TYPE_CHECKING:  # PyMySQL's types are generic, its classes aren't
-    _Connection = Connection[Cursor]
-else:
-    _Connection = Connection
-
-
-class SharedTlsConnection(_Connection):
-    """A connection that shares its TLS context with the others of the process.
-
-    PyMySQL creates a context for each and loads the system's certificates: 30 ms of CPU. Without
-    ``ssl``, TLS is used if the server offers it, and its certificate is not verified.
-    """
-
-    used_at_s = 0.0
-
-    def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
-        return super()._create_ssl_ctx(sslp) if sslp else _unverified_tls()  # type: ignore[misc]
-
-
-@lru_cache(maxsize=1)
-def _unverified_tls() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 class MysqlDown(DependencyDown):
@@ -102,59 +40,32 @@ class LockTimeout(MysqlDown, Busy):
     """MySQL works, but a row or table was still locked after all retries."""
 
 
-def _code(error: BaseException) -> int | None:
-    if isinstance(error, pymysql.err.MySQLError) and error.args:
-        return error.args[0] if isinstance(error.args[0], int) else None
-    return None
-
-
-def _is_outage(error: BaseException) -> bool:
-    """Return whether MySQL failed; any other error is a reply of a working server."""
-    return isinstance(error, OSError) or _code(error) in _OUTAGE_CODES
-
-
-def _is_locked(error: BaseException) -> bool:
-    return _code(error) in _LOCK_CODES
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Return whether the connection failed at once; a timeout is not repeated."""
-    return _is_outage(error) and "timed out" not in str(error)
-
-
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__} {_code(error)}{tls.describe_failure(error)}"
-
-
 def _translate(error: Exception) -> Exception:
-    """Return LockTimeout for a locked row, else the error without quoted values: it is logged, and
-    a value may be a phone number."""
-    if _is_locked(error):
-        return LockTimeout(f"Rows are still locked: {_describe(error)}")
-    if _code(error) not in _NAMES_ONLY:
-        error.args = tuple(
-            re.sub("'.*'", "'...'", part, flags=re.DOTALL) if isinstance(part, str) else part
-            for part in error.args
-        )
+    """Return LockTimeout for a locked row, else the error without quoted values."""
+    if mysql_driver.is_locked(error):
+        return LockTimeout(f"Rows are still locked: {mysql_driver.describe(error)}")
+    mysql_driver.hide_values(error)
     return error
 
 
 def _close_lost(error: BaseException) -> None:
-    if _is_outage(error):
+    if mysql_driver.is_outage(error):
         forget_connection()
 
 
 MYSQL = Dependency(
     name="MySQL",
     down=MysqlDown,
-    errors=(pymysql.err.MySQLError, OSError),
-    is_outage=_is_outage,
-    describe=_describe,
+    errors=lambda: mysql_driver.ERRORS,
+    is_outage=lambda error: mysql_driver.is_outage(error),
+    describe=lambda error: mysql_driver.describe(error),
     translate=_translate,
     clean_up=_close_lost,
 )
-_RETRY_LOCKED = RetryRule(_is_locked, pauses_s=((0, 0.02), (0, 0.04)))
-_RETRY_LOST = RetryRule(_is_lost)
+_RETRY_LOCKED = RetryRule(
+    lambda error: mysql_driver.is_locked(error), pauses_s=((0, 0.02), (0, 0.04))
+)
+_RETRY_LOST = RetryRule(lambda error: mysql_driver.is_lost(error))
 
 
 def _retry_if_reused() -> tuple[RetryRule, ...]:
@@ -202,6 +113,17 @@ def run_in_snapshot(work: Callable[[Cursor], T]) -> T:
             raise
 
     return MYSQL.call(once)
+
+
+def try_lock(cursor: Cursor, sql: str, args: Sequence[Any]) -> bool:
+    """Run a SELECT ... FOR UPDATE NOWAIT; return False if a row is locked."""
+    try:
+        cursor.execute(sql, args)
+    except mysql_driver.ERRORS as error:
+        if mysql_driver.is_locked_now(error):
+            return False
+        raise
+    return True
 
 
 def fetch_all(sql: str, args: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
@@ -254,7 +176,7 @@ def _connect() -> SharedTlsConnection:
     if existing is not None and now_s - existing.used_at_s > settings().mysql_idle_timeout_s / 2:
         try:
             existing.ping(reconnect=False)
-        except (pymysql.err.MySQLError, OSError):
+        except mysql_driver.ERRORS:
             forget_connection()
     connection = _connection.get()
     connection.used_at_s = now_s
@@ -298,9 +220,9 @@ def _log_in(**options: Any) -> SharedTlsConnection:
     """Connect with the login of the URL or of the secret, which is read again if it is refused."""
     try:
         return _log_in_once(**options)
-    except pymysql.err.OperationalError as error:
+    except mysql_driver.ERRORS as error:
         secret_id = settings().mysql_secret_id
-        if _code(error) != ER.ACCESS_DENIED_ERROR or not secret_id:
+        if not mysql_driver.is_access_denied(error) or not secret_id:
             raise
         if not secrets.refresh(secret_id):
             raise
@@ -332,15 +254,15 @@ def _connect_as(login: secrets.Login, **options: Any) -> SharedTlsConnection:
     }
     if address.verifies_tls:
         own["ssl"] = tls.verifying_context(settings().mysql_ca)
-    return SharedTlsConnection(**options | own)
+    return mysql_driver.SharedTlsConnection(**options | own)
 
 
 def _roll_back(connection: Connection[Cursor], error: BaseException) -> None:
     """Roll back after ``error``, or close the connection if that is impossible."""
-    if isinstance(error, Exception) and not _is_outage(error):
+    if isinstance(error, Exception) and not mysql_driver.is_outage(error):
         try:
             connection.rollback()
             return
-        except (pymysql.err.MySQLError, OSError):
+        except mysql_driver.ERRORS:
             pass
     forget_connection()

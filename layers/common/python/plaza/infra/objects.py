@@ -35,7 +35,7 @@ def _is_outage(error: BaseException) -> bool:
 
 
 S3 = Dependency(
-    name="S3", down=ObjectsDown, errors=(BotoCoreError, ClientError), is_outage=_is_outage
+    name="S3", down=ObjectsDown, errors=lambda: (BotoCoreError, ClientError), is_outage=_is_outage
 )
 
 

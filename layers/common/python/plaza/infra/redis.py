@@ -144,7 +144,7 @@ def _is_read_only(error: BaseException) -> bool:
 REDIS = Dependency(
     name="Redis",
     down=RedisDown,
-    errors=(RedisError, RedisClusterException),
+    errors=lambda: (RedisError, RedisClusterException),
     is_outage=_is_outage,
     is_unsent=_is_unsent,
     describe=_describe,

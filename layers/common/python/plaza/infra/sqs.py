@@ -92,7 +92,7 @@ class Received(NamedTuple):
 SQS = Dependency(
     name="SQS",
     down=QueueDown,
-    errors=(SqsError,),
+    errors=lambda: (SqsError,),
     describe=str,
     retries=(
         RetryRule(lambda error: getattr(error, "is_passing", False), pauses_s=((0.02, 0.1),)),

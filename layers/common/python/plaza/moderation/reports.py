@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza import idempotency
 from plaza.content import queries
 from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra import ids, mysql
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.moderation import mysql_store
 from plaza.moderation.model import (

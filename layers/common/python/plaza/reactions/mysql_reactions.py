@@ -15,9 +15,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.reactions.model import (
     CounterChange,
     Kind,

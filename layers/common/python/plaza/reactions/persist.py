@@ -6,13 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pymysql.cursors import Cursor
-
 from plaza import counters
 from plaza.counters import ContentCounter
 from plaza.infra import clock, mysql
 from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import MysqlDown
+from plaza.infra.mysql import Cursor, MysqlDown
 from plaza.infra.observability import error_fields, record
 from plaza.infra.redis import RedisDown
 from plaza.reactions import mysql_reactions, redis_commits, redis_hydration, redis_rankings

@@ -8,9 +8,8 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.reconciliation.model import (
     MAX_DETAIL_CHARS,
     Example,

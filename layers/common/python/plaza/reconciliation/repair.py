@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from pymysql.cursors import Cursor
-
 from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
 from plaza.infra import mysql
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings
 from plaza.reactions.model import CachedTarget, PostLikes

@@ -6,10 +6,9 @@ may cache it in between. If the process ends before that, the announced refresh 
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import cache, ids, mysql
 from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
 from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings

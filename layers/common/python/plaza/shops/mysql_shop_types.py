@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
+from plaza.infra.mysql import Cursor
 from plaza.shops.model import ShopType, ShopTypeDraft
 
 

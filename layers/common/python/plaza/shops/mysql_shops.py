@@ -7,9 +7,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import ids, mysql
 from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
 from plaza.shops import mysql_shop_types, refresh
 from plaza.shops.model import ShopRefresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing

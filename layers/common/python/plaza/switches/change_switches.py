@@ -7,9 +7,8 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, switch_state
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.switch_state import Switches

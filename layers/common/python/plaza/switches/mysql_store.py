@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.infra.switch_state import Switches
 from plaza.switches.model import NO_CHANGE, SwitchChange
 

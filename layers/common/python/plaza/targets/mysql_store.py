@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql, sql
+from plaza.infra.mysql import Cursor
 from plaza.targets.model import Existence
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pymysql.cursors import Cursor
-
 from plaza.infra import mysql
+from plaza.infra.mysql import Cursor
 from plaza.users.model import User
 
 _BY_PHONE = """

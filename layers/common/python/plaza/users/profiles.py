@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from pymysql.cursors import Cursor
-
 from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import clock, mysql
 from plaza.infra.hot_reads import HotReads
+from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
 from plaza.infra.redis import RedisDown, RunAll
 from plaza.reactions import FOLLOW, Target, queries, react
