@@ -1,13 +1,14 @@
 """``python -m local.stack.bytecode``: list the modules of packages whose bytecode the layer has.
 
-Only those that a like, its consumer and the largest API function import are listed: other functions
-import most of them too, and with all modules the layer would exceed its 25 MB. ``sam build``
-compiles them and Plaza (layers/common/layer.mk) without importing them, so that the layer can be
-for another processor.
+Only those that a like, its consumer and the largest API function import are listed, and those that
+they import with their first connection to MySQL: other functions import most of them too, and with
+all modules the layer would exceed its 25 MB. ``sam build`` compiles them and Plaza
+(layers/common/layer.mk) without importing them, so that the layer can be for another processor.
 """
 
 import re
 import sys
+from importlib import import_module
 from importlib.metadata import files
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def list_imported(functions: tuple[str, ...] = IMPORTING) -> list[str]:
     """
     for function in functions:
         load_function(function)
+    import_module("plaza.infra.mysql_driver")
     names = [Path(*name.split(".")) for name in list(sys.modules)]
     imported = {file for name in names for file in (name.with_suffix(".py"), name / "__init__.py")}
     packages = re.findall(r"^([\w-]+)==", (LAYER / "requirements.txt").read_text(), re.MULTILINE)

@@ -19,7 +19,7 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
-from tests.e2e.sharing import share, turn
+from tests.e2e.stack_locks import share, turn
 
 OpenApp = Callable[..., AppPage]
 AUTHOR = 6_000_000

@@ -19,7 +19,7 @@ from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
 from tests.support.node import needs_npm_packages
 
-pytestmark = [needs_npm_packages, needs_browser, pytest.mark.alone]
+pytestmark = [needs_npm_packages, needs_browser]
 OPERATOR = 6_899_999
 LIKES = 40
 _ids = count(6_850_001)
@@ -75,6 +75,7 @@ def like_often(post: int, user: Callable[[int], Client]) -> None:
         assert user(next(_ids))("PUT", f"/posts/{post}/likes/me").status == 200
 
 
+@pytest.mark.alone
 def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     open_console: Callable[..., AppPage],
     user: Callable[[int], Client],
@@ -104,6 +105,7 @@ def test_the_overview_shows_the_audit_and_the_state_of_all_parts(
     app.check_accessibility()
 
 
+@pytest.mark.alone
 def test_drift_is_shown_until_a_reconciliation_repairs_it(
     open_console: Callable[..., AppPage],
     user: Callable[[int], Client],
@@ -197,6 +199,7 @@ def test_a_sale_shows_what_became_of_its_units(
     expect(sale).to_have_count(0)
 
 
+@pytest.mark.alone
 def test_a_level_is_set_with_a_reason_and_taken_back(
     open_console: Callable[..., AppPage], operator: Client
 ) -> None:
@@ -303,6 +306,7 @@ def show(page: Page, *, hidden: bool) -> None:
     )
 
 
+@pytest.mark.alone
 def test_a_broken_stack_comes_back_to_a_clean_audit_under_a_crowd(
     open_console: Callable[..., AppPage], stack: Stack
 ) -> None:

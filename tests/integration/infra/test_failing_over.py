@@ -248,7 +248,7 @@ def test_a_statement_that_a_demoted_writer_refused_is_repeated_on_a_new_connecti
     mysql.fetch_all("SELECT 1")
     execute = Cursor.execute
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plaza.infra.mysql.Cursor.execute", refuse_once)
+        patch.setattr("pymysql.cursors.Cursor.execute", refuse_once)
         assert mysql.write("DELETE FROM star") == 0
     assert attempts.count("DELETE FROM star") == 2
     forget()
