@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -167,6 +168,19 @@ def test_a_valid_batch_is_handled_in_one_call(sqs: FakeSqs, store: Store) -> Non
     assert failures(consume(batch_of("a", "b", "c"), "work", read, store.save)) == []
     assert store.batches == [["a", "b", "c"]]
     assert sqs.calls == 0
+
+
+@pytest.mark.parametrize("error", [None, Busy("locked"), ValueError("a defect")])
+def test_no_cycles_are_collected_during_a_batch(sqs: FakeSqs, error: Exception | None) -> None:
+    during = []
+
+    def handle(values: list[str]) -> None:
+        during.append(gc.isenabled())
+        if error is not None:
+            raise error
+
+    consume(batch_of("a"), "work", read, handle)
+    assert (during, gc.isenabled()) == ([False], True)
 
 
 def test_an_empty_batch_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:

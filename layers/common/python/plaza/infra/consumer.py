@@ -15,6 +15,7 @@ from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import error_fields, record
+from plaza.infra.process import paused_collection
 from plaza.infra.retries import (
     ATTEMPTS,
     FIRST_SENT,
@@ -62,6 +63,7 @@ class _FailedMessage(NamedTuple):
     decision: RetryDecision
 
 
+@paused_collection()
 def consume(
     event: dict[str, Any],
     queue: str,

@@ -6,8 +6,10 @@ the top of a module: they register for ``reset_process`` and live as long as the
 
 from __future__ import annotations
 
+import gc
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any, Generic, TypeVar
 
@@ -39,6 +41,20 @@ def clear_caches() -> None:
     """Clear all local caches and keep the connections."""
     for cache in _caches:
         cache.clear()
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Collect no reference cycles until the block ends.
+
+    A batch of a thousand events creates enough objects for dozens of collections, which find
+    nothing and take a fifth of its CPU.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class Lazy(Generic[T]):
