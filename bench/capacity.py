@@ -92,7 +92,7 @@ INPUTS = {
     "memory_gb": Input(0.5, "template.yaml"),
     "vcpu_per_gb": Input(1 / 1.769, "Lambda: one vCPU at 1,769 MB"),
     "batch": Input(
-        100, "assumed: messages a consumer gets at this rate; template.yaml allows 1,000"
+        100, "assumed: messages a consumer gets at this rate; template.yaml allows 4,000"
     ),
     "log_bytes": Input(266, "the line request_served of a like, and 26 bytes of CloudWatch"),
     "access_log_bytes": Input(226, "the line of the access log (template.yaml), the same"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 
@@ -11,10 +12,13 @@ import pytest
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.consumer import consume
+from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_hydration
-from plaza.reactions.model import ReactionEvent
+from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
+from plaza.reactions.model import Commit, ReactionEvent
+from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.redis_commits import ApplyResult
 from tests.support.consumers import (
     BASE_US,
     consumer,
@@ -156,6 +160,120 @@ def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> 
         counts.append(statements() - before - 1)
     assert len(set(counts)) == 1, counts
     assert counts[0] <= 11, "nine in a transaction"
+
+
+# ---------------------------------------------------------------- several transactions
+
+
+@pytest.fixture
+def two_per_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions of two events."""
+    monkeypatch.setattr(persist, "EVENTS_PER_TRANSACTION", 2)
+
+
+def accept_likes(plaza: World, count: int) -> list[ReactionEvent]:
+    """Return events of likes by the actors 1 to ``count``, accepted by Redis and not saved."""
+    for actor in range(1, count + 1):
+        react.react(LIKE, POST, actor, True)
+    return [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
+
+
+@pytest.mark.usefixtures("two_per_transaction")
+def test_a_long_batch_is_saved_in_several_transactions(plaza: World) -> None:
+    plaza.add(POST)
+    batch = accept_likes(plaza, 5)
+    persist.save(batch)
+    assert (set(rows()), counter(), received()) == ({1, 2, 3, 4, 5}, 5, 5)
+    assert mysql.fetch_all("SELECT like_version FROM content_counter") == [(3,)]
+    assert (outbox(), recent(), total()) == ({}, [1, 2, 3, 4, 5], 5)
+    assert (meta()["db_version"], "blocked" in meta()) == (3, False)
+    before = rows(), log(), counter(), meta()
+    persist.save(batch[::-1])
+    assert (rows(), log(), counter(), meta()) == before
+
+
+@pytest.mark.usefixtures("two_per_transaction")
+def test_events_of_one_actor_in_several_transactions_end_with_the_newest(plaza: World) -> None:
+    plaza.add(POST)
+    hydrate()
+    persist.save([make_event(7, on=at % 2 == 1, at=at) for at in (4, 1, 5, 2, 3)])
+    assert rows() == {7: (True, BASE_US + 5)}
+    assert (counter(), total(), recent()) == (1, 1, [7])
+    assert [at for _, at, _ in log()] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.usefixtures("two_per_transaction")
+def test_redis_applies_a_commit_while_the_next_transaction_runs(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a commit whose application waits for the next transaction, and the other way round."""
+    plaza.add(POST)
+    batch = accept_likes(plaza, 4)
+    applying, storing = threading.Event(), threading.Event()
+    apply_all, persist_batch = redis_commits.apply_all, persist._persist_batch
+
+    def apply(commits: Sequence[Commit]) -> list[ApplyResult]:
+        applying.set()
+        if commits[0].db_version == 1:
+            assert storing.wait(10)
+        return apply_all(commits)
+
+    def store(cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
+        if events == batch[2:]:
+            assert applying.wait(10)
+            storing.set()
+        return persist_batch(cursor, events)
+
+    monkeypatch.setattr(redis_commits, "apply_all", apply)
+    monkeypatch.setattr(persist, "_persist_batch", store)
+    persist.save(batch)
+    assert (counter(), total(), outbox()) == (4, 4, {})
+
+
+@pytest.mark.usefixtures("two_per_transaction")
+def test_each_transaction_that_redis_misses_is_acknowledged_from_the_queue(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a Redis that is unavailable from the second transaction of a batch on."""
+    plaza.add(POST)
+    batch = accept_likes(plaza, 6)
+    apply_all = redis_commits.apply_all
+
+    def apply(commits: Sequence[Commit]) -> list[ApplyResult]:
+        if commits[0].db_version > 1:
+            raise RedisDown("unavailable in this test")
+        return apply_all(commits)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_commits, "apply_all", apply)
+        persist.save(batch)
+    assert (counter(), meta()["db_version"], set(outbox())) == (6, 1, {3, 4, 5, 6})
+    bodies = plaza.queues.take("acknowledgements")
+    assert len(bodies) == 2
+    persist.acknowledge_again([Unacknowledged.from_json(body) for body in bodies[::-1]])
+    assert (outbox(), total(), meta()["db_version"]) == ({}, 6, 3)
+
+
+@pytest.mark.usefixtures("two_per_transaction")
+def test_a_batch_whose_second_transaction_fails_is_saved_when_it_is_delivered_again(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    batch = accept_likes(plaza, 5)
+    persist_batch = persist._persist_batch
+
+    def store(cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
+        if events == batch[2:4]:
+            raise MysqlDown("unavailable in this test")
+        return persist_batch(cursor, events)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(persist, "_persist_batch", store)
+        with pytest.raises(MysqlDown):
+            persist.save(batch)
+    assert (counter(), meta()["db_version"], set(outbox())) == (2, 1, {3, 4, 5})
+    persist.save(batch)
+    assert (counter(), total(), outbox(), meta()["db_version"]) == (5, 5, {}, 3)
 
 
 # ---------------------------------------------------------------- a message that fails

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,6 +31,7 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
 from plaza.reactions.react import hydrate, request_rebuild
+from plaza.reactions.redis_commits import ApplyResult
 from plaza.targets import lookup
 
 __all__ = [
@@ -42,6 +44,8 @@ __all__ = [
     "save",
     "save_history",
 ]
+
+EVENTS_PER_TRANSACTION = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +60,40 @@ class PersistedBatch:
 
 @REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
-    """Save a batch of events in one transaction, then acknowledge them in Redis.
+    """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most; two more when a target has no counter. Safe to repeat. Commits that
-    Redis does not accept are queued separately, so that the batch is not saved again. Raises
-    MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the
-    batch again.
+    Eight statements at most for each transaction; two more when a target has no counter. While one
+    runs, the commits of the one before are applied to Redis. Safe to repeat. Commits that Redis
+    does not accept are queued separately, so that the batch is not saved again. Raises MysqlDown;
+    QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the batch again.
     """
+    size = EVENTS_PER_TRANSACTION
+    parts = [events[start : start + size] for start in range(0, len(events), size)]
+    if len(parts) > 1:
+        _save_overlapped(parts)
+    else:
+        _acknowledge_or_postpone(_store(events))
+    _publish_follow_changes(events)
+
+
+def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]]) -> None:
+    """Save each of ``parts`` in one transaction, while Redis applies the commits of the one before.
+
+    The thread and this one never use Redis at the same time: it has one connection.
+    """
+    begun: tuple[PersistedBatch, Future[list[ApplyResult]]] | None = None
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        for part in parts:
+            saved = _store(part)
+            if begun:
+                _acknowledge_or_postpone(*begun)
+            begun = saved, thread.submit(redis_commits.apply_all, saved.commits)
+        if begun:
+            _acknowledge_or_postpone(*begun)
+
+
+def _store(events: Sequence[ReactionEvent]) -> PersistedBatch:
+    """Save events in one transaction."""
     saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
     record(
         "reactions_saved",
@@ -72,8 +103,18 @@ def save(events: Sequence[ReactionEvent]) -> None:
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
         record("queue_clock_measured", {"queue_clock_lead_min_ms": round(min(leads_ms), 1)})
+    return saved
+
+
+def _acknowledge_or_postpone(
+    saved: PersistedBatch, applied: Future[list[ApplyResult]] | None = None
+) -> None:
+    """Acknowledge a saved batch, or queue its commits if Redis or MySQL is unavailable."""
     try:
-        acknowledge(saved)
+        if applied is None:
+            acknowledge(saved)
+        else:
+            _complete(saved, applied.result())
         _record_lag(saved.changed_us)
     except (RedisDown, MysqlDown) as error:
         ACKNOWLEDGEMENTS.send(Unacknowledged(commits=saved.commits))
@@ -82,7 +123,6 @@ def save(events: Sequence[ReactionEvent]) -> None:
             {"acknowledgements_postponed": len(saved.commits)},
             **error_fields(error),
         )
-    _publish_follow_changes(events)
 
 
 def save_history(events: Sequence[ReactionEvent]) -> int:
@@ -122,7 +162,12 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and one statement
     and two round trips for users whose totals or claims Redis has. Raises RedisDown, MysqlDown."""
-    applied = redis_commits.apply_all(saved.commits)
+    _complete(saved, redis_commits.apply_all(saved.commits))
+
+
+def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
+    """Update what Redis derives from commits, after their results ``applied``; load again the
+    targets that missed a commit."""
     cached = counters.find_cached_users(saved.users)
     if cached:
         counters.refresh_projections(sorted(cached))

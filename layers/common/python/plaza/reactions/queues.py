@@ -125,7 +125,7 @@ def read_pairs(body: str) -> Sequence[Pair]:
 
 
 REACTIONS = Queue(
-    "reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=1_000, window_s=1
+    "reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=4_000, window_s=1
 )
 """Events, in any order: versions order them."""
 
