@@ -48,7 +48,7 @@ def paused_collection() -> Iterator[None]:
     """Collect no reference cycles until the block ends.
 
     A batch of a thousand events creates enough objects for dozens of collections, which find
-    nothing and take a fifth of its CPU.
+    nothing.
     """
     gc.disable()
     try:
