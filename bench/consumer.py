@@ -27,7 +27,7 @@ from plaza.reactions.queues import REACTIONS
 
 BATCH = persist.EVENTS_PER_TRANSACTION
 BATCHES_AT_ONCE = REACTIONS.batch_size // BATCH  # that a consumer gets in a batch of the queue
-BATCHES = 40
+BATCHES = 28
 BATCHES_OF_FOLLOWS = 20
 BATCHES_SIDE_BY_SIDE = 12
 BATCH_OF_LOAD, BATCHES_OF_LOAD = 100, 20
