@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -92,6 +94,53 @@ def test_outages_in_a_row_open_the_breaker_and_error_replies_do_not(some: Depend
     with pytest.raises(SomeDown, match="breaker is open") as caught:
         some.call(failing())
     assert not caught.value.may_have_run
+
+
+def fail_times(some: Dependency, count: int) -> None:
+    for _ in range(count):
+        with pytest.raises(SomeDown):
+            some.call(failing(OUTAGE))
+
+
+def test_a_success_between_outages_keeps_the_breaker_closed(some: Dependency) -> None:
+    fail_times(some, 4)
+    assert some.call(failing()) == 1
+    assert some.breaker.fail_counter == 0
+    fail_times(some, 4)
+    assert some.breaker.current_state == "closed"
+
+
+def test_a_half_open_breaker_closes_after_a_success_and_opens_after_an_outage(
+    some: Dependency,
+) -> None:
+    fail_times(some, 5)
+    some.breaker.half_open()
+    fail_times(some, 1)
+    assert some.breaker.current_state == "open"
+    some.breaker.half_open()
+    assert some.call(failing()) == 1
+    assert (some.breaker.current_state, some.breaker.fail_counter) == ("closed", 0)
+
+
+@pytest.mark.parametrize("failures", [0, 1])
+def test_threads_that_share_a_client_take_turns(some: Dependency, failures: int) -> None:
+    fail_times(some, failures)
+    count = 0
+
+    def work() -> None:
+        nonlocal count
+        before = count
+        time.sleep(0)  # lets another thread run
+        count = before + 1
+
+    with ThreadPoolExecutor(8) as crowd:
+        for _ in crowd.map(lambda _: some.call(work), range(400)):
+            pass
+    assert count == 400
+
+
+def test_work_may_call_its_dependency(some: Dependency) -> None:
+    assert some.call(lambda: some.call(failing())) == 1
 
 
 def test_work_is_repeated_once_for_each_pause_of_its_rule(some: Dependency) -> None:

@@ -14,7 +14,8 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from threading import RLock
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from pybreaker import CircuitBreaker, CircuitBreakerError, CircuitBreakerListener
 
@@ -84,6 +85,10 @@ def _unchanged(error: Exception) -> Exception:
     return error
 
 
+def _raise(error: BaseException) -> NoReturn:
+    raise error
+
+
 @dataclass(kw_only=True, eq=False)
 class Dependency:
     """A server that is called over the network, and the meaning of its errors.
@@ -110,6 +115,7 @@ class Dependency:
     clean_up: Callable[[BaseException], None] = _do_nothing
     retries: tuple[RetryRule, ...] = ()
     breaker: CircuitBreaker = field(init=False)
+    _turn: RLock = field(init=False, default_factory=RLock)
 
     def __post_init__(self) -> None:
         self.breaker = CircuitBreaker(
@@ -133,8 +139,8 @@ class Dependency:
         """Return the result of ``work``; ``retries`` apply besides those of the dependency.
         Raises ``down``, the result of ``translate``, and any other error of ``work``."""
         try:
-            result: T = self.breaker.call(self._attempt, work, retries)
-            return result
+            with self._turn:  # threads that share a client take turns
+                return self._guard(work, retries)
         except CircuitBreakerError:
             detail = f"{self.name} is unavailable: the circuit breaker is open"
             raise self.down(detail, may_have_run=False) from None
@@ -148,6 +154,18 @@ class Dependency:
             if translated is error:
                 raise
             raise translated from error
+
+    def _guard(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
+        """Run ``work`` under the breaker. A success does not change a closed breaker without
+        failures, so to save CPU that breaker gets errors only."""
+        if self.breaker.fail_counter or self.breaker.current_state != "closed":
+            result: T = self.breaker.call(self._attempt, work, retries)
+            return result
+        try:
+            return self._attempt(work, retries)
+        except BaseException as error:
+            self.breaker.call(_raise, error)
+            raise
 
     def _attempt(self, work: Callable[[], T], retries: tuple[RetryRule, ...]) -> T:
         left = None
