@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, cast
 from unittest import mock
 
+from redis._parsers.hiredis import _HiredisParser
 from redis.connection import Connection
 
 from bench.api import Handler, call, like_event, load_handler, query_event, user_event
@@ -66,8 +67,12 @@ def measure(harness: Harness) -> list[Figure]:
 @contextlib.contextmanager
 def count_round_trips() -> Iterator[RoundTripCount]:
     """Count the commands that are sent to Redis in the block."""
-    counter, of_redis = RoundTripCount(), cast(Any, Connection)
-    send, read = of_redis.send_packed_command, of_redis.read_response
+    counter, of_redis, of_parser = (
+        RoundTripCount(),
+        cast(Any, Connection),
+        cast(Any, _HiredisParser),
+    )
+    send, receive = of_redis.send_packed_command, of_parser.read_from_socket
     pending: set[Connection] = set()
 
     def send_counted(connection: Connection, *args: Any, **options: Any) -> None:
@@ -75,11 +80,12 @@ def count_round_trips() -> Iterator[RoundTripCount]:
         pending.add(connection)
         send(connection, *args, **options)
 
-    def read_noticed(connection: Connection, *args: Any, **options: Any) -> Any:
+    def receive_noticed(parser: _HiredisParser, *args: Any, **options: Any) -> Any:
         pending.clear()
-        return read(connection, *args, **options)
+        return receive(parser, *args, **options)
 
-    with mock.patch.multiple(
-        Connection, send_packed_command=send_counted, read_response=read_noticed
+    with (
+        mock.patch.object(Connection, "send_packed_command", send_counted),
+        mock.patch.object(_HiredisParser, "read_from_socket", receive_noticed),
     ):
         yield counter

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from redis.connection import Connection
+from redis._parsers.hiredis import _HiredisParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from plaza.flash_sales import redis_store as sale_store
@@ -19,23 +19,22 @@ KEY = "{1}:thing"
 
 
 @contextmanager
-def lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def lost_reply(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Break the connection after the next command has run, before its reply is read."""
     redis.execute("PING")
-    lost: list[str] = []
-    read_response = Connection.read_response
+    lost: list[bool] = []
+    receive = cast(Any, _HiredisParser).read_from_socket
 
     def lose_one(self: Any, *args: Any, **options: Any) -> Any:
-        reply = read_response(self, *args, **options)
+        received = receive(self, *args, **options)
         if not lost:
-            lost.append(str(reply))
-            self.disconnect()
+            lost.append(True)
             raise RedisConnectionError("Connection closed by server.")
-        return reply
+        return received
 
     with monkeypatch.context() as patch:
-        patch.setattr(Connection, "read_response", lose_one)
-        yield lost
+        patch.setattr(_HiredisParser, "read_from_socket", lose_one)
+        yield
     assert lost
 
 

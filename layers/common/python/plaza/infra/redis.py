@@ -28,7 +28,6 @@ from redis.exceptions import (
     ReadOnlyError,
     RedisClusterException,
     RedisError,
-    ResponseError,
     TryAgainError,
 )
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -43,7 +42,7 @@ from plaza.infra.lua import Script, load_script
 from plaza.infra.observability import FUNCTION
 from plaza.infra.process import Lazy, on_reset
 from plaza.infra.redis_connections import connection_options
-from plaza.infra.resends import CountingRetry
+from plaza.infra.resends import CountingRetry, note_resend
 from plaza.infra.settings import settings
 from plaza.infra.shards import tag_of
 
@@ -489,10 +488,12 @@ def _send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
     """Send commands on the connection of the client ``to``; send them again once if it was lost."""
     connection, callbacks = to.connection, to.response_callbacks
     try:
-        replies: list[Any] = connection.retry.call_with_retry(
-            lambda: _exchange(connection, commands, callbacks), lambda _: connection.disconnect()
-        )
-        return replies
+        try:
+            return _exchange(connection, commands, callbacks)
+        except RedisConnectionError:
+            connection.disconnect()
+            note_resend()
+            return _exchange(connection, commands, callbacks)
     except BaseException:
         connection.disconnect()  # it may have replies that nothing has read
         raise
@@ -501,23 +502,20 @@ def _send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
 def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]) -> list[Any]:
     """Send commands in packs, so that Redis runs the first while others are packed.
 
-    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies
-    that arrived together are parsed without its checks of the connection.
+    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies are
+    parsed without its checks of the connection.
     """
     packs = (
         b"".join([pack_command(bind(c, "")) for c in commands[start : start + _COMMANDS_PER_PACK]])  # type: ignore[arg-type]  # it declares one argument
         for start in range(0, len(commands), _COMMANDS_PER_PACK)
     )
     connection.send_packed_command(packs)
-    parse = connection._parser._reader.gets
+    parser = connection._parser
+    parse = parser._reader.gets
     replies = []
     for command in commands:
-        reply = parse()
-        if reply is NOT_ENOUGH_DATA:
-            try:
-                reply = connection.read_response()
-            except ResponseError as error:
-                reply = error
+        while (reply := parse()) is NOT_ENOUGH_DATA:
+            _receive(connection, parser)
         if isinstance(reply, Exception):
             if isinstance(reply, RedisConnectionError):  # loading: redis-py raises it, too
                 raise reply
@@ -526,6 +524,15 @@ def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any,
             reply = convert(reply)
         replies.append(reply)
     return replies
+
+
+def _receive(connection: Any, parser: Any) -> None:
+    """Receive a part of the replies. Raises errors of redis-py, as its ``read_response`` does."""
+    try:
+        parser.read_from_socket()
+    except OSError as error:
+        where = f"{connection.host}:{connection.port}"
+        raise RedisConnectionError(f"Error while reading from {where} : {error.args}") from error
 
 
 def _name_node(command: Command) -> str:
