@@ -89,12 +89,30 @@ def test_a_closed_connection_is_replaced_before_it_is_used(
     assert post(sender) == {"MessageId": "1"}
 
 
-def test_a_reply_may_come_in_pieces_and_chunks(serve: Serve) -> None:
-    chunked = (
-        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b'5\r\n{"Mes\r\nc;x=y\r\nsageId":"1"}\r\n0\r\n\r\n'
+CHUNKED = (
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n"
+    b'5\r\n{"Mes\r\nc;x=y\r\nsageId":"1"}\r\n0\r\n\r\n'
+)
+
+
+@pytest.mark.parametrize("received_bytes", [1, 65_536])
+@pytest.mark.parametrize("reply", [OK, CHUNKED], ids=["length", "chunks"])
+def test_a_reply_may_come_in_pieces_and_chunks(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: bytes, received_bytes: int
+) -> None:
+    monkeypatch.setattr(sqs_sender, "_RECEIVED_BYTES", received_bytes)
+    sender = serve([[reply, OK]])
+    assert post(sender) == post(sender) == {"MessageId": "1"}
+
+
+def test_headers_are_found_in_any_case_and_order(serve: Serve) -> None:
+    reply = (
+        b"HTTP/1.1 200 OK\r\nx-note: content-length: 3, connection:close\r\n"
+        b"x-content-length: 4\r\nCONNECTION:keep-alive\r\n"
+        b'CONTENT-length:17 \r\n\r\n{"MessageId":"1"}'
     )
-    assert post(serve([[chunked]])) == {"MessageId": "1"}
+    sender = serve([[reply, reply]])
+    assert post(sender) == post(sender) == {"MessageId": "1"}
 
 
 @pytest.mark.parametrize(
@@ -113,10 +131,12 @@ def test_a_reply_may_come_in_pieces_and_chunks(serve: Serve) -> None:
         ),
         (b"nonsense\r\n\r\n", "ValueError", False),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\n<html>", "JSONDecodeError", False),
+        (b"HTTP/1.1 200 OK\r\n\r\n{}", "JSONDecodeError", False),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n{}", "ValueError", False),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", "ConnectionResetError", True),
         (b"", "ReadTimeout", False),
     ],
-    ids=["failed", "throttled", "refused", "nonsense", "no JSON", "cut", "silent"],
+    ids=["failed", "throttled", "refused", "nonsense", "no JSON", "no length", "no number", "cut", "silent"],
 )
 def test_a_failed_request_raises_an_error_with_its_code(
     serve: Serve, reply: bytes, code: str, is_passing: bool

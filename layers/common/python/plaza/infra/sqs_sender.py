@@ -64,6 +64,7 @@ class Sender:
         self._signing_key = ("", b"")  # day, key
         self._begun: dict[str, _Begun] = {}  # by action
         self._connection: socket.socket | None = None
+        self._poll = select.poll()  # of the connection
 
     def post(self, action: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Call one action of SQS; return its reply. One round trip, more on a new connection.
@@ -75,7 +76,7 @@ class Sender:
         try:
             connection = self._connect()
             connection.sendall(self._render(action, body, clock.now_s()))
-            status, headers, received = _receive(connection)
+            status, head, received = _receive(connection)
             reply: dict[str, Any] = json.loads(received) if status == 200 else {}
         except TimeoutError:
             self.close()
@@ -83,11 +84,11 @@ class Sender:
         except (OSError, ValueError) as error:
             self.close()
             raise SqsError(type(error).__name__, is_passing=isinstance(error, OSError)) from error
-        if headers.get("connection", "").lower() == "close":
+        if _find_header(head, b"connection").lower() == b"close":
             self.close()
         if status == 200:
             return reply
-        raise SqsError.of_reply(status, _find_code(headers, received))
+        raise SqsError.of_reply(status, _find_code(head, received))
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""
@@ -98,8 +99,7 @@ class Sender:
     def _connect(self) -> socket.socket:
         """Return the connection, a new one if SQS closed the last one."""
         if self._connection is not None:
-            readable, _, _ = select.select([self._connection], [], [], 0)
-            if not readable:
+            if not self._poll.poll(0):
                 return self._connection
             self.close()
         try:
@@ -111,7 +111,8 @@ class Sender:
         except OSError as error:
             raise SqsError(f"ConnectionFailed.{type(error).__name__}") from error
         opened.settimeout(READ_TIMEOUT_S)
-        self._connection = opened
+        self._connection, self._poll = opened, select.poll()
+        self._poll.register(opened, select.POLLIN)
         return opened
 
     def _render(self, action: str, body: bytes, now_s: float) -> bytes:
@@ -177,25 +178,30 @@ def make_sender(queue_url: str) -> Sender | None:
     )
 
 
-def _receive(connection: socket.socket) -> tuple[int, dict[str, str], bytes]:
-    """Receive one reply: status, headers, body. Raises OSError; ValueError if it is not HTTP."""
+def _receive(connection: socket.socket) -> tuple[int, bytes, bytes]:
+    """Receive one reply: status, head, body. Raises OSError; ValueError if it is not HTTP."""
     received = b""
     while (end := received.find(b"\r\n\r\n")) < 0:
         if len(received) > _MAX_HEAD_BYTES:
             raise ValueError("the head of the reply is too long")
         received += _receive_some(connection)
-    first, *lines = received[:end].decode("latin-1").split("\r\n")
-    headers = {}
-    for line in lines:
-        name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
-    status, rest = int(first.partition(" ")[2][:3]), received[end + 4 :]
-    if headers.get("transfer-encoding", "").lower() == "chunked":
-        return status, headers, _receive_chunks(connection, rest)
-    length = int(headers["content-length"]) if "content-length" in headers else 0
+    head, rest = received[:end], received[end + 4 :]
+    status = int(head.partition(b" ")[2][:3])
+    if _find_header(head, b"transfer-encoding").lower() == b"chunked":
+        return status, head, _receive_chunks(connection, rest)
+    length = int(_find_header(head, b"content-length") or 0)
     while len(rest) < length:
         rest += _receive_some(connection)
-    return status, headers, rest[:length]
+    return status, head, rest[:length]
+
+
+def _find_header(head: bytes, name: bytes) -> bytes:
+    """Return the value of the header ``name``, in lower case, of a reply; empty without it.
+    Three of ten headers are read, so a search costs less than to parse all of them."""
+    start = head.lower().find(b"\r\n%s:" % name)
+    if start < 0:
+        return b""
+    return head[start + len(name) + 3 :].partition(b"\r\n")[0].strip()
 
 
 def _receive_chunks(connection: socket.socket, rest: bytes) -> bytes:
@@ -220,10 +226,10 @@ def _receive_some(connection: socket.socket) -> bytes:
     return some
 
 
-def _find_code(headers: Mapping[str, str], reply: bytes) -> str:
+def _find_code(head: bytes, reply: bytes) -> str:
     """Return the code of an error reply, by the rules of botocore."""
-    if query_error := headers.get("x-amzn-query-error"):
-        return query_error.partition(";")[0]
+    if query_error := _find_header(head, b"x-amzn-query-error"):
+        return query_error.decode("latin-1").partition(";")[0]
     try:
         found = json.loads(reply).get("__type", "")
     except (ValueError, AttributeError):
