@@ -136,7 +136,17 @@ def test_headers_are_found_in_any_case_and_order(serve: Serve) -> None:
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}", "ConnectionResetError", True),
         (b"", "ReadTimeout", False),
     ],
-    ids=["failed", "throttled", "refused", "nonsense", "no JSON", "no length", "no number", "cut", "silent"],
+    ids=[
+        "failed",
+        "throttled",
+        "refused",
+        "nonsense",
+        "no JSON",
+        "no length",
+        "no number",
+        "cut",
+        "silent",
+    ],
 )
 def test_a_failed_request_raises_an_error_with_its_code(
     serve: Serve, reply: bytes, code: str, is_passing: bool

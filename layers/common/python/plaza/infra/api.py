@@ -36,6 +36,7 @@ from plaza.infra.errors import (
     Unauthenticated,
     Unavailable,
 )
+from plaza.infra.json_encoders import make_encoder
 from plaza.infra.observability import begin_request, end_request, error_fields, record
 from plaza.infra.process import LocalCache
 from plaza.infra.switch_state import Switch
@@ -56,8 +57,7 @@ _GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
 _GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
 _ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
 _ID = re.compile(r"[1-9][0-9]{0,18}")
-# json.dumps would create an encoder each time.
-_encode = json.JSONEncoder(separators=(",", ":")).encode
+_encode = make_encoder()
 
 # Public responses, compressed, by tag.
 _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 from plaza.infra.errors import UnknownProtocol
+from plaza.infra.json_encoders import make_encoder
 
 T = TypeVar("T")
 
@@ -29,8 +30,8 @@ class InvalidMessage(Exception):
     """A message that cannot be decoded; a retry does not help."""
 
 
-encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":")).encode
-"""Encodes a body. ``json.dumps`` would create an encoder each time."""
+encode = make_encoder()
+"""Encodes a body."""
 
 
 def read_object(body: str) -> Mapping[str, object]:

@@ -9,7 +9,6 @@ well-formed, else API Gateway's. The first line of a process also has the metric
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 from plaza.infra import clock
 from plaza.infra.errors import PlazaError
+from plaza.infra.json_encoders import make_encoder
 
 NAMESPACE = "Plaza"
 REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
@@ -26,8 +26,7 @@ REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
 
 _MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
 
-# json.dumps would create an encoder each time.
-_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+_encode = make_encoder(default=str)
 FUNCTION = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
 

@@ -25,11 +25,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from plaza.infra import clock
+from plaza.infra.json_encoders import make_encoder
 from plaza.infra.sqs import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, SqsError
 
 _RECEIVED_BYTES = 65_536
 _MAX_HEAD_BYTES = 65_536
 _CONTENT_TYPE = "application/x-amz-json-1.0"
+_encode = make_encoder(separators=(", ", ": "))  # as botocore does
 
 
 class Credentials(NamedTuple):
@@ -72,7 +74,7 @@ class Sender:
         Raises SqsError, passing if the connection was closed or SQS throttles or fails (HTTP 5xx),
         not passing after a timeout of 2 s.
         """
-        body = json.dumps(parameters).encode()
+        body = _encode(parameters).encode()
         try:
             connection = self._connect()
             connection.sendall(self._render(action, body, clock.now_s()))
