@@ -10,8 +10,6 @@ The switches of this process are refreshed in the same round trip when they are 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
 from plaza.auth.sessions import Session, hash_token, parse_bearer
@@ -60,12 +58,12 @@ def identify(header: str | None, address: str, route: str) -> Caller:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
-        return replace(caller, wait_ms=_take_for_network(address))
+        return caller._replace(wait_ms=_take_for_network(address))
     if bucket is not None:
         return caller
     _owners.put(sha, caller.user_id)
     bucket = bucket_of_user(caller.user_id, route)
-    return replace(caller, wait_ms=_take(bucket))
+    return caller._replace(wait_ms=_take(bucket))
 
 
 def bucket_of_user(user_id: int, route: str) -> Bucket:

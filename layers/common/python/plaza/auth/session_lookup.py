@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from plaza.auth import mysql_store, redis_sessions
 from plaza.auth.sessions import Session, hash_token
@@ -63,7 +62,7 @@ def _check(sha: bytes, session: Session) -> Session | None:
 def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:
     """Return the extended session; None if MySQL no longer has it."""
     expires_at_s = session.next_expiry_s(now_s, settings().session_ttl_s)
-    extended = replace(session, expires_at_s=expires_at_s)
+    extended = session._replace(expires_at_s=expires_at_s)
     with suppress(MysqlDown):  # the next use tries again
         if not mysql_store.extend(sha, expires_at_s) and not _read(sha):
             _mark_ended(sha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAX_ROLE_AGE_S = 60
 """Bounds the age of a session's role, and how long an ended session may still be accepted."""
@@ -14,8 +14,7 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(NamedTuple):
     """A signed-in user. Times are seconds since 1970.
 
     ``expires_at_s`` moves with use and never passes ``ends_at_s``. ``role`` is the role that the

@@ -53,11 +53,14 @@ JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 MIN_COMPRESSED_BYTES = 1_400  # less fits into one packet
+# In Python 3.11 a name of an Enum is looked up by a function.
+_CREATED, _FAILED = HTTPStatus.CREATED.value, HTTPStatus.INTERNAL_SERVER_ERROR.value
 _GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
 _GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
 _ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 _encode = make_encoder()
+_ANONYMOUS = Caller()
 
 # Public responses, compressed, by tag.
 _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
@@ -145,7 +148,7 @@ class Api:
         self.identify = identify
         self.routes: dict[str, Route] = {}
         self.event: Event = {}
-        self.caller = Caller()
+        self.caller = _ANONYMOUS
         self.client_ip = ""
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
@@ -303,7 +306,7 @@ def serve(app: Api, event: Event, context: Any) -> dict[str, Any]:
 def _respond(app: Api, event: Event) -> dict[str, Any]:
     began_s = clock.monotonic_s()
     _log_fields.clear()
-    app.event, app.caller = event, Caller()
+    app.event, app.caller = event, _ANONYMOUS
     request_id = begin_request(event)
     try:
         try:
@@ -313,14 +316,14 @@ def _respond(app: Api, event: Event) -> dict[str, Any]:
         headers = response["headers"]
         if request_id is not None:
             headers["x-request-id"] = request_id
-        if response["statusCode"] == HTTPStatus.CREATED:
+        if response["statusCode"] == _CREATED:
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
         _compress(event, response)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
         if "switched_off" in _log_fields:
             metrics |= {"requests_switched_off": 1}
-        elif response["statusCode"] >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        elif response["statusCode"] >= _FAILED:
             metrics |= {"server_errors": 1}
         if not metrics and not _is_sampled():
             return response

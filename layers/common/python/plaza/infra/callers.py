@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """A user, or why the token has no session (``malformed``, ``unknown``, ``unavailable``).
 
     Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.

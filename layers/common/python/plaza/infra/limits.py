@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from plaza.infra import redis, switch_state
 from plaza.infra.lua import load_script
@@ -65,8 +66,7 @@ def limit_key(attempt: Attempt) -> str:
     return f"{{{shard_of(name)}}}:{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(NamedTuple):
     """The token bucket of ``subject`` in ``group``: ``per_s`` tokens a second, up to ``burst``."""
 
     group: str
@@ -82,6 +82,8 @@ class Bucket:
 
     def scaled(self, factor: float) -> Bucket:
         """Return the bucket with ``factor`` times its rate and burst; 1 is the least burst."""
+        if factor == 1:
+            return self
         burst = max(1, round(self.burst * factor))
         return Bucket(self.group, self.subject, self.per_s * factor, burst)
 

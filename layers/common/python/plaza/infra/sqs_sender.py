@@ -79,7 +79,7 @@ class Sender:
             connection = self._connect()
             connection.sendall(self._render(action, body, clock.now_s()))
             status, head, received = _receive(connection)
-            reply: dict[str, Any] = json.loads(received) if status == 200 else {}
+            reply: dict[str, Any] = json.loads(received.decode()) if status == 200 else {}
         except TimeoutError:
             self.close()
             raise SqsError("ReadTimeout") from None
