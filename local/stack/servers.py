@@ -16,8 +16,6 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 import pymysql
-import redis
-from redis.cluster import ClusterNode
 
 from local.paths import LocalError
 from local.stack.ports import free_port
@@ -258,6 +256,9 @@ def run_databases(directory: Path) -> Iterator[tuple[Server, Server]]:
 def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
     """Yield a redis-py client for ``url``, which may name several cluster nodes; close it
     afterwards."""
+    import redis  # 0.2 s, and most commands use none
+    from redis.cluster import ClusterNode
+
     first, *others = spread_url(url)
     if cluster:
         nodes: list[Any] = [

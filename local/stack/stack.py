@@ -10,17 +10,19 @@ from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
 from local.paths import DIRECTORY, TEMPLATE, LocalError
-from local.stack import aws, cluster, deployment, packages, servers
-from local.stack.cluster import Cluster
+from local.stack import aws, deployment, packages, servers
 from local.stack.deployment import Deployed
 from local.stack.ports import claim_port, free_port
 from local.stack.processes import Process, end_all, find_processes_in, stop_process
 from local.stack.servers import Server
+
+if TYPE_CHECKING:
+    from local.stack.cluster import Cluster  # imports redis-py, which most commands do not use
 
 LOCKS = ("lock", "end-lock")
 STATE = (
@@ -234,8 +236,12 @@ class Stack:
         if self._use_external("Redis", "PLAZA_REDIS_URL", servers.answers_redis, step):
             return
         with step("Redis Cluster" if self.redis_cluster else "Redis"):
-            prepare = cluster.prepare_cluster if self.redis_cluster else servers.prepare_redis
-            self.redis = prepare(self.directory / "redis")
+            if self.redis_cluster:
+                from local.stack.cluster import prepare_cluster
+
+                self.redis = prepare_cluster(self.directory / "redis")
+            else:
+                self.redis = servers.prepare_redis(self.directory / "redis")
             self.redis.start(attached=attached)
         self.redis_url = self.redis.url
 
@@ -370,7 +376,7 @@ class Stack:
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
         with contextlib.suppress(LocalError, FileNotFoundError):
-            self.redis = self.redis or cluster.load_cluster(self.directory / "redis")
+            self.redis = self.redis or _load_cluster(self.directory / "redis")
         with contextlib.suppress(LocalError, FileNotFoundError):
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
@@ -384,6 +390,12 @@ class Stack:
                 record = (self.directory / "processes" / f"{name}.json").read_text()
                 found.append(Process(**json.loads(record)))
         return found
+
+
+def _load_cluster(directory: Path) -> "Cluster":
+    from local.stack.cluster import load_cluster
+
+    return load_cluster(directory)
 
 
 def _write_private(path: Path, content: dict[str, Any]) -> None:
