@@ -27,7 +27,7 @@ CORES = os.cpu_count() or 1
 MAX_WORKERS = max(16, 12 * CORES)
 MAX_WORKERS_PER_FUNCTION = max(4, 2 * CORES)
 BACKGROUND_SHARE = 0.6
-IDLE_S = 20.0
+IDLE_S = 90.0  # so that schedules of each minute find their workers
 MAX_INIT_S = 30.0
 
 
