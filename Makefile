@@ -6,7 +6,7 @@ SHELL := bash
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 DEMO ?= 1
-WORKERS ?= 3
+WORKERS ?=
 PORT ?= 0
 RUNS ?= 900
 ARGS ?=
@@ -51,7 +51,7 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 
 .PHONY: test
 test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
-	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(WORKERS) \
+	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),4) \
 	  --no-loadscope-reorder --ignore tests/cluster --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
 
@@ -62,7 +62,7 @@ test-unit: .venv/.ready ## run the tests that need no server
 .PHONY: test-cluster
 test-cluster: setup ## run integration and model tests on a Redis Cluster, and failovers
 	@PLAZA_TEST_REDIS=cluster .venv/bin/python -m pytest -r s \
-	  $(if $(ARGS),$(ARGS),--numprocesses $(WORKERS) --no-loadscope-reorder \
+	  $(if $(ARGS),$(ARGS),--numprocesses $(or $(WORKERS),3) --no-loadscope-reorder \
 	  tests/integration tests/model tests/cluster)
 
 .PHONY: coverage
@@ -97,7 +97,7 @@ capacity: setup ## print dollars per million operations, an idle month and ceili
 
 .PHONY: models
 models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000: other seeds)
-	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(WORKERS) \
+	@PLAZA_MODEL_RUNS=$(RUNS) .venv/bin/python -m pytest --numprocesses $(or $(WORKERS),3) \
 	  --no-loadscope-reorder tests/model $(ARGS)
 
 .PHONY: chaos

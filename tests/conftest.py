@@ -1,17 +1,26 @@
-"""How the tests are shared out when several processes run them, and the table after them."""
+"""How processes share the tests and the stack, and the table after the tests."""
 
+import gc
 import os
+from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 
 import botocore.session
 import pytest
 from _pytest.terminal import TerminalReporter
 from hypothesis import HealthCheck, settings
+from xdist import is_xdist_controller, is_xdist_worker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from local.paths import LAYER, ROOT
+from local.stack.processes import Process
+from tests.e2e.stack_process import start_ahead, stop_ahead
 from tests.support.servers import IS_CLUSTER
+
+AHEAD = pytest.StashKey[Process]()
+E2E = ROOT / "tests" / "e2e"
 
 # Each client has a session of its own; reading the models of services again takes 0.1 s.
 botocore.session.create_loader = cache(botocore.session.create_loader)
@@ -21,21 +30,30 @@ settings.load_profile("plaza")
 os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests find what tests find
 
 
-# Use the stack beside the other end-to-end tests, which would take longer than all the rest.
-BESIDE = ("tests/e2e/test_contract.py",)
+# A second process runs these end-to-end tests on the stack, beside the first one with the others.
+BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("contract", "web_app", "web_console"))
+NICENESS = 5
+LONG = ("tests/faults/", "tests/model/")
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A file stays in one process, and the end-to-end tests in one that starts their stack.
+    """A file stays in one process, and the end-to-end tests in two that share the stack.
 
-    The tests of models are long and last, so each goes to the process that is free.
+    The tests of models are long, so each goes to the process that is free.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith("tests/model/"):
             return nodeid
-        file = nodeid.partition("::")[0]
-        return "stack" if file.startswith("tests/e2e/") and file not in BESIDE else file
+        if nodeid.startswith("tests/e2e/"):
+            return "beside" if nodeid.startswith(BESIDE) else "stack"
+        return nodeid.partition("::")[0]
+
+    def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
+        # xdist counts all tests of a process after each of them.
+        for scope in [scope for scope, tests in workload.items() if all(tests.values())]:
+            del workload[scope]
+        return int(super()._pending_of(workload))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
@@ -44,13 +62,52 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByFile:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests beside the others of the stack begin when it has probably started."""
-    earlier = ("tests/e2e/", "tests/faults/", "tests/integration/a")
-    items.sort(
-        key=lambda item: (
-            1 if item.nodeid.startswith(BESIDE) else 0 if item.nodeid.startswith(earlier) else 2
-        )
-    )
+    """Let the longest tests begin first, so that no process is left with one at the end. Those that
+    use the stack alone come after those that share it."""
+    items.sort(key=rank)
+
+
+def rank(item: pytest.Item) -> int:
+    """Return the place of a test among the others, 0 for the first."""
+    if item.nodeid.startswith(BESIDE):
+        return 2
+    if item.nodeid.startswith("tests/e2e/"):
+        return 1 if item.get_closest_marker("alone") else 0
+    return 3 if item.nodeid.startswith(LONG) else 4
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the processes that use the stack, which mostly wait, run before the others, which
+    compute."""
+    if is_xdist_worker(item.session) and not item.nodeid.startswith("tests/e2e/"):
+        os.nice(max(0, NICENESS - os.nice(0)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collect tests without the garbage collector, a fifth of the time, and let it leave out what
+    stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the stack of the end-to-end tests while the processes collect them."""
+    config = session.config
+    directories = [Path(arg.partition("::")[0]).resolve() for arg in config.args]
+    if is_xdist_controller(session) and any(map(E2E.is_relative_to, directories)):
+        directory = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+        config.stash[AHEAD] = start_ahead(directory)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the stack."""
+    if (process := session.config.stash.get(AHEAD, None)) is not None:
+        stop_ahead(process)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,10 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
 from tests.e2e.client import Client
-from tests.e2e.stack_locks import share, turn
+from tests.e2e.stack_locks import turn
+from tests.e2e.stack_process import add_content, attach, run_stack
 
 OpenApp = Callable[..., AppPage]
-AUTHOR = 6_000_000
-DEMO_POST = 9_000_001  # which the examples of the documents use
-SHORT_WAITS = {"ResendAfter": "5", "ResendOrdersAfter": "20", "AnnounceDelay": "2"}
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")  # gw2
 _ids = count(6_000_001 + 10_000 * int(WORKER.removeprefix("gw") or 0))
 
@@ -38,27 +35,18 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def stack(
-    pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory, shared: Path
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared: Path
 ) -> Iterator[Stack]:
-    """A running stack with the demo's first post; its processes are stopped even when it fails to
-    start."""
-
-    @contextmanager
-    def start() -> Iterator[Stack]:
-        stack = Stack(tmp_path_factory.mktemp("stack"))
-        capture = pytestconfig.pluginmanager.getplugin("capturemanager")
-        with capture.global_and_fixture_disabled():
-            print(f"\nstarting the stack in {stack.directory} ...", flush=True)
-        try:
-            stack.up(for_tests=True, parameters=SHORT_WAITS)
-            # Before the first request, because Plaza caches for 30 s that content does not exist.
-            add_content(stack, "post", DEMO_POST)
-            yield stack
-        finally:
-            stack.down()
-
-    with share(shared, start) as stack:
-        yield stack
+    """A running stack with the demo's first post: the one that started ahead, or a new one."""
+    if (ahead := attach(shared)) is not None:
+        yield ahead
+        return
+    directory = tmp_path_factory.mktemp("stack")
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        print(f"\nstarting the stack in {directory} ...", flush=True)
+    with run_stack(directory) as started:
+        yield started
 
 
 @pytest.fixture(autouse=True)
@@ -151,26 +139,6 @@ def execute(stack: Stack, sql: str, *args: object) -> tuple[Any, ...]:
         connection.autocommit(True)
         cursor.execute(sql, args)
         return tuple(cursor.fetchall())
-
-
-def add_content(stack: Stack, content_type: str, content_id: int, deleted: bool = False) -> None:
-    """Create content without reactions, and count it."""
-    execute(
-        stack,
-        "INSERT INTO content (content_type, content_id, author_id, title, body, deleted_at)"
-        " VALUES (%s, %s, %s, 'The harbour', 'At dawn.', IF(%s, NOW(6), NULL))",
-        content_type,
-        content_id,
-        AUTHOR,
-        deleted,
-    )
-    if content_type == "post" and not deleted:
-        execute(
-            stack,
-            "INSERT INTO user_counter (user_id, posts_total, version) VALUES (%s, 1, 1)"
-            " ON DUPLICATE KEY UPDATE posts_total = posts_total + 1, version = version + 1",
-            AUTHOR,
-        )
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""One stack for all processes of the tests, and turns of the tests on it.
+"""Turns of the tests on the stack that their processes share.
 
 Tests run side by side on the stack, except those that are marked ``alone``: they stop a store,
 throw a switch, or audit when nothing is in transit. Locks are those of files, which end with the
@@ -8,34 +8,9 @@ process that holds them.
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-
-from local.stack.stack import Stack
-
-
-@contextmanager
-def share(directory: Path, start: Callable[[], AbstractContextManager[Stack]]) -> Iterator[Stack]:
-    """Yield the stack of all processes that share ``directory``. The first that comes starts it,
-    and ends it when the others have left."""
-    place, start_lock, users = (directory / f"stack.{name}" for name in ("place", "start", "users"))
-    with ExitStack() as used:
-        with lock(start_lock):
-            if place.exists():
-                used.enter_context(lock(users, fcntl.LOCK_SH))
-                stack = Stack.load(Path(place.read_text()))
-            else:
-                stack = used.enter_context(start())
-                place.write_text(str(stack.directory))
-                used.callback(_withdraw, place, start_lock, users)
-        yield stack
-
-
-def _withdraw(place: Path, start_lock: Path, users: Path) -> None:
-    """Wait until the other processes have left, and let the next one start a stack of its own."""
-    with lock(start_lock), lock(users):
-        place.unlink()
 
 
 @contextmanager

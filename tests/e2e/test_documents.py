@@ -19,7 +19,7 @@ from local.paths import LAYER, ROOT, LocalError
 from local.stack.node import find_node
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
-from tests.e2e.conftest import DEMO_POST
+from tests.e2e.stack_process import DEMO_POST
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
