@@ -134,6 +134,18 @@ def read(order_id: int) -> OrderRow | None:
     return _row(found[0]) if found else None
 
 
+def read_by_ids(order_ids: Collection[int]) -> dict[int, OrderRow]:
+    """Return order id -> row. One statement. Raises MysqlDown."""
+    rows = mysql.fetch_all(
+        f"""
+        SELECT {_SHOWN}
+        FROM voucher_order
+        WHERE order_id IN ({sql.render_ids(order_ids)})
+        """
+    )
+    return {row.order_id: row for row in map(_row, rows)}
+
+
 def read_and_lock(cursor: Cursor, order_id: int) -> OrderRow | None:
     """Return a decided order, None if it has no row. The caller holds the lock of the voucher."""
     cursor.execute(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple
 
@@ -22,6 +22,7 @@ from plaza.flash_sales.model import (
     NotReady,
     Order,
     OrderMissing,
+    OrderRow,
     Terms,
     Voucher,
     VoucherAvailability,
@@ -81,9 +82,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
         if digest is not None:
             return _read_archived(order_id, digest)
     if voucher_id is not None:
-        if row is None:
-            return Order(order_id, voucher_id, PENDING)
-        return Order(order_id, voucher_id, FAILED, "timed-out")  # the id belongs to another order
+        return _order_of_pointer(order_id, voucher_id, buyer_id, row)
     if row is None and redis_error is not None:
         raise redis_error  # the order may be pending
     if row is None and may_be_pending(age_s):
@@ -107,7 +106,8 @@ def _read_archived(order_id: int, digest: str) -> Order:
 
 def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[Order], int | None]:
     """Return (a page of a buyer's orders that are not archived, newest first; its last id, None on
-    the last page). Three round trips and one statement. Raises MysqlDown, RedisDown.
+    the last page). Three round trips and one statement; one more for orders with a pointer that are
+    found in neither: as in ``read_order`` they are pending. Raises MysqlDown, RedisDown.
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
@@ -116,8 +116,26 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
     orders = found | {row.order_id: row.order for row in rows}
+    orders |= _read_pointed(buyer_id, {i: wanted[i] for i in wanted.keys() - orders.keys()})
     page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
     return page, page[-1].id if len(orders) > limit else None
+
+
+def _read_pointed(buyer_id: int, pointers: Mapping[int, int]) -> dict[int, Order]:
+    """Return orders (id -> voucher) of which Redis has the pointer alone. One statement."""
+    rows = mysql_orders.read_by_ids(pointers) if pointers else {}
+    return {
+        order_id: _order_of_pointer(order_id, voucher_id, buyer_id, rows.get(order_id))
+        for order_id, voucher_id in pointers.items()
+    }
+
+
+def _order_of_pointer(order_id: int, voucher_id: int, buyer_id: int, row: OrderRow | None) -> Order:
+    if row is None:
+        return Order(order_id, voucher_id, PENDING)
+    if row.buyer_id != buyer_id:  # the id belongs to another order
+        return Order(order_id, voucher_id, FAILED, "timed-out")
+    return row.order
 
 
 def list_vouchers(
