@@ -12,11 +12,9 @@ from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
 from plaza.flash_sales.redis_store import (
     RESERVE,
     begin_loading,
-    buyers_key,
-    offers_key,
     open_sale,
     read_counts,
-    recovery_key,
+    reserve_keys,
     state_key,
 )
 from plaza.infra import redis
@@ -28,6 +26,7 @@ DECISIONS = 100_000  # the limit of pending orders
 BUCKETS = 2_000  # of about 50 buyers each, as in a real sale
 REPEATS = 3_000
 NEVER_REACHED = 1_000_000_000
+US_PER_ORDER = 1  # no rate limit
 NUMBER = "__rand_int__"  # redis-benchmark inserts twelve digits, below BUCKETS
 RANDOM_BUYER = NUMBER + NUMBER  # about one in 80 repeats in a run
 SALE = SaleGeneration(7, 1, MAX_STOCK)
@@ -67,7 +66,7 @@ def _reserve(harness: Harness, calls: int) -> Run:
 
 def _refuse(harness: Harness, calls: int) -> Run:
     _begin(harness)
-    redis.execute("HSET", state_key(SALE.voucher_id), "stock", 0)
+    redis.execute("HSET", state_key(SALE.voucher_id), "counts", "0:0:0:0:0")
     return run_script(harness, calls, RESERVE, _keys(), _args(RANDOM_BUYER), random_below=BUCKETS)
 
 
@@ -93,13 +92,7 @@ def _run_bare(harness: Harness, calls: int) -> Run:
 
 def _repeat(harness: Harness) -> int:
     _begin(harness)
-    keys = (
-        state_key(SALE.voucher_id),
-        buyers_key(SALE, 7),
-        recovery_key(SALE),
-        offers_key(SALE),
-    )
-    run_script(harness, REPEATS, RESERVE, keys, _args("7"), clients=500)
+    run_script(harness, REPEATS, RESERVE, reserve_keys(SALE, 7), _args("7"), clients=500)
     return read_counts([SALE.voucher_id])[SALE.voucher_id].pending
 
 
@@ -113,9 +106,9 @@ def _begin(harness: Harness) -> None:
 
 
 def _keys() -> tuple[str, str, str, str]:
-    buyers, _, _ = buyers_key(SALE, 7).rpartition(":")
-    return state_key(SALE.voucher_id), f"{buyers}:{NUMBER}", recovery_key(SALE), offers_key(SALE)
+    state, buyers, recovery, offers = reserve_keys(SALE, 7)
+    return state, f"{buyers.rpartition(':')[0]}:{NUMBER}", recovery, offers
 
 
 def _args(buyer: str) -> tuple[str | int, ...]:
-    return SALE.generation, RANDOM_BUYER, buyer, NEVER_REACHED, NEVER_REACHED, NEVER_REACHED
+    return SALE.generation, RANDOM_BUYER, buyer, US_PER_ORDER, NEVER_REACHED

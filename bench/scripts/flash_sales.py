@@ -33,9 +33,9 @@ def _begin(harness: Harness) -> None:
     count = harness.scale(settings().max_pending_orders) - _ROOM
     for start in range(0, count, 10_000):
         buyers = range(_FIRST + start, _FIRST + start + 10_000)
-        orders = [part for buyer in buyers for part in (1, f"{buyer}:{buyer}")]
-        redis.execute("ZADD", recovery_key(SALE), *orders)
-    redis.execute("HSET", redis_store.state_key(SALE.voucher_id), "pending", count)
+        redis.execute("RPUSH", recovery_key(SALE), *(f"{buyer}:{buyer}:1" for buyer in buyers))
+    counts = f"{MAX_STOCK - count}:{count}:0:0:0"
+    redis.execute("HSET", redis_store.state_key(SALE.voucher_id), "counts", counts)
 
 
 def _begin_with_buyers(harness: Harness) -> None:
@@ -76,6 +76,11 @@ def _leave(run: int) -> None:
     redis_waitlist.leave(SALE, range(first, first + MAX_LEAVING))
 
 
+def _find_overdue(run: int) -> None:
+    keys = redis_store.state_key(SALE.voucher_id), recovery_key(SALE)
+    redis.run(redis_store.OVERDUE, keys, (SALE.generation, _DAY_US, ORDERS_PER_VOUCHER))
+
+
 CASES = [
     Case("a sale", redis_store.LOAD, prepare_nothing, lambda run: _load(1 + run)),
     Case(
@@ -94,11 +99,12 @@ CASES = [
     Case("250 buyers of one bucket, 100 offers", redis_store.JOIN, _begin, _join),
     Case("500 buyers, 100 offers", redis_store.LEAVE, _begin_with_waitlist, _leave),
     Case("an order", redis_store.RELEASE, _begin_with_buyers, _fail),
+    Case("all of them due", redis_store.OVERDUE, _begin, _find_overdue),
     Case(
-        "all of them due",
+        "all of them due and pending, with overdue",
         redis_store.RECOVER,
-        _begin,
-        lambda run: redis_store.find_overdue([SALE], 0, ORDERS_PER_VOUCHER),
+        _begin_with_buyers,
+        lambda run: redis_store.find_overdue([SALE], _DAY_US, ORDERS_PER_VOUCHER),
     ),
     Case(
         "a shop that was deleted",

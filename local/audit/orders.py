@@ -16,7 +16,7 @@ QUEUES = ("orders", "orders_dlq", "orders_dlq_dlq")
 class OrderEntry(NamedTuple):
     """An order in Redis. ``generation``: of the key that has it, None for a pointer.
 
-    ``pending``: it is in ``recovery``, or its buyer's entry is pending.
+    ``in_recovery``: it is in the list ``recovery``. ``pending``: its buyer's entry is pending.
     """
 
     order_id: int
@@ -97,12 +97,12 @@ def read_entries(client: Any, keys: OrderKeys) -> list[OrderEntry]:
             entries.append(
                 OrderEntry(int(order_id), voucher_id, int(buyer_id), generation, False, pending)
             )
-    for key, members in _read(client, sorted(keys.sales.keys() - set(buyers)), "zrange", 0, -1):
+    for key, members in _read(client, sorted(keys.sales.keys() - set(buyers)), "lrange", 0, -1):
         voucher_id, generation = keys.sales[key]
         for member in members:
-            order_id, _, buyer_id = member.partition(":")
+            order_id, buyer_id, _ = member.split(":")
             entries.append(
-                OrderEntry(int(order_id), voucher_id, int(buyer_id), generation, True, True)
+                OrderEntry(int(order_id), voucher_id, int(buyer_id), generation, True, False)
             )
     for key, members in _read(client, sorted(keys.pointers), "zrange", 0, -1):
         for member in members:
@@ -136,12 +136,12 @@ def find_stranded_orders(
     """
     decided = {(order_id, *of) for order_id, of in record.rows.items()} | set(record.stored)
     present = [e for e in entries if e.generation == generations.get(e.voucher_id, 0)]
-    decided |= {
+    undecided = [entry for entry in present if entry.pending]
+    decided |= {entry.identity for entry in undecided} & {
         entry.identity
         for entry in present
         if entry.in_recovery and entry.voucher_id in record.recovered
     }
-    undecided = [entry for entry in present if entry.pending]
     if quiet:
         undecided += [entry for entry in entries if entry.generation is None]
     for order_id, voucher_id, buyer_id in sorted({e.identity for e in undecided} - decided):

@@ -38,7 +38,7 @@ _REPLIES_PER_TARGET = 8
 _REACTIONS = re.compile(r"\{\d+\}:(\w+):(\w+):(\d{1,19}):(?:meta|outbox|ahead)", re.ASCII)
 _COUNTERS = re.compile(r"\{\d+\}:(user|post):(\d{1,19}):(counters|claims|comments)", re.ASCII)
 _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
-_SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):state", re.ASCII)
+_SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):sale", re.ASCII)
 # Changes of counters by the commits after a version, by actor.
 _SINCE = """
     SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
@@ -350,14 +350,15 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         outbox_index = _read_members(client, found.outbox_index)
         claims = _read_members(client, found.claims.values())
         checkin_outbox_index = _read_members(client, found.checkins.outbox_index)
+        orders = read_entries(client, found.orders)
         return RedisState(
             hot=_read_hot(client, found.reactions),
             outbox_index={member for members in outbox_index.values() for member in members},
             users=_read_projections(client, found.users),
             comments=_read_projections(client, found.comments),
             claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
-            orders=read_entries(client, found.orders),
-            sales=read_sales(client, sorted(found.sales)),
+            orders=orders,
+            sales=read_sales(client, sorted(found.sales), orders),
             calendars=read_calendars(client, found.checkins),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users

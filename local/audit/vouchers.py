@@ -1,25 +1,17 @@
 """Vouchers for the audit: units left, sold and pending in MySQL and Redis."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import redis
 from pymysql.cursors import Cursor
 
+from local.audit.orders import OrderEntry
 from plaza.flash_sales.model import SaleGeneration
-from plaza.flash_sales.redis_store import offers_key, recovery_key, state_key, waitlist_key
+from plaza.flash_sales.redis_store import offers_key, state_key, waitlist_key
 
-_FIELDS = (
-    "generation",
-    "phase",
-    "initial_stock",
-    "stock",
-    "pending",
-    "sold",
-    "cancelled",
-    "offered",
-    "waiting",
-)
+_FIELDS = ("generation", "phase", "initial_stock", "counts", "sold", "cancelled")
 
 
 class VoucherRow(NamedTuple):
@@ -34,8 +26,8 @@ class VoucherRow(NamedTuple):
 
 
 class SaleState(NamedTuple):
-    """A voucher in Redis. ``waiting``: number of orders in ``recovery``; ``offered``, ``waiters``:
-    as the state counts them; ``offers``, ``queued``: the entries of both keys."""
+    """A voucher in Redis. ``waiting``: number of buyers whose entry is pending; ``offered``,
+    ``waiters``: as the state counts them; ``offers``, ``queued``: the entries of both keys."""
 
     live: bool
     initial_stock: int
@@ -73,8 +65,11 @@ def read_vouchers(cursor: Cursor) -> dict[int, VoucherRow]:
     return {voucher_id: VoucherRow(*counts) for voucher_id, *counts in cursor.fetchall()}
 
 
-def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleState]:
-    """Return the sales that are in Redis. Two pipelines."""
+def read_sales(
+    client: redis.Redis, voucher_ids: list[int], orders: Iterable[OrderEntry]
+) -> dict[int, SaleState]:
+    """Return the sales that are in Redis, with their pending ``orders`` counted. Two pipelines."""
+    waiting = Counter((entry.voucher_id, entry.generation) for entry in orders if entry.pending)
     pipe = client.pipeline(transaction=False)
     for voucher_id in voucher_ids:
         pipe.hmget(state_key(voucher_id), _FIELDS)
@@ -87,26 +82,22 @@ def read_sales(client: redis.Redis, voucher_ids: list[int]) -> dict[int, SaleSta
     }
     for voucher_id, (generation, _, initial_stock, *_) in states.items():
         sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-        for key in (recovery_key(sale), offers_key(sale), waitlist_key(sale)):
+        for key in (offers_key(sale), waitlist_key(sale)):
             pipe.zcard(key)
     sizes = iter(pipe.execute() if states else [])
     sales = {}
-    for (voucher_id, fields), in_recovery, offers, queued in zip(
-        states.items(), sizes, sizes, sizes, strict=True
-    ):
-        generation, phase, *counts = fields
-        initial_stock, stock, pending, sold, cancelled, offered, waiters = (
-            int(count or 0) for count in counts
-        )
+    for (voucher_id, fields), offers, queued in zip(states.items(), sizes, sizes, strict=True):
+        generation, phase, initial_stock, counts, sold, cancelled = fields
+        stock, pending, offered, waiters, _ = map(int, counts.split(":"))
         sales[voucher_id] = SaleState(
             phase == "live",
-            initial_stock,
+            int(initial_stock),
             stock,
             pending,
-            sold,
-            in_recovery,
+            int(sold),
+            waiting[voucher_id, int(generation)],
             int(generation),
-            cancelled,
+            int(cancelled),
             offered,
             waiters,
             offers,
@@ -141,7 +132,7 @@ def find_wrong_sales(
         elif (sale.offered, sale.waiters) != (sale.offers, sale.queued):
             yield of, f"{shown}, but {sale.offers} offers; {sale.queued} of {sale.waiters} waiting"
         elif sale.waiting != sale.pending:
-            yield of, f"{shown}, but {sale.waiting} in recovery"
+            yield of, f"{shown}, but {sale.waiting} pending entries"
         elif voucher_id not in vouchers:
             yield of, f"{shown}, MySQL has no row"
         elif sale.live and not sale.pending:

@@ -40,7 +40,7 @@ from local.paths import LocalError
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
-from plaza.flash_sales.redis_store import state_key
+from plaza.flash_sales.redis_store import parse_counts, state_key
 
 MAX_CLICKS_OVER_HTTP = 3_000  # Lambda serves them in a second, the emulator in a minute
 FIRST_BUYER = 9_500_001
@@ -383,6 +383,9 @@ def _stop_mysql(
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
-        found: Any = client.hmget(state_key(voucher_id), "stock", "pending", "sold")
-    stock, pending, sold = (int(part or 0) for part in found)
-    return stock, pending, sold
+        found: Any = client.hmget(state_key(voucher_id), "counts", "sold")
+    counts, sold = found
+    if counts is None:
+        return 0, 0, 0
+    stock, pending, _, _ = parse_counts(counts)
+    return stock, pending, int(sold)

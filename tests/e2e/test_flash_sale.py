@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from local.stack.stack import Stack
-from plaza.flash_sales.redis_store import state_key
+from plaza.flash_sales.redis_store import parse_counts, state_key
 from tests.e2e.client import Client, Reply, problem, wait_until
 
 ADMIN = 5_900_001
@@ -89,8 +89,8 @@ def test_concurrent_buyers_get_one_unit_each_until_it_is_sold_out(
     assert dict(found) == dict.fromkeys(orders)
     assert rows("SELECT stock FROM voucher WHERE id = %s", voucher) == ((0,),)
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
-        counts = client.hmget(state_key(int(voucher)), "stock", "pending", "sold")
-    assert counts == ["0", "0", "5"]
+        counts, sold = client.hmget(state_key(int(voucher)), "counts", "sold")
+    assert (parse_counts(counts), sold) == ((0, 0, 0, 0), "5")
 
     [buyer, other] = list(orders)[:2]
     own = clients[buyer]("GET", "/users/me/orders").json["items"]
@@ -127,14 +127,13 @@ def test_an_order_whose_message_was_lost_is_sent_again(
 ) -> None:
     voucher = int(offer(stock=3).json["id"])
     # As after a crash of the API function between the reservation and the send.
-    base = state_key(voucher).removesuffix("state")
+    base = state_key(voucher).removesuffix("sale")
     order_id, buyer = voucher + 1_000_000, BUYERS[1]
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
-        generation = client.hget(base + "state", "generation")
+        generation = client.hget(base + "sale", "generation")
         client.hset(f"{base}{generation}:buyers:0", str(buyer), f"pending:{order_id}")
-        client.zadd(f"{base}{generation}:recovery", {f"{order_id}:{buyer}": 1})
-        client.hincrby(base + "state", "pending", 1)
-        client.hincrby(base + "state", "stock", -1)
+        client.rpush(f"{base}{generation}:recovery", f"{order_id}:{buyer}:1")
+        client.hset(base + "sale", "counts", "2:1:0:0:0")
     stack.invoke("RecoverOrders", {})  # its schedule may have been first
     again = user(buyer)("POST", f"/vouchers/{voucher}/orders")
     assert (again.status, again.json["order_id"]) == (200, str(order_id))

@@ -8,7 +8,7 @@ from pathlib import Path
 from redis.exceptions import NoScriptError
 
 from plaza.flash_sales import OrderEvent, Terms, Voucher, create_voucher, mysql_orders, redis_store
-from plaza.flash_sales.model import OrderRow
+from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.redis_store import SaleCounts
 from plaza.infra import mysql, redis
 from plaza.infra.lua import load_script
@@ -50,6 +50,23 @@ def counts(voucher_id: int) -> tuple[int, int, int]:
     return found.stock, found.pending, found.sold
 
 
+def change_counts(
+    voucher_id: int, *, stock: int = 0, pending: int = 0, offered: int = 0, full_us: int = 0
+) -> None:
+    """Add to the counts in Redis."""
+    key = redis_store.state_key(voucher_id)
+    counts = map(int, redis.execute("HGET", key, "counts").split(":"))
+    changes = (stock, pending, offered, 0, full_us)
+    changed = [count + change for count, change in zip(counts, changes, strict=True)]
+    redis.execute("HSET", key, "counts", ":".join(map(str, changed)))
+
+
+def list_overdue(sale: SaleGeneration, *orders: tuple[int, int]) -> None:
+    """Append (order, buyer) pairs to the recovery list, as reserved long ago."""
+    entries = (f"{order_id}:{buyer_id}:1" for order_id, buyer_id in orders)
+    redis.execute("RPUSH", redis_store.recovery_key(sale), *entries)
+
+
 def stock(voucher_id: int) -> int:
     """Return the remaining units in MySQL."""
     [(left,)] = mysql.fetch_all("SELECT stock FROM voucher WHERE id = %s", (voucher_id,))
@@ -86,7 +103,7 @@ def find_violations(*voucher_ids: int) -> str:
 
     One round trip; in a cluster, one a voucher.
     """
-    bases = [redis_store.state_key(v).removesuffix("state") for v in voucher_ids]
+    bases = [redis_store.state_key(v).removesuffix("sale") for v in voucher_ids]
     return "".join(
         _run_check(part) for part in ([[base] for base in bases] if IS_CLUSTER else [bases])
     )
@@ -94,7 +111,7 @@ def find_violations(*voucher_ids: int) -> str:
 
 def _run_check(bases: list[str]) -> str:
     client = redis.client()
-    key = f"{bases[0]}state"
+    key = f"{bases[0]}sale"
     try:
         return str(client.execute_command("EVALSHA", CHECK.sha, 1, key, *bases))
     except NoScriptError:

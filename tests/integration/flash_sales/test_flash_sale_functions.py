@@ -286,8 +286,9 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
     place_order.place_order(voucher.id, 7)
     plaza.queues.away = False
     sale = redis_store.find_sales([voucher.id])[voucher.id]
-    [member] = redis.execute("ZRANGE", redis_store.recovery_key(sale), 0, -1)
-    redis.execute("ZADD", redis_store.recovery_key(sale), 1, member)
+    [entry] = redis.execute("LRANGE", redis_store.recovery_key(sale), 0, -1)
+    reserved_long_ago = f"{entry.rpartition(':')[0]}:1"
+    redis.execute("LSET", redis_store.recovery_key(sale), 0, reserved_long_ago)
     recover = handler("schedule/recover_orders")
     assert recover(event("recover_orders.schedule"), None) == {
         "recovered": 1,

@@ -37,7 +37,7 @@ from tests.support import stores
 from tests.support.audits import Audit
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.sales import offer
+from tests.support.sales import change_counts, offer
 
 POST = Target("post", 7)
 REVIEW = Target("review", 70)
@@ -203,8 +203,8 @@ def test_votes_before_their_roll_up_are_not_reported(busy: World, audit: Audit) 
 
 
 def test_changed_sale_and_streak_in_redis_are_reported(busy: World, audit: Audit) -> None:
-    [state] = find_keys("*:voucher:*:state")
-    plaza_redis.execute("HINCRBY", state, "stock", 1)
+    [state] = find_keys("*:voucher:*:sale")
+    change_counts(int(state.split(":")[2]), stock=1)
     keys = CheckInKeys(2)
     plaza_redis.execute("HSET", keys.head, "streak", 5)
     assert subjects(audit()) == ["voucher", "streak"]

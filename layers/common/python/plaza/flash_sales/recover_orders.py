@@ -73,11 +73,11 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
         _withdraw_missed(vouchers)
         _prepare_sales(vouchers)
         _continue_loading(voucher_ids)
-        more = True
-        while more and not deadline.has_passed:
-            sales = list(redis_store.find_sales(voucher_ids).values())
-            found = redis_store.find_overdue(sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER)
-            more = len(found) >= ORDERS_PER_VOUCHER
+        sales = list(redis_store.find_sales(voucher_ids).values())
+        while sales and not deadline.has_passed:
+            found, sales = redis_store.find_overdue(
+                sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
+            )
             too_old = [event for event in found if ids.created_at_s(event.order_id) <= too_old_s]
             for start in range(0, len(too_old), _BATCH):
                 decided = persist.decide(too_old[start : start + _BATCH])

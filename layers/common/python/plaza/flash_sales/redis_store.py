@@ -2,16 +2,19 @@
 
 All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:<id>``:
 
-    :state     hash    generation; phase: loading, draining, live, withdrawn or finalized;
+    :sale      hash    the state: generation; phase: loading, draining, live, withdrawn or
+                       finalized; counts: <stock>:<pending>:<offered>:<waiting>:<full_us>; sold;
                        initial_stock = stock + pending + sold + offered, at every instant;
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
                        full_us: when the token bucket of orders is full again
     :lease     string  held by the process that loads the state
-    :<generation>:buyers:<bucket>  hash  buyer -> status:order
-    :<generation>:recovery         zset  order:buyer -> when it was reserved or last recovered,
-                                         microseconds; exactly the pending orders
+    :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
+                                         the pending orders
+    :<generation>:recovery         list  order:buyer:second, when it was reserved or last recovered;
+                                         all pending orders, and those of the last minutes that are
+                                         no longer pending
     :<generation>:cancelled        set   order:buyer, the orders that were cancelled, so that no
                                          late message confirms them
     :<generation>:waitlist         zset  buyer -> seq, the order of offers
@@ -26,13 +29,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
 from plaza.flash_sales.model import (
     PENDING,
-    SUCCESS,
     NotReady,
     Order,
     OrderEvent,
@@ -65,6 +68,7 @@ OPEN = load_script(_LUA / "open.lua")
 RESERVE = load_script(_LUA / "reserve.lua")
 CONFIRM = load_script(_LUA / "confirm.lua")
 RELEASE = load_script(_LUA / "release.lua")
+OVERDUE = load_script(_LUA / "overdue.lua")
 RECOVER = load_script(_LUA / "recover.lua")
 JOIN = load_script(_LUA / "join.lua")
 LEAVE = load_script(_LUA / "leave.lua")
@@ -113,7 +117,7 @@ class SaleCounts(NamedTuple):
 
 
 def state_key(voucher_id: int) -> str:
-    return f"{_base(voucher_id)}:state"
+    return f"{_base(voucher_id)}:sale"
 
 
 def recovery_key(sale: SaleGeneration) -> str:
@@ -134,6 +138,12 @@ def offers_key(sale: SaleGeneration) -> str:
 
 def buyers_key(sale: SaleGeneration, buyer_id: int) -> str:
     return _bucket_key(sale, crc32(b"%d" % buyer_id) % sale.buckets)
+
+
+def reserve_keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str, str]:
+    """Return the keys of reserve.lua."""
+    state, buyers = state_key(sale.voucher_id), buyers_key(sale, buyer_id)
+    return state, buyers, recovery_key(sale), offers_key(sale)
 
 
 def pointers_key(buyer_id: int) -> str:
@@ -197,11 +207,9 @@ def reserve(sale: SaleGeneration, order_id: int, buyer_id: int) -> Reservation:
     The id of a resent command counts as used whatever the reply is: another copy may be executed
     before or after.
     """
-    rate, before = settings().orders_per_s, count_resends()
-    args = (sale.generation, order_id, buyer_id, rate, rate, settings().max_pending_orders)
-    keys = (*_keys(sale, buyer_id), offers_key(sale))
-    code, *rest = redis.run(RESERVE, keys, args)
-    detail = str(rest[0]) if rest else ""
+    us_per_order, before = ceil(1_000_000 / settings().orders_per_s), count_resends()
+    args = (sale.generation, order_id, buyer_id, us_per_order, settings().max_pending_orders)
+    code, _, detail = str(redis.run(RESERVE, reserve_keys(sale, buyer_id), args)).partition(" ")
     if code == "EXISTS" and detail == f"{PENDING}:{order_id}":
         code = "RESERVED"  # an earlier copy reserved it; its reply was lost
     return Reservation(code, detail, code != "RESERVED" and count_resends() == before)
@@ -253,17 +261,29 @@ def load_orders(
     return True
 
 
-def find_overdue(sales: Sequence[SaleGeneration], grace_us: int, limit: int) -> list[OrderEvent]:
-    """Return at most ``limit`` overdue pending orders a sale. One round trip. Raises RedisDown."""
-    calls = [
-        Call(RECOVER, (state_key(v.voucher_id), recovery_key(v)), (v.generation, grace_us, limit))
-        for v in sales
-    ]
-    return [
+def find_overdue(
+    sales: Sequence[SaleGeneration], grace_us: int, limit: int
+) -> tuple[list[OrderEvent], list[SaleGeneration]]:
+    """Return (the overdue pending orders among the oldest ``limit`` entries of each sale, longest
+    overdue first; the sales that may have more). Their next recovery is due after the grace.
+
+    Two round trips, one if nothing is overdue. Raises RedisDown.
+    """
+    due = redis.run_all(
+        [Call(OVERDUE, _recovery_keys(sale), (sale.generation, grace_us, limit)) for sale in sales]
+    )
+    overdue = [(sale, entries) for sale, entries in zip(sales, due, strict=True) if entries]
+    calls = []
+    for sale, entries in overdue:
+        buckets = [buyers_key(sale, int(entry.split(":")[1])) for entry in entries]
+        keys = (*_recovery_keys(sale), *buckets)
+        calls.append(Call(RECOVER, keys, (sale.generation, *entries)))
+    events = [
         OrderEvent(order_id, sale.voucher_id, buyer_id, sale.generation)
-        for sale, members in zip(sales, redis.run_all(calls), strict=True)
+        for (sale, _), members in zip(overdue, redis.run_all(calls), strict=True)
         for order_id, buyer_id in (map(int, member.split(":")) for member in members)
     ]
+    return events, [sale for sale, entries in overdue if len(entries) >= limit]
 
 
 def find_order_of_buyer(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, bool]:
@@ -286,19 +306,15 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
     """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
-    wanted = [(order, sales[voucher]) for order, voucher in orders.items() if voucher in sales]
-    commands: list[tuple[Argument, ...]] = []
-    for order_id, sale in wanted:
-        commands.append(("HGET", buyers_key(sale, buyer_id), str(buyer_id)))
-        commands.append(("ZSCORE", recovery_key(sale), f"{order_id}:{buyer_id}"))
-    replies = redis.pipeline(commands)
-    found = {}
-    for (order_id, sale), entry, pending in zip(wanted, replies[::2], replies[1::2], strict=True):
-        if entry == f"{SUCCESS}:{order_id}":
-            found[order_id] = Order(order_id, sale.voucher_id, SUCCESS)
-        elif pending is not None:
-            found[order_id] = Order(order_id, sale.voucher_id, PENDING)
-    return found
+    entries = redis.pipeline(
+        [("HGET", buyers_key(sale, buyer_id), str(buyer_id)) for sale in sales.values()]
+    )
+    found = (read_entry(sale, entry) for sale, entry in zip(sales.values(), entries, strict=True))
+    return {
+        order.id: order
+        for order in found
+        if order is not None and orders.get(order.id) == order.voucher_id
+    }
 
 
 def write_pointer(buyer_id: int, order_id: int, voucher_id: int) -> None:
@@ -337,16 +353,31 @@ def read_pointers(buyer_id: int) -> dict[int, int]:
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
-    counted = ("initial_stock", "stock", "pending", "sold", "cancelled", "offered", "waiting")
-    names = ("generation", "phase", *counted)
+    names = ("generation", "phase", "counts", "initial_stock", "sold", "cancelled")
     found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
-    return {
-        voucher_id: SaleCounts(
-            int(generation), phase == "live", *(int(count or 0) for count in counts)
-        )
-        for voucher_id, (generation, phase, *counts) in zip(voucher_ids, found, strict=True)
-        if generation is not None
-    }
+    counts_by_id = {}
+    for voucher_id, (generation, phase, counts, *others) in zip(voucher_ids, found, strict=True):
+        if generation is not None:
+            stock, pending, offered, waiting = parse_counts(counts)
+            initial_stock, sold, cancelled = map(int, others)
+            counts_by_id[voucher_id] = SaleCounts(
+                int(generation),
+                phase == "live",
+                initial_stock,
+                stock,
+                pending,
+                sold,
+                cancelled,
+                offered,
+                waiting,
+            )
+    return counts_by_id
+
+
+def parse_counts(counts: str) -> tuple[int, int, int, int]:
+    """Return (stock, pending, offered, waiting) of the field ``counts``."""
+    stock, pending, offered, waiting, _ = map(int, counts.split(":"))
+    return stock, pending, offered, waiting
 
 
 def expire(sale: SaleGeneration) -> None:
@@ -378,13 +409,13 @@ def _bucket_key(sale: SaleGeneration, bucket: int) -> str:
     return f"{_base(sale.voucher_id)}:{sale.generation}:buyers:{bucket}"
 
 
-def _keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, str, str]:
-    return state_key(sale.voucher_id), buyers_key(sale, buyer_id), recovery_key(sale)
+def _recovery_keys(sale: SaleGeneration) -> tuple[str, str]:
+    return state_key(sale.voucher_id), recovery_key(sale)
 
 
 def _order_keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, ...]:
-    state, buyers, _ = _keys(sale, buyer_id)
-    return (state, buyers, *_other_keys(sale))
+    state, buyers = state_key(sale.voucher_id), buyers_key(sale, buyer_id)
+    return state, buyers, cancelled_key(sale), waitlist_key(sale), offers_key(sale)
 
 
 def _other_keys(sale: SaleGeneration) -> list[str]:

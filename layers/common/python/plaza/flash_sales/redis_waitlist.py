@@ -52,9 +52,12 @@ def read_place(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, Waitl
 
 def read_state(sale: SaleGeneration) -> WaitlistState:
     """Return what decides whether buyers may join. One round trip. Raises RedisDown."""
-    names = ("phase", "opens_us", "closes_us", "stock", "waiting")
-    phase, *numbers = redis.execute("HMGET", state_key(sale.voucher_id), *names)
-    return WaitlistState(phase or "loading", *(int(number or 0) for number in numbers))
+    names = ("phase", "opens_us", "closes_us", "counts")
+    phase, opens_us, closes_us, counts = redis.execute("HMGET", state_key(sale.voucher_id), *names)
+    if phase is None:
+        return WaitlistState("loading", 0, 0, 0, 0)
+    stock, _, _, waiting = redis_store.parse_counts(counts)
+    return WaitlistState(phase, int(opens_us), int(closes_us), stock, waiting)
 
 
 def join(sale: SaleGeneration, waiting: Sequence[tuple[int, int]]) -> bool:

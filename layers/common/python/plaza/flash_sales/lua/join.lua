@@ -1,6 +1,6 @@
 --[[ join: add buyers of one bucket to the waitlist, unless they have an order or an offer; then offer units in stock.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                         hash: generation, stock, offered, waiting, ...
+  KEYS[1]  {<shard>}:voucher:<id>:sale                          hash: generation, counts, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:waitlist         zset: buyer -> seq, the order of offers
   KEYS[4]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
@@ -15,6 +15,7 @@
     count  of JOINED: buyers that were added
 
   Safe to repeat: a buyer stays at the first seq. ]]
+--!include counts
 --!include offer
 local generation = redis.call('HGET', KEYS[1], 'generation')
 if not generation then return {'COLD'} end
@@ -26,6 +27,6 @@ for i = 3, #ARGV, 2 do
     added = added + redis.call('ZADD', KEYS[3], 'NX', seq, buyer)
   end
 end
-redis.call('HINCRBY', KEYS[1], 'waiting', added)
+add_to_counts(KEYS[1], 0, 0, 0, added)
 make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]))
 return {'JOINED', added}

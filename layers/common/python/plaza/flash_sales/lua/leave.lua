@@ -1,6 +1,6 @@
 --[[ leave: remove buyers from the waitlist or end their offers; then offer units in stock to the next buyers.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                  hash: generation, phase, stock, offered, waiting, ...
+  KEYS[1]  {<shard>}:voucher:<id>:sale                   hash: generation, phase, counts, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:waitlist  zset: buyer -> seq, the order of offers
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:offers    zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
@@ -15,6 +15,7 @@
     offered  of LEFT: units that were offered
 
   Safe to repeat: a unit is returned only with its offer. ]]
+--!include counts
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end
@@ -30,7 +31,5 @@ for i = 4, #ARGV do
     freed = freed + redis.call('ZREM', KEYS[3], buyer)
   end
 end
-redis.call('HINCRBY', KEYS[1], 'waiting', 0 - left)
-redis.call('HINCRBY', KEYS[1], 'offered', 0 - freed)
-redis.call('HINCRBY', KEYS[1], 'stock', freed)
+add_to_counts(KEYS[1], freed, 0, 0 - freed, 0 - left)
 return {'LEFT', make_offers(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[2]))}

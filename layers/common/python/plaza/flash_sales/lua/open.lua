@@ -1,6 +1,6 @@
 --[[ open: advance the cursor of a generation, or make it live once it is loaded and drained.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, drain_until_us, cursor, ...
+  KEYS[1]  {<shard>}:voucher:<id>:sale  hash: generation, phase, drain_until_us, cursor, ...
   ARGV[1]  generation
   ARGV[2]  cursor: a digit and 19 more. 0 and an order: the cancelled orders up to it are loaded; 1 and a buyer: all
            of them, and the successes of buyers up to it; 2 and a seq: all of both, and the waitlist up to it;

@@ -1,23 +1,35 @@
---[[ recover: return overdue pending orders, and delay their next recovery by the grace.
+--[[ recover: remove overdue entries from the recovery list, and append those of pending orders again.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state                  hash: generation, ...
-  KEYS[2]  {<shard>}:voucher:<id>:<generation>:recovery  zset: order:buyer, pending -> when reserved or recovered
+  KEYS[1]  {<shard>}:voucher:<id>:sale                   hash: generation, ...
+  KEYS[2]  {<shard>}:voucher:<id>:<generation>:recovery  list: order:buyer:second, when reserved or recovered
+  KEYS[3...]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order; of each entry
   ARGV[1]  generation
-  ARGV[2]  grace: how long an order may wait for its consumer, microseconds
-  ARGV[3]  limit of orders, at most 500
+  ARGV[2...]  the entries that overdue returned
 
-  Bounded by: ARGV[3] orders.
+  Bounded by: 500 entries.
 
-  Returns {order:buyer, order:buyer, ...}, longest overdue first
+  Returns {order:buyer, order:buyer, ...}: the pending orders, longest overdue first. Their next recovery is due
+    after the grace
 
-  Safe to repeat: an order that is sent twice is stored once. ]]
+  Safe to repeat: only entries that are still the first are removed; an order that is sent twice is stored once. ]]
 if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return {} end
-local now = redis.call('TIME')
-local now_us = now[1] * 1000000 + now[2]
-local due = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[2]), 'LIMIT', 0, ARGV[3])
-local scores = {}
-for i, member in ipairs(due) do
-  scores[2 * i - 1], scores[2 * i] = string.format('%.0f', now_us), member
+local function is_pending(buyers, buyer, order)
+  return redis.call('HGET', buyers, buyer) == 'pending:' .. order
 end
-if #due > 0 then redis.call('ZADD', KEYS[2], unpack(scores)) end
-return due
+
+local entries = redis.call('LRANGE', KEYS[2], 0, #ARGV - 2)
+local now_s, removed, pending, again, buckets = redis.call('TIME')[1], 0, {}, {}, {}
+for i = 3, #KEYS do buckets[i - 2] = KEYS[i] end
+for i = 2, #ARGV do
+  local entry = ARGV[i]
+  if entry ~= entries[i - 1] then break end -- another process was first
+  removed = i - 1
+  local order, buyer = string.match(entry, '^(%d+):(%d+):')
+  if is_pending(buckets[i - 1], buyer, order) then
+    pending[#pending + 1] = order .. ':' .. buyer
+    again[#again + 1] = order .. ':' .. buyer .. ':' .. now_s
+  end
+end
+if removed > 0 then redis.call('LTRIM', KEYS[2], removed, -1) end
+if #again > 0 then redis.call('RPUSH', KEYS[2], unpack(again)) end
+return pending

@@ -1,6 +1,6 @@
 --[[ withdraw: end a withdrawn sale or one that is over, or load it again because its shop was restored.
 
-  KEYS[1]  {<shard>}:voucher:<id>:state  hash: generation, phase, cursor, ...
+  KEYS[1]  {<shard>}:voucher:<id>:sale  hash: generation, phase, cursor, ...
   ARGV[1]  generation
   ARGV[2]  phase: withdrawn; finalized; loading, of a withdrawn sale
 

@@ -1,0 +1,23 @@
+--[[ overdue: return the first entries of the recovery list whose grace has ended.
+
+  KEYS[1]  {<shard>}:voucher:<id>:sale                   hash: generation, ...
+  KEYS[2]  {<shard>}:voucher:<id>:<generation>:recovery  list: order:buyer:second, when reserved or recovered
+  ARGV[1]  generation
+  ARGV[2]  grace: how long an order may wait for its consumer, microseconds
+  ARGV[3]  limit of entries, at most 500
+
+  Bounded by: ARGV[3] entries.
+
+  Returns {order:buyer:second, ...}, longest overdue first. Many of the orders are no longer pending: recover
+  removes their entries
+
+  Safe to repeat: it writes nothing. ]]
+if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return {} end
+local now = redis.call('TIME')
+local due_us = now[1] * 1000000 + now[2] - ARGV[2]
+local entries, due = redis.call('LRANGE', KEYS[2], 0, ARGV[3] - 1), {}
+for i, entry in ipairs(entries) do
+  if string.match(entry, '%d+$') * 1000000 > due_us then break end
+  due[i] = entry
+end
+return due

@@ -1,0 +1,234 @@
+"""The recovery list of a sale: overdue orders first, entries of decided orders removed."""
+
+from __future__ import annotations
+
+from plaza.flash_sales import (
+    CANCELLED,
+    FAILED,
+    PENDING,
+    SUCCESS,
+    Order,
+    persist,
+    place_order,
+    queries,
+    recover_orders,
+    redis_store,
+)
+from plaza.flash_sales.model import OrderRow, SaleGeneration
+from plaza.flash_sales.queues import ORDERS
+from plaza.infra import redis
+from tests.support import sales
+from tests.support.plaza import World
+
+GRACE_US = 300_000_000
+
+
+def begin(stock: int = 5) -> SaleGeneration:
+    """Return a sale that is live in Redis."""
+    voucher = sales.offer(stock=stock)
+    return redis_store.find_sales([voucher.id])[voucher.id]
+
+
+def age(sale: SaleGeneration) -> None:
+    """Make all entries of the recovery list overdue, in their order."""
+    key = redis_store.recovery_key(sale)
+    for place, entry in enumerate(entries(sale), 1):
+        redis.execute("LSET", key, place - 1, f"{entry.rpartition(':')[0]}:{place}")
+
+
+def entries(sale: SaleGeneration) -> list[str]:
+    return [str(e) for e in redis.execute("LRANGE", redis_store.recovery_key(sale), 0, -1)]
+
+
+def listed(sale: SaleGeneration) -> list[int]:
+    """Return the order ids of the recovery list."""
+    return [int(entry.split(":")[0]) for entry in entries(sale)]
+
+
+def find_overdue(sale: SaleGeneration, limit: int = 500) -> tuple[list[int], bool]:
+    """Return (the ids of overdue orders, whether the sale may have more)."""
+    found, more = redis_store.find_overdue([sale], GRACE_US, limit)
+    sales.check(sale.voucher_id)
+    return [event.order_id for event in found], more == [sale]
+
+
+def acknowledge(sale: SaleGeneration, order_id: int, buyer_id: int, reason: str | None) -> None:
+    redis_store.acknowledge([OrderRow(order_id, sale.voucher_id, buyer_id, reason)])
+    sales.check(sale.voucher_id)
+
+
+def test_overdue_orders_are_recovered_in_order_and_again_after_the_grace(plaza: World) -> None:
+    sale = begin()
+    for buyer in (1, 2, 3):
+        redis_store.reserve(sale, buyer, buyer)
+    assert find_overdue(sale) == ([], False)
+    age(sale)
+    assert find_overdue(sale) == ([1, 2, 3], False)
+    assert find_overdue(sale) == ([], False)
+    age(sale)
+    assert find_overdue(sale) == ([1, 2, 3], False), "a second time"
+    assert listed(sale) == [1, 2, 3]
+
+
+def test_an_order_that_is_not_overdue_ends_the_search(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 1, 1)
+    age(sale)
+    redis_store.reserve(sale, 2, 2)
+    assert find_overdue(sale) == ([1], False)
+    assert listed(sale) == [2, 1]
+
+
+def test_entries_of_decided_orders_are_removed(plaza: World) -> None:
+    sale = begin()
+    for buyer in (1, 2, 3, 4):
+        redis_store.reserve(sale, buyer, buyer)
+    acknowledge(sale, 1, 1, None)
+    acknowledge(sale, 2, 2, "sold-out")
+    acknowledge(sale, 3, 3, "cancelled")
+    assert listed(sale) == [1, 2, 3, 4]
+    age(sale)
+    assert find_overdue(sale) == ([4], False)
+    assert listed(sale) == [4]
+    acknowledge(sale, 4, 4, None)
+    age(sale)
+    assert find_overdue(sale) == ([], False)
+    assert listed(sale) == []
+
+
+def test_a_page_of_decided_orders_does_not_end_the_recovery(plaza: World) -> None:
+    sale = begin()
+    for buyer in (1, 2, 3):
+        redis_store.reserve(sale, buyer, buyer)
+    acknowledge(sale, 1, 1, None)
+    acknowledge(sale, 2, 2, None)
+    age(sale)
+    assert find_overdue(sale, limit=2) == ([], True)
+    assert find_overdue(sale, limit=2) == ([3], False)
+
+
+def test_the_recovery_reads_all_pages_of_decided_orders(plaza: World) -> None:
+    sale = begin(stock=1)
+    sales.list_overdue(sale, *((number, number) for number in range(1, 1_100)))
+    placed, _ = place_order.place_order(sale.voucher_id, 7)
+    plaza.queues.take(ORDERS)
+    age(sale)
+    assert recover_orders.recover_orders(decide_after_s=10**10) == 1
+    [sent] = sales.parse_events(plaza.queues.take(ORDERS))
+    assert (sent.order_id, listed(sale)) == (placed.id, [placed.id])
+
+
+def test_two_recoveries_at_once_move_each_entry_once(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 1, 1)
+    redis_store.reserve(sale, 2, 2)
+    age(sale)
+    keys = (redis_store.state_key(sale.voucher_id), redis_store.recovery_key(sale))
+    due = redis.run(redis_store.OVERDUE, keys, (sale.generation, GRACE_US, 500))
+    buckets = [redis_store.buyers_key(sale, buyer) for buyer in (1, 2)]
+    args = (sale.generation, *due)
+    assert redis.run(redis_store.RECOVER, (*keys, *buckets), args) == ["1:1", "2:2"]
+    assert redis.run(redis_store.RECOVER, (*keys, *buckets), args) == [], "a repeat"
+    assert listed(sale) == [1, 2]
+    stale = (sale.generation + 1, *due)
+    assert redis.run(redis_store.RECOVER, (*keys, *buckets), stale) == []
+
+
+def test_a_late_copy_of_a_released_reservation_is_recovered_and_released(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 1, 1)
+    acknowledge(sale, 1, 1, "sold-out")
+    redis_store.reserve(sale, 1, 1)  # a command that was resent
+    assert listed(sale) == [1, 1]
+    age(sale)
+    assert set(find_overdue(sale)[0]) == {1}
+    acknowledge(sale, 1, 1, "sold-out")
+    age(sale)
+    assert find_overdue(sale) == ([], False)
+    assert (listed(sale), sales.counts(sale.voucher_id)) == ([], (5, 0, 0))
+
+
+def test_a_newer_order_of_a_buyer_is_recovered_without_the_older_one(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 1, 7)
+    acknowledge(sale, 1, 7, "sold-out")
+    redis_store.reserve(sale, 2, 7)
+    age(sale)
+    assert find_overdue(sale) == ([2], False)
+
+
+def test_a_success_takes_the_unit_of_another_pending_order_of_its_buyer(plaza: World) -> None:
+    sale = begin(stock=3)
+    redis_store.reserve(sale, 2, 7)
+    acknowledge(sale, 1, 7, None)
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+    acknowledge(sale, 1, 7, None)
+    acknowledge(sale, 2, 7, "already-bought")
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+    age(sale)
+    assert find_overdue(sale) == ([], False)
+    # MySQL decided the cancellation of the first before the second one.
+    acknowledge(sale, 1, 7, "cancelled")
+    acknowledge(sale, 2, 7, None)
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+
+
+def test_a_success_that_was_not_pending_takes_its_unit_from_stock_once(plaza: World) -> None:
+    sale = begin(stock=1)
+    for _ in range(2):
+        acknowledge(sale, 1, 7, None)
+        assert sales.counts(sale.voucher_id) == (0, 0, 1)
+    assert redis_store.reserve(sale, 2, 8).code == "SOLD_OUT"
+
+
+def test_a_failure_of_an_order_that_is_not_pending_returns_no_unit(plaza: World) -> None:
+    sale = begin(stock=2)
+    redis_store.reserve(sale, 2, 7)
+    acknowledge(sale, 1, 7, "sold-out")
+    acknowledge(sale, 1, 8, "sold-out")
+    assert sales.counts(sale.voucher_id) == (1, 1, 0)
+
+
+def test_a_buyer_lists_an_order_that_a_success_replaced(plaza: World) -> None:
+    sale = begin()
+    placed, _ = place_order.place_order(sale.voucher_id, 7)
+    event = sales.parse_events(plaza.queues.messages[ORDERS])[0]
+    acknowledge(sale, 1, 7, None)
+    assert queries.list_orders(7, None, 10) == ([placed], None)
+    assert queries.read_order(placed.id, 7).status == PENDING
+    persist.persist_orders([event])
+    assert queries.list_orders(7, None, 10)[0] == [placed._replace(status=SUCCESS)]
+
+
+def test_a_pointer_to_the_id_of_another_order_is_listed_as_failed(plaza: World) -> None:
+    sale = begin()
+    placed, _ = place_order.place_order(sale.voucher_id, 7)
+    plaza.queues.drain()
+    redis_store.write_pointer(8, placed.id, sale.voucher_id)
+    failed = Order(placed.id, sale.voucher_id, FAILED, "timed-out")
+    assert queries.list_orders(8, None, 10) == ([failed], None)
+    assert queries.read_order(placed.id, 8) == failed
+
+
+def test_a_state_of_the_former_layout_counts_as_not_loaded(plaza: World) -> None:
+    sale = begin(stock=2)
+    key = redis_store.state_key(sale.voucher_id)
+    redis.execute("DEL", key)
+    former = f"{key.removesuffix('sale')}state"
+    fields = ("generation", 1, "phase", "live", "stock", 9, "pending", 0, "initial_stock", 2)
+    redis.execute("HSET", former, *fields)
+    assert redis_store.find_sales([sale.voucher_id]) == {}
+    placed, _ = place_order.place_order(sale.voucher_id, 7)
+    assert placed.status == PENDING
+    assert sales.counts(sale.voucher_id) == (1, 1, 0)
+    assert redis.execute("HGET", former, "stock") == "9"
+
+
+def test_a_cancelled_pending_order_is_not_recovered(plaza: World) -> None:
+    sale = begin()
+    placed, _ = place_order.place_order(sale.voucher_id, 7)
+    plaza.queues.drain()
+    acknowledge(sale, placed.id, 7, CANCELLED)
+    age(sale)
+    assert find_overdue(sale) == ([], False)
+    assert sales.counts(sale.voucher_id) == (5, 0, 0)
