@@ -42,6 +42,7 @@ local function find_wrong(base)
     end
   end
   if successes ~= sold then return counts .. ', but successes ' .. successes end
+  if pending == 0 and next(is_listed) then return counts .. ', but the recovery list has entries' end
   if pending_entries ~= pending then return counts .. ', but pending entries ' .. pending_entries end
   return ''
 end

@@ -91,9 +91,20 @@ def test_entries_of_decided_orders_are_removed(plaza: World) -> None:
     assert find_overdue(sale) == ([4], False)
     assert listed(sale) == [4]
     acknowledge(sale, 4, 4, None)
-    age(sale)
+    assert listed(sale) == [], "no order is pending"
     assert find_overdue(sale) == ([], False)
-    assert listed(sale) == []
+
+
+def test_the_list_ends_with_the_last_pending_order(plaza: World) -> None:
+    sale = begin()
+    for reason in (None, "sold-out", "cancelled"):
+        for buyer in (1, 2):
+            redis_store.reserve(sale, 10 + buyer, buyer)
+        acknowledge(sale, 11, 1, "sold-out")
+        assert listed(sale) == [11, 12]
+        acknowledge(sale, 12, 2, reason)
+        assert listed(sale) == []
+        acknowledge(sale, 12, 2, "cancelled")
 
 
 def test_a_page_of_decided_orders_does_not_end_the_recovery(plaza: World) -> None:
@@ -136,25 +147,28 @@ def test_two_recoveries_at_once_move_each_entry_once(plaza: World) -> None:
 
 def test_a_late_copy_of_a_released_reservation_is_recovered_and_released(plaza: World) -> None:
     sale = begin()
+    redis_store.reserve(sale, 2, 2)
     redis_store.reserve(sale, 1, 1)
     acknowledge(sale, 1, 1, "sold-out")
     redis_store.reserve(sale, 1, 1)  # a command that was resent
-    assert listed(sale) == [1, 1]
+    assert listed(sale) == [2, 1, 1]
     age(sale)
-    assert set(find_overdue(sale)[0]) == {1}
+    assert set(find_overdue(sale)[0]) == {1, 2}
     acknowledge(sale, 1, 1, "sold-out")
     age(sale)
-    assert find_overdue(sale) == ([], False)
-    assert (listed(sale), sales.counts(sale.voucher_id)) == ([], (5, 0, 0))
+    assert find_overdue(sale) == ([2], False)
+    assert (listed(sale), sales.counts(sale.voucher_id)) == ([2], (4, 1, 0))
 
 
 def test_a_newer_order_of_a_buyer_is_recovered_without_the_older_one(plaza: World) -> None:
     sale = begin()
+    redis_store.reserve(sale, 3, 8)
     redis_store.reserve(sale, 1, 7)
     acknowledge(sale, 1, 7, "sold-out")
     redis_store.reserve(sale, 2, 7)
+    assert listed(sale) == [3, 1, 2]
     age(sale)
-    assert find_overdue(sale) == ([2], False)
+    assert find_overdue(sale) == ([3, 2], False)
 
 
 def test_a_success_takes_the_unit_of_another_pending_order_of_its_buyer(plaza: World) -> None:

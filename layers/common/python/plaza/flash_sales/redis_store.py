@@ -13,8 +13,8 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
     :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
                                          the pending orders
     :<generation>:recovery         list  order:buyer:second, when it was reserved or last recovered;
-                                         all pending orders, and those of the last minutes that are
-                                         no longer pending
+                                         all pending orders, and decided ones of the last minutes;
+                                         removed when no order is pending
     :<generation>:cancelled        set   order:buyer, the orders that were cancelled, so that no
                                          late message confirms them
     :<generation>:waitlist         zset  buyer -> seq, the order of offers
@@ -414,8 +414,7 @@ def _recovery_keys(sale: SaleGeneration) -> tuple[str, str]:
 
 
 def _order_keys(sale: SaleGeneration, buyer_id: int) -> tuple[str, ...]:
-    state, buyers = state_key(sale.voucher_id), buyers_key(sale, buyer_id)
-    return state, buyers, cancelled_key(sale), waitlist_key(sale), offers_key(sale)
+    return (state_key(sale.voucher_id), buyers_key(sale, buyer_id), *_other_keys(sale))
 
 
 def _other_keys(sale: SaleGeneration) -> list[str]:

@@ -2,9 +2,10 @@
 
   KEYS[1]  {<shard>}:voucher:<id>:sale                          hash: generation, phase, counts, sold, cancelled, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:buyers:<bucket>  hash: buyer -> status:order
-  KEYS[3]  {<shard>}:voucher:<id>:<generation>:cancelled        set: order:buyer, which confirm refuses
-  KEYS[4]  {<shard>}:voucher:<id>:<generation>:waitlist         zset: buyer -> seq, the order of offers
-  KEYS[5]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
+  KEYS[3]  {<shard>}:voucher:<id>:<generation>:recovery         list: order:buyer:second, when reserved or recovered
+  KEYS[4]  {<shard>}:voucher:<id>:<generation>:cancelled        set: order:buyer, which confirm refuses
+  KEYS[5]  {<shard>}:voucher:<id>:<generation>:waitlist         zset: buyer -> seq, the order of offers
+  KEYS[6]  {<shard>}:voucher:<id>:<generation>:offers           zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
   ARGV[2]  order
   ARGV[3]  buyer
@@ -21,19 +22,24 @@
   Safe to repeat: a unit is returned only while the order is pending or, if it was cancelled, a success. ]]
 --!include counts
 --!include offer
-local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
+local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'counts')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
 if fields[2] == 'finalized' then return {'FINALIZED'} end
 local order, buyer, cancelled = ARGV[2], ARGV[3], ARGV[4] == '1'
 if cancelled then
-  redis.call('HINCRBY', KEYS[1], 'cancelled', redis.call('SADD', KEYS[3], order .. ':' .. buyer))
+  redis.call('HINCRBY', KEYS[1], 'cancelled', redis.call('SADD', KEYS[4], order .. ':' .. buyer))
 end
 local entry = redis.call('HGET', KEYS[2], buyer)
 local was_success = cancelled and entry == 'success:' .. order
 if not was_success and entry ~= 'pending:' .. order then return {'UNCHANGED'} end
 redis.call('HDEL', KEYS[2], buyer)
-if was_success then redis.call('HINCRBY', KEYS[1], 'sold', -1) end
+local _, pending = parse_counts(fields[3])
+if was_success then
+  redis.call('HINCRBY', KEYS[1], 'sold', -1)
+elseif pending == 1 then
+  redis.call('UNLINK', KEYS[3]) -- none is pending any more
+end
 add_to_counts(KEYS[1], 1, was_success and 0 or -1, 0, 0)
-make_offers(KEYS[1], KEYS[4], KEYS[5], tonumber(ARGV[5]))
+make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]))
 return {'RELEASED', 1}
