@@ -31,7 +31,7 @@ os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests fi
 
 
 # A second process runs these end-to-end tests on the stack, beside the first one with the others.
-BESIDE = tuple(f"tests/e2e/test_{name}.py" for name in ("contract", "web_app", "web_console"))
+BESIDE = ("tests/e2e/test_contract.py",)
 NICENESS = 5
 LONG = ("tests/faults/", "tests/model/")
 
