@@ -29,18 +29,26 @@ def follow(stack: Stack) -> Callable[[], Any]:
 
 
 @pytest.fixture
-def listed(anonymous: Client) -> Callable[[], bool]:
-    """``listed()`` returns whether the shop type is listed."""
-    return lambda: str(TYPE) in [one["id"] for one in anonymous("GET", "/shop-types").json["items"]]
+def add_type(
+    rows: Callable[..., Any], anonymous: Client, follow: Callable[[], Any]
+) -> Callable[[int], None]:
+    """``add_type(7)`` inserts a shop type by SQL, and waits until it is listed."""
+
+    def add(type_id: int) -> None:
+        def is_listed() -> bool:
+            items = anonymous("GET", "/shop-types").json["items"]
+            return str(type_id) in [one["id"] for one in items]
+
+        rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", type_id)
+        wait_until("the type is listed", lambda: is_listed() or (follow() and is_listed()))
+
+    return add
 
 
 @pytest.fixture
-def place(
-    rows: Callable[..., Any], listed: Callable[[], bool], follow: Callable[[], Any]
-) -> dict[str, Any]:
+def place(add_type: Callable[[int], None]) -> dict[str, Any]:
     """An existing shop type, and a place without other shops."""
-    rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", TYPE)
-    wait_until("the type is listed", lambda: listed() or (follow() and listed()))
+    add_type(TYPE)
     return {"type_id": str(TYPE), "place": {"x": -170.0 + next(_places), "y": -44.0}}
 
 
@@ -107,9 +115,9 @@ def test_a_shop_changed_in_mysql_is_served(
 
 
 def test_types_are_listed_and_unknown_shops_are_404(
-    anonymous: Client, place: dict[str, Any], listed: Callable[[], bool]
+    anonymous: Client, place: dict[str, Any], add_type: Callable[[int], None]
 ) -> None:
-    assert listed()
+    add_type(TYPE + 1)  # after the list was read, so it is in the list once the binlog was followed
     for path in ("/shops/4711", "/shops/abc"):
         missing = anonymous("GET", path)
         assert (missing.status, problem(missing)) == (404, "not-found")
