@@ -31,6 +31,7 @@ def other_redis(plaza: World, set_up: SetUp, tmp_path: Any) -> Iterator[Server]:
     with run_server(prepare_redis(tmp_path / "redis")) as server:
         set_up(redis_url=server.url, redis_cluster=0)
         yield server
+        server.kill()  # a busy one does not end at SIGTERM
 
 
 def send_command(server: Server, *command: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,13 +54,19 @@ def tree_of(file: Path) -> ast.Module:
 
 
 @cache
+def nodes_of(file: Path) -> Sequence[ast.AST]:
+    """Return all nodes of the syntax tree of a file."""
+    return tuple(ast.walk(tree_of(file)))
+
+
+@cache
 def imports_of(file: Path) -> list[Import]:
     """Return all imports of a file, those inside functions included."""
     return list(_imports_of(file))
 
 
 def _imports_of(file: Path) -> Iterator[Import]:
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             yield from (Import(a.name, "", a.asname or a.name) for a in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -88,6 +94,7 @@ def queue_named(file: Path, name: str) -> Queue[Any] | None:
     return None
 
 
+@cache
 def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
     """Return (file, definition) of each function or class of Plaza that ``within`` names."""
     tree = tree_of(file)

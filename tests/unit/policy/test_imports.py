@@ -15,6 +15,7 @@ from tests.unit.policy.modules import (
     ROOT,
     imports_of,
     module_file,
+    nodes_of,
     product_files,
     tree_of,
 )
@@ -89,7 +90,7 @@ def test_a_context_imports_public_names_of_others_only(file: Path) -> None:
 def test_a_context_uses_public_attributes_of_others_only(file: Path) -> None:
     own = file.relative_to(PLAZA).parts[0]
     others = {i.name for i in imports_of(file) if i.module == "plaza"} - {own, "infra"}
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(file):
         match node:
             case ast.Attribute(value=ast.Name(id=context), attr=name) if context in others:
                 assert name in exported(context), f"{context} does not export {name}"
@@ -154,7 +155,7 @@ def test_a_model_does_no_io(file: Path) -> None:
 def test_sql_is_in_mysql_stores_only(file: Path) -> None:
     if file.stem.startswith("mysql_"):
         return
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(file):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             assert not STATEMENT.match(node.value)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.unit.policy.modules import PLAZA, ROOT, product_files, tracked, tree_of
+from tests.unit.policy.modules import PLAZA, ROOT, nodes_of, product_files, tracked, tree_of
 
 SELF = Path(__file__).name
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -69,7 +69,7 @@ def sources(*suffixes: str) -> list[Path]:
 def names_of_python(file: Path) -> list[Name]:
     """Every name that a file defines, assigns, takes or calls."""
     found = []
-    for node in ast.walk(tree_of(file)):
+    for node in nodes_of(file):
         match node:
             case ast.FunctionDef(name=text) | ast.ClassDef(name=text):
                 pass
@@ -97,19 +97,25 @@ def names_of_text(file: Path) -> list[Name]:
 
 
 @pytest.fixture(scope="module")
-def names() -> list[Name]:
-    """All names of the rooms."""
-    python = [
-        name for file in sources(".py") if file.name != SELF for name in names_of_python(file)
-    ]
-    return python + [name for file in sources(".lua", ".sql") for name in names_of_text(file)]
+def places() -> dict[str, list[str]]:
+    """Each name of the rooms, and where it stands."""
+    found = defaultdict(list)
+    for file in sources(".py", ".lua", ".sql"):
+        if file.name != SELF:
+            names = names_of_python(file) if file.suffix == ".py" else names_of_text(file)
+            for name in names:
+                found[name.text].append(name.place)
+    return found
 
 
 @pytest.mark.parametrize("retired", RETIRED, ids=lambda retired: retired.instead)
-def test_retired_names_do_not_come_back(retired: Retired, names: list[Name]) -> None:
+def test_retired_names_do_not_come_back(retired: Retired, places: dict[str, list[str]]) -> None:
     pattern = re.compile(rf"_?(?:{retired.pattern})")
     assert [
-        f"{n.place} {n.text}: {retired.instead}" for n in names if pattern.fullmatch(n.text)
+        f"{place} {text}: {retired.instead}"
+        for text in places
+        if pattern.fullmatch(text)
+        for place in places[text]
     ] == []
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plaza.infra.lua import find_include, load_script
-from tests.unit.policy.modules import PLAZA, product_files, tree_of
+from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
 INCLUDES = sorted(PLAZA.rglob("*.inc.lua"))
@@ -140,7 +140,7 @@ def test_a_script_is_loaded_by_a_module_of_its_context(file: Path) -> None:
         node.value
         for module in product_files()
         if module.parent == file.parent.parent
-        for node in ast.walk(tree_of(module))
+        for node in nodes_of(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert file.name in loaded

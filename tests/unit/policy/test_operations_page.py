@@ -12,7 +12,7 @@ import pytest
 
 from plaza.switches import LEVELS
 from tests.unit.policy import template
-from tests.unit.policy.modules import ROOT, product_files, tree_of
+from tests.unit.policy.modules import ROOT, nodes_of, product_files, tree_of
 from tests.unit.policy.template import ALARM, FUNCTION, resources
 
 PAGE = (ROOT / "docs" / "operations.md").read_text()
@@ -40,7 +40,7 @@ def calls_of_record() -> list[tuple[Path, ast.Call]]:
         (file, node)
         for file in product_files()
         if file.name != "observability.py" and "record(" in file.read_text()
-        for node in ast.walk(tree_of(file))
+        for node in nodes_of(file)
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "record"
     ]
 
@@ -64,7 +64,7 @@ def metrics_of(file: Path, call: ast.Call) -> set[str]:
     if isinstance(given, ast.Name):
         values = [
             node.value
-            for node in ast.walk(tree_of(file))
+            for node in nodes_of(file)
             if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign)
             and given.id in [getattr(target, "id", "") for target in targets_of(node)]
             and node.value is not None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.policy.modules import PLAZA, tree_of
+from tests.unit.policy.modules import PLAZA, nodes_of
 
 # table -> owner: a context or a module of infra
 TABLES = {
@@ -176,7 +176,7 @@ def texts() -> Iterator[tuple[str, str]]:
     for file in sorted(PLAZA.glob("*/sql/*.sql")):
         yield owner_of(file), re.sub("--[^\n]*", "", file.read_text())
     for file in sorted(PLAZA.glob("*/*.py")):
-        for node in ast.walk(tree_of(file)):
+        for node in nodes_of(file):
             if isinstance(node, ast.JoinedStr):
                 yield owner_of(file), ast.unparse(node).encode().decode("unicode_escape")
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -248,7 +248,7 @@ def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
 def keys_built(file: Path) -> set[str]:
     """Return the patterns of the keys that a module builds, without their shard."""
     found = set()
-    scopes = [n for n in ast.walk(tree_of(file)) if isinstance(n, ast.FunctionDef | ast.Module)]
+    scopes = [n for n in nodes_of(file) if isinstance(n, ast.FunctionDef | ast.Module)]
     for scope in scopes:
         body = (
             scope.body

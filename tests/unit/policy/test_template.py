@@ -25,6 +25,7 @@ from tests.unit.policy.modules import (
     ROOT,
     definition_of,
     names_used,
+    nodes_of,
     queue_named,
     tree_of,
 )
@@ -412,7 +413,7 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
     """Return (file, definition) of everything that a function's code may call, by name."""
     app = template.folder_of(function) / "app.py"
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
-    for node in ast.walk(tree_of(app)):
+    for node in nodes_of(app):
         match node:
             case ast.Attribute(value=ast.Name(id=constant), attr="handler"):
                 if queue := queue_named(app, constant):
