@@ -1,8 +1,9 @@
 """The workers that run functions: how many run, and which request gets one.
 
 A worker serves one request at a time. Requests above the bounds wait in order. There is a bound for
-each function, one over all, and a share of it for background work, so that consumers that wait for
-a slow database leave workers to the API.
+each function, one over all, and a share of it for workers that run background work, so that
+consumers that wait for a slow database leave workers to the API. At the bound over all, the worker
+that was idle for longest ends for a function that needs another one.
 """
 
 import asyncio
@@ -24,9 +25,9 @@ from typing import Any, Protocol, cast
 from local.stack.worker_parent import ANSWER, MAX_PAYLOAD_BYTES, REQUEST
 
 CORES = os.cpu_count() or 1
-MAX_WORKERS = max(16, 12 * CORES)
+MAX_WORKERS = max(16, 16 * CORES)
 MAX_WORKERS_PER_FUNCTION = max(4, 2 * CORES)
-BACKGROUND_SHARE = 0.6
+BACKGROUND_SHARE = 0.5
 IDLE_S = 90.0  # so that schedules of each minute find their workers
 MAX_INIT_S = 30.0
 
@@ -108,6 +109,10 @@ class _Lane:
     def size(self) -> int:
         return self.starting + len(self.workers)
 
+    @property
+    def busy(self) -> int:
+        return self.size - len(self.idle)
+
 
 class Pool:
     """The workers of all functions. Used from one event loop."""
@@ -183,7 +188,7 @@ class Pool:
                 if entry[0] <= before or entry[1].has_exited:
                     lane.idle.remove(entry)
                     self._discard(lane, entry[1])
-        self._start_wanted()
+        self._serve_waiting()
 
     def close(self) -> None:
         for task in self._tasks:
@@ -197,15 +202,12 @@ class Pool:
             lane.idle.clear()
 
     async def _acquire(self, lane: _Lane) -> Worker:
-        while lane.idle and not lane.waiting:
-            worker = lane.idle.pop()[1]
-            if not worker.has_exited:
-                return worker
-            lane.workers.discard(worker)
+        if not lane.waiting and not self._is_crowded(lane) and (worker := _take_idle(lane)):
+            return worker
         future: asyncio.Future[Worker] = asyncio.get_running_loop().create_future()
         lane.waiting.append((next(self._arrivals), future))
         self._wanted.add(lane)
-        self._start_wanted()
+        self._serve_waiting()
         try:
             return await future
         except asyncio.CancelledError:
@@ -220,15 +222,14 @@ class Pool:
         elif self._must_yield(lane):
             self._discard(lane, worker)
         else:
-            self._offer(lane, worker)
-        self._start_wanted()
-
-    def _offer(self, lane: _Lane, worker: Worker) -> None:
-        _drop_abandoned(lane)
-        if lane.waiting:
-            lane.waiting.popleft()[1].set_result(worker)
-        else:
             lane.idle.append((self._clock(), worker))
+        self._serve_waiting()
+
+    def _is_crowded(self, lane: _Lane) -> bool:
+        """Return whether as much background work runs as may, and ``lane`` is more of it."""
+        return lane.function.background and self._max_background <= sum(
+            each.busy for each in self._lanes.values() if each.function.background
+        )
 
     def _must_yield(self, lane: _Lane) -> bool:
         """Return whether, at the bound, a function without a worker waits longer than this one."""
@@ -244,26 +245,27 @@ class Pool:
                 self._wanted.discard(lane)
         return sorted(self._wanted, key=lambda lane: lane.waiting[0][0])
 
-    def _start_wanted(self) -> None:
+    def _serve_waiting(self) -> None:
+        """Give idle and new workers to waiting requests, the longest waiting function first."""
         for lane in self._waiting():
+            while lane.waiting and not self._is_crowded(lane) and (worker := _take_idle(lane)):
+                lane.waiting.popleft()[1].set_result(worker)
+                _drop_abandoned(lane)
             while lane.starting < len(lane.waiting) and lane.size < lane.function.max_workers:
-                if not self._make_room(lane):
+                if self._is_crowded(lane) or not self._make_room():
                     break
                 lane.starting += 1
                 task = asyncio.get_running_loop().create_task(self._start_one(lane))
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
 
-    def _make_room(self, lane: _Lane) -> bool:
+    def _make_room(self) -> bool:
         """Return whether one more worker may start; may end the longest idle one for it."""
         lanes = self._lanes.values()
-        in_background = [each for each in lanes if each.function.background]
-        crowded = lane.function.background and (
-            sum(each.size for each in in_background) >= self._max_background
-        )
-        if not crowded and sum(each.size for each in lanes) < self._max_workers:
+        if sum(each.size for each in lanes) < self._max_workers:
             return True
-        idle = [each for each in (in_background if crowded else lanes) if each.idle]
+        idle = [each for each in lanes if each.idle]
+        idle = [each for each in idle if not each.waiting or self._is_crowded(each)]
         if not idle:
             return False
         longest = min(idle, key=lambda each: each.idle[0][0])
@@ -278,15 +280,15 @@ class Pool:
             _drop_abandoned(lane)
             if lane.waiting:
                 lane.waiting.popleft()[1].set_exception(error)
-            self._start_wanted()
+            self._serve_waiting()
             return
         except BaseException:
             lane.starting -= 1
             raise
         lane.starting -= 1
         lane.workers.add(worker)
-        self._offer(lane, worker)
-        self._start_wanted()
+        lane.idle.append((self._clock(), worker))
+        self._serve_waiting()
 
     def _discard(self, lane: _Lane, worker: Worker) -> None:
         lane.workers.discard(worker)
@@ -451,6 +453,15 @@ def make_environment(
         **aws,
         **own,
     }
+
+
+def _take_idle(lane: _Lane) -> Worker | None:
+    while lane.idle:
+        worker = lane.idle.pop()[1]
+        if not worker.has_exited:
+            return worker
+        lane.workers.discard(worker)
+    return None
 
 
 def _drop_abandoned(lane: _Lane) -> None:

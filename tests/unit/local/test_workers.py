@@ -163,17 +163,105 @@ def test_consumers_leave_workers_to_the_api() -> None:
             function("queue", background=True),
             function("other", background=True),
             function("api"),
-            max_workers=5,
+            max_workers=6,
         )
         asked = [stage.ask(name, f"{name}{n}") for n in range(3) for name in ("queue", "other")]
         await settle()
-        assert len(stage.begun) == 3  # 60 % of 5
+        assert len(stage.begun) == 3  # half of 6
         asked += [stage.ask("api", f"api{n}") for n in range(2)]
         await settle()
         assert stage.begun[3:] == ["api0", "api1"]
         for label in [*stage.begun, "queue0", "queue1", "queue2", "other0", "other1", "other2"]:
             stage.ends[label].set()
         await asyncio.gather(*asked)
+
+    play(scene)
+
+
+def test_idle_consumers_stay_until_another_function_needs_their_place() -> None:
+    async def scene() -> None:
+        queues = [function(name, background=True) for name in ("q", "r", "s")]
+        stage = Stage(*queues, function("api"), max_workers=4)
+        for name in ("q", "r", "s"):
+            stage.ends[name].set()
+            await stage.ask(name, name)
+            stage.now_s += 1
+        assert stage.pool.pids().keys() == {"Q", "R", "S"}
+        asked = [stage.ask("api", f"api{n}") for n in range(2)]
+        await settle()
+        assert stage.begun[3:] == ["api0", "api1"]
+        assert stage.pool.pids().keys() == {"R", "S", "Api"}
+        for n in range(2):
+            stage.ends[f"api{n}"].set()
+        await asyncio.gather(*asked)
+
+    play(scene)
+
+
+def test_consumers_with_more_work_yield_to_the_one_that_waits_longest() -> None:
+    async def scene() -> None:
+        stage = Stage(
+            function("queue", background=True), function("other", background=True), max_workers=4
+        )
+        stage.ends["other0"].set()
+        await stage.ask("other", "other0")
+        asked = [stage.ask("queue", f"queue{n}") for n in range(2)]
+        await settle()
+        asked += [stage.ask("other", "other1"), stage.ask("queue", "queue2")]
+        await settle()
+        assert stage.begun == ["other0", "queue0", "queue1"]
+        stage.ends["queue0"].set()
+        await settle()
+        assert stage.begun[3:] == ["other1"]
+        for label in ("other1", "queue1", "queue2"):
+            stage.ends[label].set()
+        await asyncio.gather(*asked)
+        assert len(stage.started["other"]) == 1
+
+    play(scene)
+
+
+def test_idle_consumers_that_may_not_work_leave_their_places_to_the_api() -> None:
+    async def scene() -> None:
+        queues = [function(name, background=True) for name in ("q", "r", "s")]
+        stage = Stage(*queues, function("api"), max_workers=3)
+        for name in ("q", "r"):
+            stage.ends[name].set()
+            await stage.ask(name, name)
+        asked = [stage.ask(name, f"{name}1") for name in ("s", "q", "r")]
+        await settle()
+        assert stage.begun[2:] == ["s1"]  # one of three may run consumers
+        asked += [stage.ask("api", f"api{n}") for n in range(2)]
+        await settle()
+        assert stage.begun[3:] == ["api0", "api1"]
+        for label in ("s1", "q1", "r1", "api0", "api1"):
+            stage.ends[label].set()
+        await asyncio.gather(*asked)
+
+    play(scene)
+
+
+def test_a_released_worker_serves_a_request_for_which_another_one_starts() -> None:
+    async def scene() -> None:
+        stage = Stage(function("a"), max_workers=4)
+        first = stage.ask("a", "a0")
+        await settle()
+        starts, begin = asyncio.Event(), stage.start
+
+        async def start_slowly(wanted: Function) -> FakeWorker:
+            await starts.wait()
+            return await begin(wanted)
+
+        stage.pool._start = start_slowly
+        second = stage.ask("a", "a1")
+        await settle()
+        assert stage.begun == ["a0"]
+        stage.ends["a0"].set()
+        stage.ends["a1"].set()
+        await asyncio.gather(first, second)
+        starts.set()
+        await settle()
+        assert len(stage.pool.pids()["A"]) == 2
 
     play(scene)
 
