@@ -25,7 +25,7 @@ from typing import Any, Protocol, cast
 from local.stack.worker_parent import ANSWER, MAX_PAYLOAD_BYTES, REQUEST
 
 CORES = os.cpu_count() or 1
-MAX_WORKERS = max(16, 16 * CORES)
+MAX_WORKERS = 16 * CORES
 MAX_WORKERS_PER_FUNCTION = max(4, 2 * CORES)
 BACKGROUND_SHARE = 0.5
 IDLE_S = 90.0  # so that schedules of each minute find their workers
@@ -264,8 +264,9 @@ class Pool:
         lanes = self._lanes.values()
         if sum(each.size for each in lanes) < self._max_workers:
             return True
-        idle = [each for each in lanes if each.idle]
-        idle = [each for each in idle if not each.waiting or self._is_crowded(each)]
+        idle = [
+            each for each in lanes if each.idle and (not each.waiting or self._is_crowded(each))
+        ]
         if not idle:
             return False
         longest = min(idle, key=lambda each: each.idle[0][0])
