@@ -85,9 +85,7 @@ def _open_job() -> Iterator[Job]:
         copy_checkout(directory / "checkout")
         with (
             servers.run_server(prepare_redis(directory / "redis")) as redis,
-            servers.run_server(
-                servers.prepare_mysql(directory / "mysql", for_tests=True)
-            ) as mysql,
+            servers.run_server(servers.prepare_mysql(directory / "mysql", for_tests=True)) as mysql,
         ):
             yield Job(directory, (redis, mysql))
 
