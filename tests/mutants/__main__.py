@@ -3,6 +3,7 @@
   python -m tests.mutants                        those without a valid verdict; writes docs/mutants.md
   python -m tests.mutants reactions/gate lease   those whose names match one of these expressions
   python -m tests.mutants --jobs 4 --again       four at a time, also those with a verdict
+  python -m tests.mutants --nearest              only the nearest tests; survivors are played again
   python -m tests.mutants --list                 only list them, with their verdicts
 
 Verdicts are stored in .local/mutants.json: a run continues where the one before ended, and plays
@@ -39,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="regular expressions for names")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--again", action="store_true", help="also play those with a verdict")
+    parser.add_argument("--nearest", action="store_true", help="only the nearest tests")
     parser.add_argument("--list", action="store_true", help="only list them")
     options = parser.parse_args(argv)
     chosen = [
@@ -51,9 +53,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = Results()
     if not options.list:
         todo = [m for m in chosen if options.again or results.verdict_of(m) is None]
+        digests = {mutant.name: mutant.digest() for mutant in todo}  # jobs copy the files now
         began_s = time.monotonic()
-        for mutant, verdict in play_all(todo, options.jobs, results):
-            results.put(mutant, verdict)
+        for mutant, verdict in play_all(todo, options.jobs, results, options.nearest):
+            if verdict.outcome != SURVIVED or mutant.equivalent or not options.nearest:
+                results.put(mutant, digests[mutant.name], verdict)
             show(mutant, verdict)
         say(f"{len(todo)} of {len(chosen)} played in {time.monotonic() - began_s:.0f} s\n")
     return summarize(chosen, results, shows_all=options.list)
@@ -84,7 +88,7 @@ def summarize(chosen: Sequence[Mutant], results: Results, *, shows_all: bool) ->
 
 
 def play_all(
-    mutants: Sequence[Mutant], jobs: int, results: Results
+    mutants: Sequence[Mutant], jobs: int, results: Results, only_nearest: bool
 ) -> Iterator[tuple[Mutant, Verdict]]:
     """Play mutants, ``jobs`` at a time; yield each with its verdict."""
     waiting = list(reversed(mutants))
@@ -98,8 +102,8 @@ def play_all(
                 if verdict is not None:
                     yield playing[pipe], verdict
                 if waiting:
-                    playing[pipe] = waiting.pop()
-                    pipe.send((playing[pipe], results.killer_of(playing[pipe])))
+                    mutant = playing[pipe] = waiting.pop()
+                    pipe.send((mutant, results.killer_of(mutant), only_nearest))
                 else:
                     pipe.send(None)
                     ready.remove(pipe)

@@ -35,9 +35,9 @@ class Results:
         verdict = _parse(found) if found else None
         return verdict.test if verdict and verdict.outcome in (KILLED, TIMEOUT) else ""
 
-    def put(self, mutant: Mutant, verdict: Verdict) -> None:
-        """Store a verdict."""
-        self._found[mutant.name] = {"digest": mutant.digest(), **verdict._asdict()}
+    def put(self, mutant: Mutant, digest: str, verdict: Verdict) -> None:
+        """Store a verdict, and the digest for which it is valid."""
+        self._found[mutant.name] = {"digest": digest, **verdict._asdict()}
         self.file.parent.mkdir(parents=True, exist_ok=True)
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(self._found, indent=1, sort_keys=True) + "\n")

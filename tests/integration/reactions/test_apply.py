@@ -28,6 +28,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget
 from plaza.reactions.persist import PersistedBatch
+from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
 from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
@@ -47,6 +48,7 @@ from tests.support.stores import (
 )
 
 SetUp = Callable[..., None]
+COMMENT = Target("comment", 5)
 GAP_US = 1_000_000  # as in commits.inc.lua
 
 
@@ -286,6 +288,18 @@ def test_buffered_rows_keep_all_digits(plaza: World) -> None:
     assert meta()["version"] == version
 
 
+def test_versions_of_15_and_16_digits_are_compared_as_numbers(plaza: World) -> None:
+    """Given an import of reactions from before September 2001."""
+    put()
+    version_us = gate(7).version_us
+    old = [(7, 10**15 - 1, True), (8, 10**15 - 2, True), (9, 10**15, True)]
+    assert apply(1, 3, old).outbox_count == 1
+    assert outbox() == {7: (1, version_us, 1)}
+    put(target=COMMENT)
+    apply(1, 3, old, target=COMMENT)
+    assert meta(COMMENT)["version"] == 10**15
+
+
 # ---------------------------------------------------------------- a lost commit
 
 
@@ -338,6 +352,13 @@ def test_a_target_at_another_version_is_not_evicted(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
     assert redis_hydration.evict_all([(LIKE, POST, 1)]) == ["MOVED"]
+    assert meta() == before
+
+
+def test_a_target_that_another_consumer_loaded_is_not_dropped(plaza: World) -> None:
+    put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
+    before = meta()
+    persist.resync([(LIKE, POST, 1)])
     assert meta() == before
 
 
@@ -411,6 +432,16 @@ def test_the_oldest_actor_moves_from_recent_to_the_filter(plaza: World, set_up: 
     assert gate(1).code == "UNKNOWN", "the filter may be wrong about yes"
     assert gate(9, on=False).code == "UNCHANGED", "the filter is right about no"
     assert total() == 4
+
+
+def test_an_eviction_without_a_filter_requests_one(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=3)
+    put(total=9, n=5, newest=[(1, 10), (2, 20), (3, 30)], complete=False)
+    fourth = Commit(LIKE, POST, 6, 10, True, [(4, 40, True)])
+    persist.acknowledge(PersistedBatch([fourth], []))
+    assert recent() == [2, 3, 4]
+    [step] = plaza.queues.take(REBUILDS)
+    assert REBUILDS.decode(step) == BloomBuildStep(LIKE, POST)
 
 
 def test_a_lower_cap_takes_effect_with_the_next_commit(plaza: World, set_up: SetUp) -> None:

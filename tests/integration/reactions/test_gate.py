@@ -200,6 +200,30 @@ def test_rows_of_other_actors_keep_an_expected_state_valid(plaza: World) -> None
     assert gate(7, expected=(False, 5)).code == "CHANGED"
 
 
+def test_a_second_request_of_an_actor_keeps_the_first_one_valid(plaza: World) -> None:
+    """Given two devices of one actor, and a commit between their requests."""
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    apply(6, 10, [(8, 50, True)])
+    assert gate(7).code == "UNKNOWN"
+    assert gate(7, expected=(False, 5)).code == "CHANGED"
+
+
+def test_row_requests_expire(plaza: World) -> None:
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    assert 0 < redis.execute("PTTL", keys().row_requests) <= 60_000
+
+
+def test_an_entry_of_a_blocked_target_does_not_postpone_its_sweep(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    apply(2, 3, [(8, 20, True)])
+    before_us = due()
+    assert before_us is not None
+    assert gate(7).version_us > before_us
+    assert due() == before_us
+
+
 # ---------------------------------------------------------------- repeats, late commands, restarts
 
 

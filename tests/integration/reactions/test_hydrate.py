@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from plaza.infra import redis
+from plaza.infra import mysql, redis
+from plaza.infra.settings import settings
 from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
+    mysql_reactions,
     persist,
     queries,
     react,
@@ -19,7 +22,7 @@ from plaza.reactions import (
     redis_commits,
     redis_hydration,
 )
-from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent, ReactionKey, Snapshot
+from plaza.reactions.model import MAX_ROWS, Commit, Count, ReactionEvent, ReactionKey, Snapshot
 from plaza.reactions.redis_hydration import HydrationLease
 from plaza.targets import markers
 from tests.integration.reactions.test_gate import gate_call
@@ -269,6 +272,48 @@ def test_a_saved_entry_is_confirmed_by_the_hydration(plaza: World) -> None:
     assert (outbox(), total(), meta()["outbox_count"], due()) == ({}, 2, 0, None)
 
 
+def test_an_entry_is_not_confirmed_by_an_older_version_with_fewer_digits(plaza: World) -> None:
+    write_outbox(a7=f"1:{10**15}:0")
+    assert put(rows=[(7, 10**15 - 1, False)]) == "HYDRATED"
+    assert (outbox(), total()) == ({7: (1, 10**15, 0)}, 1)
+
+
+def test_a_snapshot_with_an_outbox_is_of_one_instant(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a like that is saved between the statement that reads the counter and the one that
+    reads the row."""
+    insert_rows([(POST, 1, 1, 10)])
+    put(total=1, n=1, newest=[(1, 10)])
+    version_us = gate(7).version_us
+    evict()
+    read_rows = mysql_reactions.read_rows
+
+    def read_after_commit(*args: Any) -> Any:
+        with closing(mysql.connect_dedicated(database=settings().mysql.database)) as other:
+            other.begin()
+            with other.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
+                    " VALUES (%s, %s, 'like', 7, 1, %s)",
+                    (*POST, version_us),
+                )
+                cursor.execute(
+                    "UPDATE content_counter SET like_total = 2, like_version = 2"
+                    " WHERE target_type = %s AND target_id = %s",
+                    tuple(POST),
+                )
+            other.commit()
+        return read_rows(*args)
+
+    monkeypatch.setattr(mysql_reactions, "read_rows", read_after_commit)
+    hydrate()
+    counts, exact = queries.read_counts([(LIKE, POST)], 7)
+    assert (counts, exact) == ([Count(2, True)], True)
+    assert apply(2, 2, [(7, version_us, True)]).outbox_count == 0
+    assert (total(), recent()) == (2, [1, 7])
+
+
 def test_a_hydration_needs_the_rows_of_all_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert put(total=0, rows=[(7, 0, False)]) == "INCOMPLETE"
@@ -407,6 +452,13 @@ def test_an_eviction_of_a_cold_target_changes_nothing(plaza: World) -> None:
 
 
 # ---------------------------------------------------------------- from MySQL
+
+
+def test_many_targets_read_a_bounded_number_of_rows(plaza: World) -> None:
+    liked = Target("post", 1)
+    insert_rows([(liked, actor, 1, 1000 + actor) for actor in range(1, 151)])
+    react.hydrate([(LIKE, Target("post", post_id)) for post_id in range(1, 101)])
+    assert (total(liked), len(recent(liked)), meta(liked)["complete"]) == (150, 100, 0)
 
 
 def test_a_target_with_fewer_rows_than_the_cap_is_complete(plaza: World, set_up: SetUp) -> None:

@@ -197,7 +197,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "counters/redis_store.py",
-        [COUNTERS, CLAIMS, FOLLOW_CLAIMS, "tests/integration/follows"],
+        [COUNTERS, CLAIMS, FOLLOW_CLAIMS, "tests/integration/follows/test_follows.py"],
         (
             "announced-forever",
             '("EXPIRE", key, projections.FENCE_TTL_S, "NX"),',

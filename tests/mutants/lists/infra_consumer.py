@@ -10,7 +10,6 @@ CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
 SWEEP = "tests/integration/reactions/test_sweep.py"
 COUNTERS = "tests/integration/counters/test_counters.py"
-CHECKINS = "tests/integration/checkins"
 ORDER_RETRIES = "tests/unit/flash_sales/test_order_retries.py"
 REQUEST_IDS = "tests/unit/infra/test_request_ids.py"
 
