@@ -146,7 +146,11 @@ class Job:
         file = test.partition("::")[0]
         if file not in self.sound and file in stage and self._run(stage, timeout_s).passed:
             self.sound.update(stage)
-        if file not in self.sound and test not in self.sound and self._run([test], timeout_s).passed:
+        if (
+            file not in self.sound
+            and test not in self.sound
+            and self._run([test], timeout_s).passed
+        ):
             self.sound.add(test)
         return file in self.sound or test in self.sound
 

@@ -1,7 +1,6 @@
 """Counters of users and posts: reads through Redis, changes in the caller's transaction."""
 
 from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +11,10 @@ from pymysql.cursors import Cursor
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import USER_COLUMNS
-from plaza.infra import mysql, redis
+from plaza.infra import mysql, projections, redis
+from plaza.reactions import Target
 from tests.integration.conftest import Away
+from tests.support.consumers import lock_counter
 from tests.support.plaza import World
 
 
@@ -203,3 +204,24 @@ def test_locked_counters_have_their_present_values(plaza: World) -> None:
         }
 
     mysql.run_in_transaction(work)
+
+
+def test_a_reader_that_announces_itself_leaves_a_fence_that_expires(plaza: World) -> None:
+    key, ttl_s = redis_store.user_key(7), projections.FENCE_TTL_S
+    redis_store.announce_reads([7])
+    assert 0 < redis.execute("TTL", key) <= ttl_s
+    redis.execute("EXPIRE", key, ttl_s // 2)
+    redis_store.announce_reads([7])
+    assert redis.execute("TTL", key) > ttl_s // 2, "a later reader renews it"
+    redis.execute("EXPIRE", key, 2 * ttl_s)
+    redis_store.announce_reads([7])
+    assert redis.execute("TTL", key) > ttl_s, "totals keep their TTL"
+
+
+def test_a_locked_counter_is_reported_without_a_wait(plaza: World, mysql_url: str) -> None:
+    mysql.write("INSERT INTO content_counter (target_type, target_id) VALUES ('post', 5)")
+    with lock_counter(mysql_url, Target("post", 5)):
+        assert not mysql.run_in_transaction(
+            lambda cursor: counters.try_lock_content(cursor, ("post", 5))
+        )
+    assert mysql.run_in_transaction(lambda cursor: counters.try_lock_content(cursor, ("post", 5)))

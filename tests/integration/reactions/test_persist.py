@@ -15,7 +15,7 @@ from plaza.infra.consumer import consume
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
-from plaza.reactions.model import Commit, ReactionEvent
+from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent
 from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
@@ -397,6 +397,18 @@ def test_redis_gets_the_committed_version(plaza: World) -> None:
         [(version,)] = mysql.fetch_all("SELECT like_version FROM content_counter")
         assert meta()["db_version"] == version == at
         assert "blocked" not in meta()
+
+
+def test_two_commits_of_one_transaction_raise_the_version_twice(plaza: World) -> None:
+    """Given more actors of a target than one commit has."""
+    plaza.add(POST)
+    hydrate()
+    persist.save([make_event(actor, at=actor) for actor in range(1, MAX_ROWS + 2)])
+    for at in (1, 2):
+        [(version,)] = mysql.fetch_all("SELECT like_version FROM content_counter")
+        assert (meta()["db_version"], "blocked" in meta()) == (version, False)
+        assert (version, total()) == (at + 1, MAX_ROWS + at)
+        persist.save([make_event(1000 + at, at=1000 + at)])
 
 
 def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> None:

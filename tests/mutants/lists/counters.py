@@ -7,6 +7,7 @@ from tests.mutants.mutant import mutants_of
 CLAIMS = "tests/integration/counters/test_claims.py"
 FOLLOW_CLAIMS = "tests/integration/counters/test_follow_claims.py"
 COUNTERS = "tests/integration/counters/test_counters.py"
+RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
 PERSIST = "tests/integration/reactions/test_persist.py"
 
 MUTANTS = [
@@ -182,6 +183,10 @@ MUTANTS = [
             "FOR UPDATE",
             "A counter that is locked is reported without a wait.",
         ),
+    ),
+    *mutants_of(
+        "counters/mysql_store.py",
+        [RECONCILIATION],
         (
             "users-not-locked",
             "ORDER BY user_id FOR UPDATE",
