@@ -219,6 +219,7 @@ def _run_pytest(directory: Path, tests: Sequence[str], failed: Path) -> None:
         for stream in (1, 2):
             os.dup2(log, stream)
         checkout = directory / "checkout"
+        sys.dont_write_bytecode = False  # of the copy, whatever the shell says
         os.chdir(checkout)
         os.environ["PLAZA_TEST_SERVERS"] = str(directory)
         os.environ["PLAZA_MODEL_RUNS"] = str(MODEL_RUNS)

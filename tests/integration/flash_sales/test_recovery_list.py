@@ -187,6 +187,16 @@ def test_a_success_takes_the_unit_of_another_pending_order_of_its_buyer(plaza: W
     assert sales.counts(sale.voucher_id) == (2, 0, 1)
 
 
+def test_a_success_that_replaces_another_one_of_its_buyer_is_counted_once(plaza: World) -> None:
+    """Given a cancellation that MySQL decided before the second order, and Redis gets after it."""
+    sale = begin(stock=3)
+    acknowledge(sale, 1, 7, None)
+    acknowledge(sale, 2, 7, None)
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+    acknowledge(sale, 1, 7, "cancelled")
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+
+
 def test_a_success_that_was_not_pending_takes_its_unit_from_stock_once(plaza: World) -> None:
     sale = begin(stock=1)
     for _ in range(2):

@@ -236,3 +236,76 @@ def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -
     assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert queries.list_orders(3, None, 10)[0][0].status == SUCCESS
+
+
+def test_a_success_that_redis_did_not_reserve_ends_the_wait_of_its_buyer(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    buy(plaza, voucher.id, 1)
+    order = buy(plaza, voucher.id, 9)
+    wait(voucher.id, 2, 3)
+    redis_store.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["3"]
+    assert redis_waitlist.read_state(sale).waiting == 1
+
+
+def test_a_buyer_who_joins_again_stays_at_the_first_place(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2), (6, 3)])
+    assert redis_waitlist.join(sale, [(7, 2)])
+    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["2", "3"]
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
+
+
+def test_buyers_who_have_an_order_or_an_offer_by_now_do_not_wait(plaza: World) -> None:
+    """Given a recovery that read the waitlist before they got it."""
+    voucher = sales.offer(stock=2)
+    order = buy(plaza, voucher.id, 1)
+    buy(plaza, voucher.id, 9)
+    wait(voucher.id, 2)
+    cancel_order.cancel_order(order.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2), (6, 9), (7, 3)])
+    check(voucher.id, stock=0, sold=1, offered=1, waiting=1)
+
+
+def test_a_unit_in_stock_is_offered_to_a_buyer_who_joins(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2)])
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+
+
+def test_nothing_leaves_or_is_offered_by_a_caller_that_read_another_generation(
+    plaza: World,
+) -> None:
+    """Given a generation that has just opened, with stock and a waitlist."""
+    voucher = sales.offer(stock=1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher.id), "counts", "1:0:0:1:0")
+    redis.execute("ZADD", redis_store.waitlist_key(sale), 5, 2)
+    assert redis_waitlist.leave(sale._replace(generation="another"), [2]) == 0
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
+    assert redis_waitlist.leave(sale, []) == 1
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+
+
+def test_the_end_of_an_offer_leaves_other_offers_and_places(plaza: World) -> None:
+    """Given a recovery that found an offer of each, which another one has ended since."""
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.leave(sale, [2, 3], only_ended=True) == 0
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+
+
+def test_a_buyer_who_leaves_is_not_counted(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    waitlist.leave_waitlist(voucher.id, 2)
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
