@@ -59,6 +59,11 @@ def test_a_cached_page_costs_no_statement(large_post: World) -> None:
     assert work.statements == 0
 
 
+def test_a_cached_page_expires(large_post: World) -> None:
+    page()
+    assert redis.execute("PTTL", keys().earliest) > 0
+
+
 def test_reactions_outside_of_the_page_keep_it(large_post: World) -> None:
     page()
     save(501, True, BASE_US + 501)

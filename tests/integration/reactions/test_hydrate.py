@@ -248,6 +248,14 @@ def test_a_commit_missing_after_the_snapshot_blocks_the_target(plaza: World) -> 
     assert (recent(), due()) == ([3, 4, 5], None)
 
 
+def test_a_commit_that_waited_for_the_snapshot_is_applied_by_its_repeat(plaza: World) -> None:
+    lease = take_lease()
+    assert apply(4, 4, [(4, 40, True)]).code == "COLD"
+    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
+    assert apply(4, 4, [(4, 40, True)], is_new=False).code == "APPLIED"
+    assert (recent(), total(), "blocked" in meta()) == ([3, 4], 4, False)
+
+
 # ---------------------------------------------------------------- hydration with an outbox
 
 

@@ -192,6 +192,7 @@ MUTANTS = [
             "ORDER BY user_id FOR UPDATE",
             "ORDER BY user_id",
             "The counters of users are locked until the commit.",
+            "The INSERT before it locks them, and at READ COMMITTED a plain read is as new.",
         ),
         (
             "correct-adds",
