@@ -25,7 +25,8 @@ _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
 _OF_TESTS = (
-    "+flushall +keys +restore +script|flush +script|load"  # beyond what the functions may do
+    # beyond what the functions may do
+    "+flushall +keys +restore +script|flush +script|load +debug"
 )
 
 
@@ -56,7 +57,8 @@ def redis_server(
             yield nodes
     else:
         user = f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
-        with servers.run_server(servers.prepare_redis(directory, settings=[user])) as server:
+        settings = [user, "enable-debug-command local"]  # a model begins other reigns
+        with servers.run_server(servers.prepare_redis(directory, settings=settings)) as server:
             yield server
 
 

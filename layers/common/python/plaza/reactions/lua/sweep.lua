@@ -1,9 +1,9 @@
 --[[ sweep: find a target's outbox entries that waited too long, and schedule its next sweep.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, blocked, sweeps, sweep_cursor, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, sweeps, sweep_cursor, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or time of the next sweep
-  ARGV[1]  run_id of this node
+  ARGV[1]  reign of this node
   ARGV[2]  member: the target's name in outboxes
   ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
