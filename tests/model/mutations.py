@@ -72,9 +72,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "",
         ("none", "drops"),
     ),
-    "reign": Mutation(
-        "READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")
-    ),
+    "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),

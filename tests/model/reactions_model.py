@@ -339,13 +339,13 @@ class Run:
             assert state in states, f"{name} of {actor}: read {state}, it was {states}"
 
     def _check_replica(self, kind: Kind, target: Target) -> None:
-        """Compare a target with the log; one of another run of the node must not be readable."""
+        """Compare a target with the log; one of another reign must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
             return
         with suppress(RedisDown):
             cached = redis_queries.read_all([(kind, target)], None)
-            assert cached == [None], f"{kind.name} {target}: {cached} of another run of the node"
+            assert cached == [None], f"{kind.name} {target}: {cached} of another reign"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
         return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))

@@ -17,9 +17,9 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
 from plaza.reactions.model import Commit, ReactionEvent
 from plaza.reactions.persist import PersistedBatch
-from plaza.reactions.reign_guard import Masters
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
+from plaza.reactions.reign_guard import Masters
 from tests.support.consumers import (
     BASE_US,
     consumer,

@@ -206,7 +206,7 @@ def test_the_sweeper_hydrates_a_target_with_a_gap(plaza: World) -> None:
 
 
 def test_the_sweeper_hydrates_a_target_that_had_a_gap_before_a_failover(plaza: World) -> None:
-    """Given a replica with buffered commits of another run, an empty outbox and no readers."""
+    """Given a replica with buffered commits of another reign, an empty outbox and no readers."""
     insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20), (POST, 3, 1, 30)])
     put(total=1, n=1, newest=[(1, 10)])
     apply(3, 3, [(3, 30, True)])

@@ -258,9 +258,9 @@ def _is_role_due(name: str) -> bool:
 
 
 def _observe_role(name: str, info: str | bytes | Exception) -> None:
-    """Use a node's reply to ``_READ_ROLE``, unless it is an error. A replica has no reign; it redirects commands in a
-    cluster. Raises ReadOnlyError for a single Redis that became one, so that the client is closed.
-    """
+    """Use a node's reply to ``_READ_ROLE``, unless it is an error. A replica has no reign; in a
+    cluster it redirects commands. Raises ReadOnlyError for a single Redis that became one, so that
+    the client is closed."""
     if isinstance(info, Exception):  # BUSY: the commands after it get the same error
         return
     node, is_replica = _nodes[name], _read_field("role", info) == "slave"

@@ -68,6 +68,32 @@ def pass_log_gate(cursor: Cursor) -> LogGate:
     )
 
 
+def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str) -> None:
+    """Replace the reign of a master by that of its successor, unless another one did."""
+    cursor.execute(
+        """
+        UPDATE redis_reign
+        SET reign = %s
+        WHERE first_slot = %s AND reign = %s
+        """,
+        (reign, first_slot, predecessor),
+    )
+
+
+def replace_reigns(reigns: Mapping[int, str]) -> None:
+    """Store first_slot -> reign of all masters, behind all transactions that passed the log gate.
+    Four statements. Raises MysqlDown as ``wait_for_log_writers``."""
+
+    def replace(cursor: Cursor) -> None:
+        lock_log_gate(cursor)
+        cursor.execute("DELETE FROM redis_reign")
+        cursor.executemany(
+            "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
+        )
+
+    mysql.run_in_transaction(replace)
+
+
 def read_epoch(cursor: Cursor) -> int:
     """Return the first version of the present epoch."""
     cursor.execute(f"SELECT {EPOCH_NOW}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from plaza.infra import mysql, redis
+from plaza.infra import redis
 from plaza.infra.mysql import Cursor
 from plaza.infra.redis import Master, RedisDown
 from plaza.infra.shards import tag_of
@@ -57,23 +57,11 @@ def pass_guard(
             continue
         if stored.get(first_slot) != predecessor:
             return False
-        cursor.execute(
-            "UPDATE redis_reign SET reign = %s WHERE first_slot = %s AND reign = %s",
-            (reign, first_slot, predecessor),
-        )
+        mysql_reactions.succeed_reign(cursor, first_slot, predecessor, reign)
     return True
 
 
 def store_reigns(masters: Masters) -> None:
     """Store the reigns of all masters, after all transactions that read the rows before ended.
-    Three statements. Raises MysqlDown."""
-    reigns = {master.first_slot: master.reign for master in masters.values()}
-
-    def store(cursor: Cursor) -> None:
-        mysql_reactions.lock_log_gate(cursor)
-        cursor.execute("DELETE FROM redis_reign")
-        cursor.executemany(
-            "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
-        )
-
-    mysql.run_in_transaction(store)
+    Four statements. Raises MysqlDown."""
+    mysql_reactions.replace_reigns({m.first_slot: m.reign for m in masters.values()})

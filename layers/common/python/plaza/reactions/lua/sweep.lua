@@ -25,9 +25,9 @@ local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
 local blocked = meta and tonumber(fields[6])
--- A target of another run of this node may be blocked: unless it is hydrated, its keys never expire.
-local is_of_other_run = not meta and redis.call('EXISTS', meta_key) == 1
-if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_run then
+-- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
+local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
+if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_reign then
   unindex_outbox(index, member)
   return {'SWEPT', '0'}
 end
