@@ -38,6 +38,11 @@ def read_redis_access() -> str:
     return " ".join(found[1].split())
 
 
+def login() -> str:
+    """Return the setting of a Redis that adds ``plaza:plaza``, with the rights of the functions."""
+    return f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
+
+
 def pytest_configure() -> None:
     """Choose the folder of temporary files. Some containers have little shared memory."""
     if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MIN_MEMORY_BYTES:
@@ -56,8 +61,7 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        user = f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
-        settings = [user, "enable-debug-command local"]  # a model begins other reigns
+        settings = [login(), "enable-debug-command local"]  # a model begins other reigns
         with servers.run_server(servers.prepare_redis(directory, settings=settings)) as server:
             yield server
 
