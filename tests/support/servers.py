@@ -27,7 +27,8 @@ _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
 _OF_TESTS = (
-    "+flushall +keys +restore +script|flush +script|load"  # beyond what the functions may do
+    # beyond what the functions may do
+    "+flushall +keys +restore +script|flush +script|load +debug"
 )
 
 
@@ -39,10 +40,14 @@ def read_redis_access() -> str:
     return " ".join(found[1].split())
 
 
+def login() -> str:
+    """Return the setting of a Redis that adds ``plaza:plaza``, with the rights of the functions."""
+    return f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
+
+
 def prepare_redis(directory: Path) -> servers.Server:
-    """Prepare a Redis with the user of Plaza's functions, who may also do what tests need."""
-    user = f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
-    return servers.prepare_redis(directory, settings=[user])
+    """Prepare a Redis with the login of the functions, in which a model can begin other reigns."""
+    return servers.prepare_redis(directory, settings=[login(), "enable-debug-command local"])
 
 
 def pytest_configure() -> None:
