@@ -64,9 +64,29 @@ MUTANTS = [
         ),
         (
             "duplicate-confirms-nothing",
-            "if #actors > 0 then confirm_entries(",
-            "if false then confirm_entries(",
+            "if #actors > 0 and math.floor(",
+            "if false and math.floor(",
             "A duplicate confirms entries.",
+        ),
+        (
+            "restored-confirms",
+            "if #actors > 0 and math.floor(db_version / EPOCH) =="
+            " math.floor(meta.db_version / EPOCH) then",
+            "if #actors > 0 then",
+            "A commit from before a restore of MySQL confirms nothing.",
+        ),
+        (
+            "other-reign-stays",
+            "local dropped = redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests,"
+            " earliest) > 0",
+            "local dropped = false",
+            "A target of another reign that misses a commit is deleted.",
+        ),
+        (
+            "dropped-is-cold",
+            "dropped and 'DROPPED' or 'COLD'",
+            "'COLD'",
+            "A target of another reign that misses a commit is loaded again.",
         ),
         (
             "drained-is-buffered",
@@ -150,8 +170,8 @@ MUTANTS = [
         ),
         (
             "cold-without-entries",
-            "return {'COLD', redis.call('HLEN', outbox), 0, 0}",
-            "return {'COLD', 0, 0, 0}",
+            "'DROPPED' or 'COLD', redis.call('HLEN', outbox), 0, 0}",
+            "'DROPPED' or 'COLD', 0, 0, 0}",
             "A commit of a target that is not loaded reports its outbox.",
         ),
         (
@@ -390,6 +410,12 @@ MUTANTS = [
             "or tonumber(m[1]) > tonumber(ARGV[2])",
             "",
             "A page that was read before a commit is not cached after it.",
+        ),
+        (
+            "other-reign",
+            "or m[2] ~= ARGV[1] or",
+            "or",
+            "A page is not cached with a target of another reign.",
         ),
         (
             "pages-mixed",

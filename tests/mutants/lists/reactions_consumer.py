@@ -15,6 +15,7 @@ LIKERS = f"{REACTIONS}/test_likers.py"
 EARLIEST = f"{REACTIONS}/test_earliest.py"
 MY_LISTS = f"{REACTIONS}/test_my_lists.py"
 RECOVERY = f"{REACTIONS}/test_failover_recovery.py"
+REIGN_GUARD = f"{REACTIONS}/test_reign_guard.py"
 BLOOM = f"{REACTIONS}/test_bloom.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MODEL = "tests/unit/reactions/test_model.py"
@@ -27,10 +28,8 @@ MUTANTS = [
         [PERSIST, OUTAGES, FOLLOWS],
         (
             "log-gate",
-            "def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:\n"
-            "    epoch = mysql_reactions.pass_log_gate(cursor)",
-            "def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:\n"
-            "    epoch = mysql_reactions.read_epoch(cursor)",
+            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n    keys = {event.key",
+            "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n    keys = {event.key",
             "A transaction passes the log gate before it appends.",
         ),
         (
@@ -148,15 +147,33 @@ MUTANTS = [
         ),
         (
             "cold-outbox-ignored",
-            'elif code == "COLD" and outbox_count:',
-            "elif False:",
+            'elif code == "DROPPED" or (code == "COLD" and outbox_count):',
+            'elif code == "DROPPED":',
             "A target that is not loaded and has an outbox is loaded.",
         ),
         (
             "cold-loaded",
-            'elif code == "COLD" and outbox_count:',
-            'elif code == "COLD":',
+            'elif code == "DROPPED" or (code == "COLD" and outbox_count):',
+            'elif code in ("DROPPED", "COLD"):',
             "A target that is neither loaded nor has an outbox is left alone.",
+        ),
+        (
+            "dropped-ignored",
+            'elif code == "DROPPED" or (code == "COLD" and outbox_count):',
+            'elif code == "COLD" and outbox_count:',
+            "A target of another reign that missed a commit is loaded again.",
+        ),
+        (
+            "deposed-applies",
+            "    if saved.is_deposed:\n",
+            "    if False:\n",
+            "A consumer whose master was deposed applies nothing to it.",
+        ),
+        (
+            "deposed-stays-connected",
+            "        redis.forget_client()\n        raise MasterDeposed",
+            "        raise MasterDeposed",
+            "A consumer whose master was deposed connects to the present one.",
         ),
         (
             "rebuild-ignored",
@@ -234,14 +251,15 @@ MUTANTS = [
         ),
         (
             "again-without-commits",
-            "            acknowledge(PersistedBatch(message.commits, _users_of(owners, rows_of)))",
+            "            acknowledge(mysql.run_in_transaction(read))",
             "            pass",
             "Commits that Redis did not accept are applied later.",
         ),
         (
             "again-without-owners",
-            "            acknowledge(PersistedBatch(message.commits, _users_of(owners, rows_of)))",
-            "            acknowledge(PersistedBatch(message.commits, []))",
+            "return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)\n"
+            "\n\ndef _read_current(",
+            "return PersistedBatch(commits, [], is_deposed=is_deposed)\n\n\ndef _read_current(",
             "The totals of owners and actors follow later commits, too.",
         ),
         (
@@ -273,15 +291,27 @@ MUTANTS = [
         [PERSIST, HYDRATE, LIKERS, MY_LISTS, SWEEP],
         (
             "gate-not-locked",
-            "WHERE id = 1 LOCK IN SHARE MODE",
-            "WHERE id = 1",
+            "        LOCK IN SHARE MODE\n",
+            "",
             "A reader of the log waits for the transactions that append to it.",
         ),
         (
             "gate-exclusive",
-            "WHERE id = 1 LOCK IN SHARE MODE",
-            "WHERE id = 1 FOR UPDATE",
+            "        LOCK IN SHARE MODE\n",
+            "        FOR UPDATE\n",
             "Consumers do not wait for each other at the log gate.",
+        ),
+        (
+            "any-predecessor",
+            "WHERE first_slot = %s AND reign = %s",
+            "WHERE first_slot = %s AND (reign = %s OR TRUE)",
+            "A successor replaces only the reign that it succeeds.",
+        ),
+        (
+            "reigns-without-gate",
+            '        lock_log_gate(cursor)\n        cursor.execute("DELETE',
+            '        cursor.execute("DELETE',
+            "The reigns are replaced behind all transactions that passed the log gate.",
         ),
         (
             "log-twice",
@@ -804,6 +834,40 @@ MUTANTS = [
             "sent = swept.sent + spilled",
             "sent = swept.sent",
             "Spilled events count as sent.",
+        ),
+    ),
+    *mutants_of(
+        "reactions/reign_guard.py",
+        [REIGN_GUARD, PERSIST, RECOVERY],
+        (
+            "without-redis",
+            "    if masters is None:\n        return False",
+            "    if masters is None:\n        return True",
+            "Commits that were saved without Redis are queued.",
+        ),
+        (
+            "unguarded",
+            "    if not stored:\n        return True",
+            "    if not stored:\n        return False",
+            "Commits are applied while no reign is stored.",
+        ),
+        (
+            "another-reign",
+            "        if stored.get(first_slot) != predecessor:\n            return False\n",
+            "",
+            "A deposed master gets no commits.",
+        ),
+        (
+            "successor-refused",
+            "        if stored.get(first_slot) != predecessor:\n            return False\n",
+            "        return False\n",
+            "The successor of a stored master gets commits.",
+        ),
+        (
+            "successor-not-stored",
+            "        mysql_reactions.succeed_reign(cursor, first_slot, predecessor, reign)\n",
+            "        pass\n",
+            "The successor of a stored master stores its reign.",
         ),
     ),
     *mutants_of(

@@ -24,6 +24,12 @@ MUTANTS = [
             "A deleted target refuses reactions.",
         ),
         (
+            "other-reign",
+            "if reign ~= ARGV[5] then return {'COLD', now} end",
+            "",
+            "A target that was loaded in another reign is cold.",
+        ),
+        (
             "version-is-no-time",
             "if now > version then version = now end",
             "",

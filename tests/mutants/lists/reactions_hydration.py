@@ -15,6 +15,12 @@ MUTANTS = [
         "reactions/lua/hydrate.lua",
         [HYDRATE, GATE, TOMBSTONE],
         (
+            "present",
+            "if read_meta(meta_key, ARGV[1]) then return 'PRESENT' end",
+            "",
+            "A target that is loaded is left unchanged.",
+        ),
+        (
             "lease",
             "if redis.call('GET', lease) ~= ARGV[2] then return 'STALE' end",
             "",
@@ -270,6 +276,19 @@ MUTANTS = [
     *mutants_of(
         "reactions/lua/lease_hydration.lua",
         [HYDRATE],
+        (
+            "other-reign-is-present",
+            "if m[1] and m[2] == ARGV[1] then return",
+            "if m[1] then return",
+            "A target of another reign is loaded again.",
+        ),
+        (
+            "meta-stays",
+            "  redis.call('UNLINK', KEYS[1])\n",
+            "",
+            "A target of another reign is not read while it is loaded again: it lacks what rebase"
+            " removes.",
+        ),
         (
             "repeat-is-busy",
             " or redis.call('GET', KEYS[3]) == ARGV[2] then",

@@ -61,6 +61,12 @@ MUTANTS = [
         "reactions/lua/page.lua",
         [LIKERS, EARLIEST],
         (
+            "other-reign",
+            "if m[1] ~= ARGV[1] then return false end",
+            "if not m[1] then return false end",
+            "A target that was loaded in another reign is not listed.",
+        ),
+        (
             "floor-inclusive",
             "if tonumber(found[i + 1]) > floor then",
             "if tonumber(found[i + 1]) >= floor then",
@@ -167,6 +173,12 @@ MUTANTS = [
     *mutants_of(
         "reactions/lua/meta.inc.lua",
         [GATE, APPLY, HYDRATE],
+        (
+            "other-reign",
+            "if m[1] ~= reign then return nil end",
+            "",
+            "A target that was loaded in another reign is not loaded.",
+        ),
         (
             "protocol",
             "if protocol ~= PROTOCOL then",
