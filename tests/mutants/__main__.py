@@ -1,10 +1,10 @@
 """``python -m tests.mutants``: play mutants against the tests nearest to them.
 
-  python -m tests.mutants                        those without a valid verdict; writes docs/mutants.md
-  python -m tests.mutants reactions/gate lease   those whose names match one of these expressions
-  python -m tests.mutants --jobs 4 --again       four at a time, also those with a verdict
-  python -m tests.mutants --nearest              only the nearest tests; survivors are played again
-  python -m tests.mutants --list                 only list them, with their verdicts
+  python -m tests.mutants                       all without a valid verdict; writes docs/mutants.md
+  python -m tests.mutants reactions/gate lease  those whose names match one of these expressions
+  python -m tests.mutants --jobs 4 --again      four at a time, also those with a verdict
+  python -m tests.mutants --nearest             only the nearest tests; survivors are played again
+  python -m tests.mutants --list                only list them, with their verdicts
 
 Verdicts are stored in .local/mutants.json: a run continues where the one before ended, and plays
 the mutants again whose file or tests have changed. Exit status 1 for a mutant that survived without

@@ -1,6 +1,7 @@
 """Counters of users and posts: reads through Redis, changes in the caller's transaction."""
 
 from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any

@@ -25,6 +25,7 @@ from plaza.flash_sales.model import (
     NotOpen,
     NotWaiting,
     OrderRow,
+    SaleGeneration,
     SoldOut,
     UnitsLeft,
     VoucherMissing,
@@ -50,6 +51,14 @@ def check(voucher_id: int, stock: int, sold: int, offered: int, waiting: int) ->
 def wait(voucher_id: int, *buyers: int) -> None:
     for buyer in buyers:
         waitlist.join_waitlist(voucher_id, buyer)
+
+
+def let_wait(voucher_id: int) -> SaleGeneration:
+    """Put buyer 2 on the waitlist in spite of a unit in stock, as when a sale has just opened."""
+    [sale] = redis_store.find_sales([voucher_id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher_id), "counts", "1:0:0:1:0")
+    redis.execute("ZADD", redis_store.waitlist_key(sale), 5, 2)
+    return sale
 
 
 def end_offers(voucher_id: int) -> None:
@@ -283,10 +292,8 @@ def test_nothing_leaves_or_is_offered_by_a_caller_that_read_another_generation(
 ) -> None:
     """Given a generation that has just opened, with stock and a waitlist."""
     voucher = sales.offer(stock=1)
-    [sale] = redis_store.find_sales([voucher.id]).values()
-    redis.execute("HSET", redis_store.state_key(voucher.id), "counts", "1:0:0:1:0")
-    redis.execute("ZADD", redis_store.waitlist_key(sale), 5, 2)
-    assert redis_waitlist.leave(sale._replace(generation="another"), [2]) == 0
+    sale = let_wait(voucher.id)
+    assert redis_waitlist.leave(sale._replace(generation=sale.generation + 1), [2]) == 0
     check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
     assert redis_waitlist.leave(sale, []) == 1
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
@@ -309,3 +316,35 @@ def test_a_buyer_who_leaves_is_not_counted(plaza: World) -> None:
     wait(voucher.id, 2, 3)
     waitlist.leave_waitlist(voucher.id, 2)
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("phase", "withdrawn"), ("opens_us", 2**52), ("closes_us", 1)]
+)
+def test_units_are_offered_while_the_sale_is_live_and_open(
+    plaza: World, field: str, value: str | int
+) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    redis.execute("HSET", redis_store.state_key(voucher.id), field, value)
+    assert redis_waitlist.leave(sale, []) == 0
+
+
+def test_an_offer_ends_with_the_sale(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    closes_us = sales.now_us() + 30_000_000
+    assert closes_us < sales.now_us() + redis_store.OFFER_US
+    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closes_us)
+    assert redis_waitlist.leave(sale, []) == 1
+    assert int(redis.execute("ZSCORE", redis_store.offers_key(sale), 2)) == closes_us
+
+
+def test_a_call_makes_at_most_100_offers(plaza: World) -> None:
+    voucher = sales.offer(stock=150)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher.id), "counts", "150:0:0:150:0")
+    for buyer in range(1, 151):
+        redis.execute("ZADD", redis_store.waitlist_key(sale), buyer, buyer)
+    assert [redis_waitlist.leave(sale, []) for _ in range(3)] == [100, 50, 0]
+    check(voucher.id, stock=0, sold=0, offered=150, waiting=0)

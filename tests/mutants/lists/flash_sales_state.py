@@ -9,7 +9,7 @@ SALES = f"{FLASH_SALES}/test_flash_sales.py"
 RECOVERY_LIST = f"{FLASH_SALES}/test_recovery_list.py"
 LIFECYCLE = f"{FLASH_SALES}/test_order_lifecycle.py"
 WAITLIST = f"{FLASH_SALES}/test_waitlist.py"
-ARCHIVE = f"{FLASH_SALES}/test_order_archive.py"
+PHASES = f"{FLASH_SALES}/test_sale_phases.py"
 
 MUTANTS = [
     *mutants_of(
@@ -429,7 +429,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "flash_sales/lua/open.lua",
-        [SALES],
+        [PHASES, SALES],
         (
             "generation",
             "if fields[1] ~= ARGV[1] then return 'STALE_GENERATION' end",
@@ -533,7 +533,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "flash_sales/lua/withdraw.lua",
-        [SALES, LIFECYCLE, ARCHIVE, "tests/integration/flash_sales/test_flash_sale_functions.py"],
+        [PHASES, SALES],
         (
             "finalized",
             "or fields[2] == 'finalized' then",
