@@ -481,8 +481,6 @@ MUTANTS = [
             "if redis.call('HGET', KEYS[1], 'generation') ~= ARGV[1] then return {} end",
             "",
             "Orders of another generation are not recovered.",
-            "The recovery list is a key of its generation: that of another one has expired or is"
-            " deleted with it, and recover checks the generation again.",
         ),
         (
             "grace",
