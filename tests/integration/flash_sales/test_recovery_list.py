@@ -248,7 +248,7 @@ def test_a_finalized_sale_gets_no_unit_back(plaza: World) -> None:
     sale = begin(stock=2)
     redis_store.reserve(sale, 2, 7)
     redis.execute("HSET", redis_store.state_key(sale.voucher_id), "phase", "finalized")
-    acknowledge(sale, 2, 7, "sold-out")
+    redis_store.acknowledge([OrderRow(2, sale.voucher_id, 7, "sold-out")])
     assert sales.counts(sale.voucher_id) == (1, 1, 0)
 
 

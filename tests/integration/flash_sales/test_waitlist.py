@@ -348,3 +348,14 @@ def test_a_call_makes_at_most_100_offers(plaza: World) -> None:
         redis.execute("ZADD", redis_store.waitlist_key(sale), buyer, buyer)
     assert [redis_waitlist.leave(sale, []) for _ in range(3)] == [100, 50, 0]
     check(voucher.id, stock=0, sold=0, offered=150, waiting=0)
+
+
+def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    orders = [buy(plaza, voucher.id, buyer) for buyer in (1, 9)]
+    wait(voucher.id, 2)
+    for order, buyer in zip(orders, (1, 9), strict=True):
+        cancel_order.cancel_order(order.id, buyer)
+    check(voucher.id, stock=1, sold=0, offered=1, waiting=0)
+    buy(plaza, voucher.id, 2)
+    check(voucher.id, stock=1, sold=1, offered=0, waiting=0)
