@@ -359,3 +359,10 @@ def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: Wo
     check(voucher.id, stock=1, sold=0, offered=1, waiting=0)
     buy(plaza, voucher.id, 2)
     check(voucher.id, stock=1, sold=1, offered=0, waiting=0)
+
+
+def test_a_unit_in_stock_belongs_to_the_buyers_who_wait(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    assert redis_store.reserve(sale, 1, 9).code == "SOLD_OUT"
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=1)

@@ -465,6 +465,27 @@ def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(
     assert store.calls <= 81
 
 
+def test_all_messages_of_a_batch_that_is_invalid_are_sent_on(sqs: FakeSqs) -> None:
+    """Given so many invalid messages that some are never alone."""
+
+    def refuse(batch: list[str]) -> None:
+        raise InvalidMessage("an invalid message")
+
+    bodies = [f"message {i}" for i in range(1_000)]
+    response = consume(batch_of(*bodies), "work", read, refuse)
+    assert failures(response) == []
+    assert sorted(message["MessageBody"] for message in sqs.sent) == sorted(bodies)
+
+
+def test_a_message_that_is_sent_again_keeps_its_attributes(sqs: FakeSqs, store: Store) -> None:
+    batch = batch_of("poison")
+    request = {"stringValue": "request-1", "dataType": "String"}
+    batch["Records"][0]["messageAttributes"] = {"request_id": request}
+    assert failures(consume(batch, "work", read, store.save)) == []
+    [message] = sqs.sent
+    assert attributes_of(message)["request_id"] == "request-1"
+
+
 def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(
     sqs: FakeSqs, store: Store
 ) -> None:
