@@ -477,6 +477,17 @@ def test_all_messages_of_a_batch_that_is_invalid_are_sent_on(sqs: FakeSqs) -> No
     assert sorted(message["MessageBody"] for message in sqs.sent) == sorted(bodies)
 
 
+def test_a_message_that_its_consumer_finds_invalid_is_dead_lettered_at_once(sqs: FakeSqs) -> None:
+    def refuse(batch: list[str]) -> None:
+        if "invalid" in batch:
+            raise InvalidMessage("an invalid message")
+
+    response = consume(batch_of("good", "invalid", "good"), "work", read, refuse)
+    assert failures(response) == []
+    [message] = sqs.sent
+    assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "invalid")
+
+
 def test_a_message_that_is_sent_again_keeps_its_attributes(sqs: FakeSqs, store: Store) -> None:
     batch = batch_of("poison")
     request = {"stringValue": "request-1", "dataType": "String"}
