@@ -30,7 +30,7 @@ from tests.support.servers import prepare_redis
 
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
 MODEL_RUNS = 30
-_TIMEOUT_S = {"nearest": 180, "context": 1_200, "model": 900}
+_TIMEOUT_S = {"nearest": 120, "context": 1_200, "model": 900}
 _OWN = ("functions", "infra", "local", "plaza", "tests")  # packages of a checkout
 # Imported before a fork: packages that are the same in each run of pytest.
 _SHARED = (

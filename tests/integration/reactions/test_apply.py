@@ -564,6 +564,24 @@ def test_a_commit_without_changes_during_a_hydration_raises_the_fence(plaza: Wor
     assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
 
 
+def test_a_fence_never_falls(plaza: World) -> None:
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
+    for n in (6, 5):
+        apply(n, 3, [(7, 10, True)], is_new=False)
+        assert fence() == 6
+    put(total=1, n=7, newest=[(7, 10)])
+    redis.execute("SET", keys().fence, 9)
+    assert redis_hydration.evict_all([(LIKE, POST, None)]) == ["EVICTED"]
+    assert fence() == 9
+
+
+def test_commits_that_wait_for_a_hydration_expire(plaza: World) -> None:
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
+    apply(6, 3, [(7, 10, True)])
+    assert set(ahead()) == {6}
+    assert 0 < redis.execute("TTL", keys().ahead) <= 120
+
+
 def test_a_commit_that_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:
     redis_hydration.take_hydration_leases([(LIKE, POST)])
     for n in range(1, MAX_AHEAD + 3):

@@ -91,6 +91,28 @@ def test_a_late_like_is_listed_by_its_version(large_post: World) -> None:
     assert page(3) == [501, 1, 2]
 
 
+def test_a_late_unlike_of_an_actor_outside_of_the_page_keeps_it(large_post: World) -> None:
+    page()
+    save(9_999, False, BASE_US + 1)
+    assert redis.execute("ZCARD", keys().earliest) == queries.EARLIEST_LENGTH
+
+
+def test_a_page_replaces_one_from_before_an_eviction(large_post: World) -> None:
+    page()
+    redis_hydration.evict_all([(LIKE, POST, None)])
+    save(1, False, BASE_US + 10**6)
+    hydrate()
+    for _ in range(2):
+        assert page(3) == [2, 3, 4]
+
+
+def test_a_page_is_not_cached_with_a_target_of_another_reign(large_post: World) -> None:
+    db_version, earliest = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis_queries.cache_earliest(LIKE, POST, db_version, earliest)
+    assert redis.execute("EXISTS", keys().earliest) == 0
+
+
 def test_a_buffered_commit_drops_the_page(large_post: World) -> None:
     page()
     db_version = int(redis.execute("HGET", keys().meta, "db_version"))

@@ -336,6 +336,21 @@ def test_quick_changes_are_limited_although_each_is_saved(plaza: World) -> None:
     assert outbox() == {}
 
 
+def test_a_repeated_like_is_no_quick_change(plaza: World) -> None:
+    put(total=1, newest=[(7, redis_us())])
+    for n in range(1, MAX_TOGGLES + 3):
+        assert gate(7).code == "UNCHANGED"
+        save_outbox(n, 1)
+
+
+def test_buckets_of_quick_changes_are_few_and_expire(plaza: World) -> None:
+    put(total=1, newest=[(7, redis_us())])
+    redis.execute("HSET", keys().toggles, *(n for actor in range(10_000) for n in (-actor, 1)))
+    assert gate(7, on=False).code == "CHANGED"
+    assert redis.execute("HKEYS", keys().toggles) == ["7"]
+    assert 0 < redis.execute("TTL", keys().toggles) <= 60
+
+
 def test_a_late_unlike_is_no_quick_change(plaza: World) -> None:
     put(total=1, newest=[(7, redis_us() - 11_000_000)])
     assert gate(7, on=False).code == "CHANGED"

@@ -371,6 +371,17 @@ def test_a_repeated_page_is_counted_once(plaza: World) -> None:
     assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
+def test_each_page_renews_the_lease_and_the_sums(plaza: World) -> None:
+    write_outbox(a7="1:10:0")
+    lease = take_lease()
+    redis.execute("PEXPIRE", keys().lease, redis_hydration.HYDRATION_LEASE_TTL_MS // 2)
+    redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [(7, 0, False)])])
+    for key in (keys().lease, keys().loading):
+        left_ms = redis.execute("PTTL", key)
+        assert redis_hydration.HYDRATION_LEASE_TTL_MS // 2 < left_ms
+        assert left_ms <= redis_hydration.HYDRATION_LEASE_TTL_MS
+
+
 def test_a_page_without_the_lease_or_out_of_order_is_refused(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease, other = take_lease(), take_lease()
@@ -409,6 +420,16 @@ def test_a_target_loaded_in_another_reign_is_loaded_again(plaza: World) -> None:
     assert meta()["reign"] == redis.find_node(keys().meta).reign
     assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
+
+
+def test_a_state_that_was_requested_before_a_hydration_is_refused_after_it(plaza: World) -> None:
+    """Given a target of which Redis lost meta, and a like that was saved meanwhile."""
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    redis.execute("DEL", keys().meta)
+    put(total=10, n=6, complete=False)
+    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN"
+    assert gate(7, on=False, expected=(True, 6)).code == "CHANGED"
 
 
 # ---------------------------------------------------------------- eviction

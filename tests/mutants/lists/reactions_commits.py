@@ -394,6 +394,8 @@ MUTANTS = [
             "tonumber(versions[i]) <= last",
             "tonumber(versions[i]) < last",
             "An actor with the version of the last one, and a lower id, drops the page.",
+            "Only the last of the 101 actors can differ, which is a sign of a next page and is not"
+            " listed.",
         ),
         (
             "unlike-drops",
