@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import mutants_of
 
 QUEUES = "tests/unit/infra/test_queues.py"
+GAUGES = "tests/integration/operations/test_gauges.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
@@ -246,6 +247,10 @@ MUTANTS = [
             "due = find(clock.now_us())",
             "Outboxes younger than the grace are not swept.",
         ),
+    ),
+    *mutants_of(
+        "infra/outbox.py",
+        [GAUGES],
         (
             "age-of-newest",
             "age_s = clock.now_s() - min(times_us) / 1e6",

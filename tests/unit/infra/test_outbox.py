@@ -48,6 +48,14 @@ def test_a_sweep_returns_the_age_of_the_oldest_entry() -> None:
     assert sweep([["a"]], an_hour_ago_us).age_s == pytest.approx(3_600, abs=5)
 
 
+def test_the_age_is_that_of_all_rounds() -> None:
+    now_us = time.time_ns() // 1000
+    rounds = iter([["a"], ["b"], []])
+    times_us = iter([now_us - HOUR_US, now_us])
+    swept = outbox.sweep(lambda _: next(rounds), lambda *_: (1, [next(times_us)]), 0, 10, 60)
+    assert swept.age_s == pytest.approx(3_600, abs=60)
+
+
 def test_the_age_without_due_entries_is_0() -> None:
     assert sweep([]).age_s == pytest.approx(0, abs=1)
 

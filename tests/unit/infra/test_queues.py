@@ -488,6 +488,13 @@ def test_a_message_that_its_consumer_finds_invalid_is_dead_lettered_at_once(sqs:
     assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "invalid")
 
 
+def test_a_message_that_spent_an_attempt_begins_its_wait_again(sqs: FakeSqs, store: Store) -> None:
+    assert failures(consume(batch_of("poison"), "work", read, store.save)) == []
+    [message] = sqs.sent
+    assert attributes_of(message)["attempts"] == "1"
+    assert "waiting_since_ms" not in attributes_of(message)
+
+
 def test_a_message_that_is_sent_again_keeps_its_attributes(sqs: FakeSqs, store: Store) -> None:
     batch = batch_of("poison")
     request = {"stringValue": "request-1", "dataType": "String"}
