@@ -11,6 +11,7 @@ from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, projections, redis
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
+from plaza.infra.redis import RedisDown
 from tests.support.call_log import record_call
 from tests.support.plaza import World
 
@@ -119,6 +120,32 @@ def test_many_projections_cost_one_round_trip(
     projections.store_all([], create=True)
     assert projections.read_all([]) == []
     assert len(sent) == 2
+
+
+def test_projections_that_were_stored_together_do_not_expire_together(plaza: World) -> None:
+    many = [Projection(key_of(f"user:{n}", "counters"), 1, "v", 10_000) for n in range(1, 51)]
+    projections.store_all(many, create=True)
+    left_s = [redis.execute("TTL", projection.key) for projection in many]
+    assert min(left_s) < max(left_s) - 60
+    assert all(8_990 <= seconds <= 11_000 for seconds in left_s)
+
+
+def test_a_long_value_has_a_run_of_its_own(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    run_all = redis.run_all
+    monkeypatch.setattr(redis, "run_all", lambda found: record_call(calls, found, run_all(found)))
+    for text in ("short", "long" * 1_000):
+        values = [Projection(key_of("user:7", what), 1, text) for what in ("a", "b", "c")]
+        projections.store_all(values, create=True)
+    assert [len(found) for found in calls] == [1, 3]
+
+
+def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
+    def refuse(values: dict[int, str], *, create: bool) -> None:
+        raise RedisDown("unavailable", may_have_run=False)
+
+    found = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
+    assert found == {7: "a value"}
 
 
 # ---------------------------------------------------------------- concurrent readers and writers

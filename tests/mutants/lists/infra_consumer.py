@@ -268,12 +268,6 @@ MUTANTS = [
         "infra/projections.py",
         [PROJECTIONS, COUNTERS],
         (
-            "replica-misses",
-            "if source is replicas.run_all and None in found:",
-            "if False:",
-            "Keys that a replica lacks are read from its master.",
-        ),
-        (
             "redis-down-fails",
             "    except RedisDown:\n        return read_mysql(ids)\n",
             "    except ZeroDivisionError:\n        return read_mysql(ids)\n",
@@ -302,6 +296,16 @@ MUTANTS = [
             "(int(create), FENCE_TTL_S, *args)",
             "(1, FENCE_TTL_S, *args)",
             "A writer creates no projection.",
+        ),
+    ),
+    *mutants_of(
+        "infra/projections.py",
+        ["tests/integration/infra/test_replicas.py"],
+        (
+            "replica-misses",
+            "if source is replicas.run_all and None in found:",
+            "if False:",
+            "Keys that a replica lacks are read from its master.",
         ),
     ),
     *mutants_of(
