@@ -24,7 +24,7 @@ from plaza.infra.consumer import consume
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.retries import Action, Delivery, RetryPolicy, decide
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
@@ -305,6 +305,17 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     *_, line = lines(capsys, "batch_failed")
     assert line["retries_exhausted"] == 1
     assert line["longest_wait_s"] >= 12 * 3_600
+
+
+def test_a_message_that_was_never_sent_again_is_not_dead_lettered_by_its_age() -> None:
+    """Given a message that its first consumer received before it was killed, thirteen hours ago."""
+    delivery = Delivery(receives=2, sent_ms=0, waiting_since_ms=0, attempts=0, is_resent=False)
+    now_ms = 13 * 3_600_000
+    decision = decide(delivery, Unavailable("the store is down"), RetryPolicy(), now_ms)
+    assert decision.action is Action.HIDE
+    resent = delivery._replace(is_resent=True)
+    decision = decide(resent, Unavailable("the store is down"), RetryPolicy(), now_ms)
+    assert decision.action is Action.DEAD_LETTER
 
 
 def test_time_in_a_backlog_does_not_count_as_waiting(
