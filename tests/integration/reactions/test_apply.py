@@ -547,6 +547,28 @@ def test_a_commit_of_a_cold_target_reports_its_outbox(plaza: World) -> None:
     assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 1, False, 0)
 
 
+def test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again(plaza: World) -> None:
+    """Given a slot, or a master, that left and came back."""
+    second = Commit(LIKE, POST, 2, 2, True, [(2, 20, True)])
+    for load_again in (False, True):
+        put(total=1, n=1, newest=[(1, 10)])
+        redis.execute("HSET", keys().meta, "reign", "0" * 40)
+        if not load_again:
+            assert apply(2, 2, [(2, 20, True)]).code == "DROPPED"
+            assert find_keys(f"{keys().meta[:-4]}*") == []
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20)])
+    persist.acknowledge(PersistedBatch([second], []))
+    assert (recent(), total(), meta()["db_version"]) == ([1, 2], 2, 2)
+
+
+def test_a_commit_from_before_a_restore_of_mysql_confirms_nothing(plaza: World) -> None:
+    epoch = 2**40
+    put(total=0, n=epoch)
+    version_us = gate(7).version_us
+    assert apply(5, 1, [(7, version_us, True)]).code == "DUPLICATE"
+    assert outbox() == {7: (1, version_us, 0)}
+
+
 def test_a_commit_during_a_hydration_is_buffered(plaza: World) -> None:
     [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
     assert lease.code == "TAKEN"
