@@ -133,6 +133,13 @@ def test_an_unlike_replaces_the_like_in_the_outbox(plaza: World) -> None:
     assert due() == first.version_us, "the oldest version in the outbox"
 
 
+def test_a_replaced_entry_is_counted_once(plaza: World) -> None:
+    put()
+    gate(7)
+    gate(7, on=False)
+    assert (meta()["outbox_count"], len(outbox())) == (1, 1)
+
+
 def test_an_unlike_without_a_like_of_a_complete_target_is_unchanged(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     assert gate(7, on=False).code == "UNCHANGED"
@@ -488,6 +495,16 @@ def test_all_keys_of_an_idle_target_expire_at_the_same_instant(plaza: World, set
     assert len(set(found.values())) == 1
     left_s = found["meta"] / 1000 - redis_us() / 1e6
     assert 890 <= left_s <= 1_110, "plus or minus 10 %"
+
+
+def test_all_keys_expire_again_when_the_outbox_is_saved(plaza: World, set_up: SetUp) -> None:
+    put_idle_target(set_up)
+    gate(9)
+    save_outbox(meta()["db_version"] + 1, 9)
+    found = expiries()
+    assert set(found) == {"meta", "recent", "bloom", "filling"}
+    assert len(set(found.values())) == 1
+    assert found["meta"] > 0
 
 
 def test_a_target_with_outbox_entries_does_not_expire(plaza: World, set_up: SetUp) -> None:

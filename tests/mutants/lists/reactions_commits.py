@@ -183,7 +183,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/lua/commits.inc.lua",
-        [APPLY, BLOOM, HYDRATE, EARLIEST],
+        [APPLY, GATE, BLOOM, HYDRATE, EARLIEST],
         (
             "filter-not-filled",
             "if meta.bloom > 0 then bloom_add_all(bloom, meta.bloom, actors) end",

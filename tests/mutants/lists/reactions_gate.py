@@ -52,6 +52,8 @@ MUTANTS = [
             "elseif filter == 'complete' then\n  base = '0'",
             "elseif false then\n  base = '0'",
             "An actor who is not in recent of a complete target is off.",
+            "The function of the branch for filters returns the same; the branch before it spares"
+            " most runs its creation.",
         ),
         (
             "quick-of-no-time",

@@ -378,6 +378,8 @@ MUTANTS = [
             "expire_with(meta_key, bloom)",
             "",
             "A finished filter expires with its target, or not at all.",
+            "The key that is renamed has the expiry of its target: each change of it includes the"
+            " filter under construction.",
         ),
         (
             "filling-stays",
