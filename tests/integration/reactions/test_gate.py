@@ -540,6 +540,13 @@ def test_a_reader_renews_the_ttl_after_half_of_it(plaza: World, set_up: SetUp) -
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
 
 
+def test_a_read_of_a_blocked_target_sets_no_ttl(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    apply(2, 3, [(8, 20, True)])
+    assert redis.run_all([read_call(7)]) == [[[1, "0", 0]]]
+    assert redis.execute("PTTL", keys().meta) == redis.execute("PTTL", keys().recent) == -1
+
+
 def test_a_read_of_a_target_with_an_outbox_sets_no_ttl(plaza: World) -> None:
     put()
     gate(1)

@@ -147,6 +147,22 @@ def test_a_lease_of_a_dead_caller_expires(plaza: World) -> None:
     assert total() == 0
 
 
+def test_a_repeated_command_gets_the_lease_that_it_took(plaza: World) -> None:
+    k = keys()
+    call = redis.Call(
+        redis_hydration.LEASE_HYDRATION,
+        (k.meta, k.outbox, k.lease),
+        (redis.find_node(k.meta).reign, "token", 10_000),
+    )
+    assert redis.run_all([call, call]) == [["TAKEN", 0]] * 2
+
+
+def test_a_target_that_is_loaded_without_entries_leaves_the_index(plaza: World) -> None:
+    redis.execute("ZADD", keys().outboxes, 5, keys().member)
+    assert put(total=1, newest=[(1, 10)]) == "HYDRATED"
+    assert due() is None
+
+
 def test_a_lease_has_the_number_of_outbox_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert take_lease().entries == 2
