@@ -10,6 +10,7 @@ from plaza.infra import redis
 from plaza.reactions import (
     LIKE,
     Target,
+    mysql_reactions,
     react,
     rebuild,
     redis_bloom,
@@ -228,6 +229,11 @@ def test_a_filter_is_built_from_mysql_in_steps(
     assert all(c and c.viewer_state is not False for a, c in enumerate(cached, 1) if a % 5), (
         "an actor that is on was denied"
     )
+
+
+def test_a_filter_has_the_actors_that_are_on(plaza: World) -> None:
+    insert_rows([(POST, actor, actor % 2, actor) for actor in range(1, 8)])
+    assert mysql_reactions.read_actors(LIKE, POST, 1, 2) == [3, 5]
 
 
 def test_a_build_ends_with_an_empty_page_after_a_full_one(

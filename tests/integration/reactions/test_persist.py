@@ -14,7 +14,16 @@ from plaza.infra import mysql, redis
 from plaza.infra.consumer import consume
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
+from plaza.reactions import (
+    COLLECT,
+    LIKE,
+    Target,
+    mysql_reactions,
+    persist,
+    react,
+    redis_commits,
+    redis_hydration,
+)
 from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent
 from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import Unacknowledged
@@ -437,6 +446,21 @@ def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> No
         ]
     finally:
         mysql.write("UPDATE log_gate SET epoch = 0")
+
+
+def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
+    persist.save([make_event(7, at=1)])
+    mysql.write("UPDATE log_gate SET epoch = 1")
+    try:
+        [(_, of_counter)] = mysql_reactions.read_counters([(LIKE, POST)])
+        _, of_state = mysql_reactions.read_state(LIKE, POST, 7)
+        of_earliest, _ = mysql_reactions.read_earliest(LIKE, POST, 5)
+        [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
+        [(_, of_missing)] = mysql_reactions.read_counters([(LIKE, Target("post", 12))])
+    finally:
+        mysql.write("UPDATE log_gate SET epoch = 0")
+    assert {of_counter, of_state, of_earliest, snapshot.db_version} == {2**40 + 1}
+    assert of_missing == 2**40
 
 
 def test_the_log_has_the_change_of_each_event_and_the_version_of_its_commit(plaza: World) -> None:

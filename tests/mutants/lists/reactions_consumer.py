@@ -288,7 +288,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/mysql_reactions.py",
-        [PERSIST, HYDRATE, LIKERS, MY_LISTS, SWEEP],
+        [PERSIST, HYDRATE, LIKERS, MY_LISTS, BLOOM, REIGN_GUARD],
         (
             "gate-not-locked",
             "        LOCK IN SHARE MODE\n",

@@ -13,7 +13,7 @@ LIKERS = f"{REACTIONS}/test_likers.py"
 EARLIEST = f"{REACTIONS}/test_earliest.py"
 REQUEST_ROWS = f"{REACTIONS}/test_request_rows.py"
 MY_LISTS = f"{REACTIONS}/test_my_lists.py"
-RECONCILIATION = "tests/integration/reconciliation/test_reconciliation.py"
+INSPECTION = f"{REACTIONS}/test_inspection.py"
 RANKINGS = "tests/integration/recommendations/test_rankings.py"
 
 MUTANTS = [
@@ -188,7 +188,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/lua/find_denied.lua",
-        [RECONCILIATION],
+        [INSPECTION],
         (
             "recent-ignored",
             "if counts[i] ~= 4 and not redis.call('ZSCORE', recent, ARGV[i]) then",
@@ -216,7 +216,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/lua/inspect_target.lua",
-        [RECONCILIATION],
+        [INSPECTION],
         (
             "no-floor-of-count",
             "if #newest == 2 * count and redis.call('ZCARD', recent) > count then",
