@@ -19,10 +19,10 @@ def inspect(max_actors: int) -> CachedTarget:
 
 @pytest.mark.parametrize(
     ("max_actors", "floor_us", "newest"),
-    [(2, 20, Fingerprint(1, 3, 30)), (3, None, Fingerprint(3, 6, 60))],
+    [(2, 20, Fingerprint(1, 3, 30)), (3, 0, Fingerprint(3, 6, 60))],
 )
 def test_a_fingerprint_has_the_newest_actors_above_its_floor(
-    plaza: World, max_actors: int, floor_us: int | None, newest: Fingerprint
+    plaza: World, max_actors: int, floor_us: int, newest: Fingerprint
 ) -> None:
     put(total=3, newest=[(3, 30), (2, 20), (1, 10)])
     found = inspect(max_actors)
