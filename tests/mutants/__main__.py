@@ -53,11 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     results = Results()
     if not options.list:
         todo = [m for m in chosen if options.again or results.verdict_of(m) is None]
-        digests = {mutant.name: mutant.digest() for mutant in todo}  # jobs copy the files now
         began_s = time.monotonic()
         for mutant, verdict in play_all(todo, options.jobs, results, options.nearest):
             if verdict.outcome != SURVIVED or mutant.equivalent or not options.nearest:
-                results.put(mutant, digests[mutant.name], verdict)
+                results.put(mutant, verdict)
             show(mutant, verdict)
         say(f"{len(todo)} of {len(chosen)} played in {time.monotonic() - began_s:.0f} s\n")
     return summarize(chosen, results, shows_all=options.list)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,13 +56,33 @@ class Mutant(NamedTuple):
             raise ValueError(f"{self.name}: {self.file} has {self.old!r} {count} times, not once")
         return text.replace(self.old, self.new)
 
-    def digest(self) -> str:
-        """Return a hash of the mutant, its file and its nearest tests: a result is valid while it
-        stays the same."""
-        found = hashlib.sha256(repr(self).encode())
-        for path in (self.path(), *(ROOT / test.partition("::")[0] for test in self.tests)):
-            found.update(path.read_bytes())
+    def digest(self, killer: str) -> str:
+        """Return a hash of the change, its file, and the test that killed the mutant, or without
+        one its nearest tests: a verdict is valid while it stays the same."""
+        found = hashlib.sha256(repr((self.old, self.new, self.equivalent)).encode())
+        found.update(self.path().read_bytes())
+        for test in [killer] if killer else self.tests:
+            found.update(_read_test(test))
         return found.hexdigest()[:16]
+
+
+def _read_test(name: str) -> bytes:
+    """Return the source of a test, or of a file of tests; nothing of one that does not exist."""
+    file, _, test = name.partition("::")
+    if not (ROOT / file).is_file():
+        return b""
+    text = (ROOT / file).read_text()
+    return _functions_of(text).get(test.partition("[")[0], text).encode()
+
+
+@cache
+def _functions_of(text: str) -> dict[str, str]:
+    """Return the name -> source of the functions of a module."""
+    return {
+        node.name: ast.unparse(node)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def mutants_of(file: str, tests: Sequence[str], *mutants: tuple[str, ...]) -> list[Mutant]:

@@ -25,7 +25,7 @@ class Results:
     def verdict_of(self, mutant: Mutant) -> Verdict | None:
         """Return the verdict, None when the mutant, its file or its tests have changed since."""
         found = self._found.get(mutant.name)
-        if found is None or found["digest"] != mutant.digest():
+        if found is None or found["digest"] != mutant.digest(self.killer_of(mutant)):
             return None
         return _parse(found)
 
@@ -35,9 +35,10 @@ class Results:
         verdict = _parse(found) if found else None
         return verdict.test if verdict and verdict.outcome in (KILLED, TIMEOUT) else ""
 
-    def put(self, mutant: Mutant, digest: str, verdict: Verdict) -> None:
-        """Store a verdict, and the digest for which it is valid."""
-        self._found[mutant.name] = {"digest": digest, **verdict._asdict()}
+    def put(self, mutant: Mutant, verdict: Verdict) -> None:
+        """Store a verdict."""
+        self._found[mutant.name] = verdict._asdict()
+        self._found[mutant.name]["digest"] = mutant.digest(self.killer_of(mutant))
         self.file.parent.mkdir(parents=True, exist_ok=True)
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(self._found, indent=1, sort_keys=True) + "\n")
