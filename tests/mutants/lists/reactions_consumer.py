@@ -15,6 +15,7 @@ LIKERS = f"{REACTIONS}/test_likers.py"
 EARLIEST = f"{REACTIONS}/test_earliest.py"
 MY_LISTS = f"{REACTIONS}/test_my_lists.py"
 RECOVERY = f"{REACTIONS}/test_failover_recovery.py"
+LOG_GATE = f"{REACTIONS}/test_log_gate.py"
 REIGN_GUARD = f"{REACTIONS}/test_reign_guard.py"
 BLOOM = f"{REACTIONS}/test_bloom.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
@@ -25,13 +26,7 @@ FOLLOWS = "tests/integration/follows/test_follows_persist.py"
 MUTANTS = [
     *mutants_of(
         "reactions/persist.py",
-        [PERSIST, OUTAGES, FOLLOWS],
-        (
-            "log-gate",
-            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n    keys = {event.key",
-            "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n    keys = {event.key",
-            "A transaction passes the log gate before it appends.",
-        ),
+        [PERSIST, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, APPLY, OUTAGES],
         (
             "rows-before-lock",
             "    locked = counters.lock_content(cursor, targets)\n"
@@ -290,28 +285,10 @@ MUTANTS = [
         "reactions/mysql_reactions.py",
         [PERSIST, HYDRATE, LIKERS, MY_LISTS, BLOOM, REIGN_GUARD],
         (
-            "gate-not-locked",
-            "        LOCK IN SHARE MODE\n",
-            "",
-            "A reader of the log waits for the transactions that append to it.",
-        ),
-        (
-            "gate-exclusive",
-            "        LOCK IN SHARE MODE\n",
-            "        FOR UPDATE\n",
-            "Consumers do not wait for each other at the log gate.",
-        ),
-        (
             "any-predecessor",
             "WHERE first_slot = %s AND reign = %s",
             "WHERE first_slot = %s AND (reign = %s OR TRUE)",
             "A successor replaces only the reign that it succeeds.",
-        ),
-        (
-            "reigns-without-gate",
-            '        lock_log_gate(cursor)\n        cursor.execute("DELETE',
-            '        cursor.execute("DELETE',
-            "The reigns are replaced behind all transactions that passed the log gate.",
         ),
         (
             "log-twice",
@@ -445,6 +422,38 @@ MUTANTS = [
             "          AND actor_id > %s\n          AND state = 1",
             "          AND actor_id > %s",
             "A filter is built of the actors that are on.",
+        ),
+    ),
+    *mutants_of(
+        "reactions/persist.py",
+        [LOG_GATE],
+        (
+            "log-gate",
+            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n    keys = {event.key",
+            "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n    keys = {event.key",
+            "A transaction passes the log gate before it appends.",
+        ),
+    ),
+    *mutants_of(
+        "reactions/mysql_reactions.py",
+        [LOG_GATE],
+        (
+            "gate-not-locked",
+            "        LOCK IN SHARE MODE\n",
+            "",
+            "A reader of the log waits for the transactions that append to it.",
+        ),
+        (
+            "gate-exclusive",
+            "        LOCK IN SHARE MODE\n",
+            "        FOR UPDATE\n",
+            "Consumers do not wait for each other at the log gate.",
+        ),
+        (
+            "reigns-without-gate",
+            '        lock_log_gate(cursor)\n        cursor.execute("DELETE',
+            '        cursor.execute("DELETE',
+            "The reigns are replaced behind all transactions that passed the log gate.",
         ),
     ),
     *mutants_of(

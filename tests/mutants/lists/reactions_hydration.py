@@ -47,7 +47,7 @@ MUTANTS = [
         (
             "foreign-sums",
             "if l[1] ~= ARGV[2] then l = {ARGV[2], 0, 0, 0} end",
-            "",
+            "if not l[1] then l = {ARGV[2], 0, 0, 0} end",
             "Sums of another lease do not count.",
             "A caller whose lease has entries runs rebase, which replaces them; without entries the"
             " counts differ: INCOMPLETE, and the caller reads again.",
