@@ -213,6 +213,23 @@ def test_random_follows_never_exceed_the_limit(
     assert following() == limit, "all places can be used"
 
 
+def test_a_claim_counts_until_the_total_includes_its_follow(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 10**6)
+    add_users(USER, 11)
+    refresh, seen = counters.refresh_projections, []
+
+    def refresh_later(users: list[int]) -> None:
+        seen.append(claims())
+        refresh(users)
+
+    monkeypatch.setattr(counters, "refresh_projections", refresh_later)
+    assert follow(11, 5)
+    persist.save([read_event(body) for body in plaza.queues.take("reactions")])
+    assert (seen, claims()) == ([{"user:11"}], set())
+
+
 def test_two_follows_for_the_last_place_are_one_follow(plaza: World) -> None:
     add_users(USER, 11, 12)
     mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4, 1)")

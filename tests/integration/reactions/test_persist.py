@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from typing import Any
 
 import pymysql
 import pytest
 
+from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.consumer import consume
@@ -23,10 +25,11 @@ from plaza.reactions import (
     react,
     redis_commits,
     redis_hydration,
+    redis_rankings,
 )
-from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent
+from plaza.reactions.model import MAX_ROWS, Commit, PostLikes, ReactionEvent, ReactionKey
 from plaza.reactions.persist import PersistedBatch
-from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
 from tests.support.consumers import (
@@ -40,12 +43,13 @@ from tests.support.consumers import (
     save_at_once,
     statements,
 )
-from tests.support.keyspace import redis_us
+from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
     counter,
     hydrate,
+    insert_rows,
     keys,
     meta,
     outbox,
@@ -556,3 +560,89 @@ def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None
     persist.acknowledge_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
     assert outbox() == {}
     assert total() == 1
+
+
+def test_present_rows_are_as_of_the_version_of_their_counter(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an unlike that is saved while the counter is waited for."""
+    persist.save([make_event(7, at=1)])
+    lock_content = counters.lock_content
+
+    def lock_after_commit(cursor: pymysql.cursors.Cursor, targets: Sequence[Target]) -> Any:
+        with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
+            of_other.execute("UPDATE reaction SET state = 0, version = version + 1")
+            of_other.execute("UPDATE content_counter SET like_total = 0, like_version = 2")
+        return lock_content(cursor, targets)
+
+    monkeypatch.setattr(counters, "lock_content", lock_after_commit)
+    key = ReactionKey(*POST, "like", 7)
+    found = mysql.run_in_transaction(
+        lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
+    )
+    assert found.commits == [Commit(LIKE, POST, 2, 0, False, [(7, BASE_US + 2, False)])]
+
+
+def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> None:
+    plaza.add(POST)
+    persist.save([make_event(7, at=1)])
+    assert find_keys("*:meta") == []
+    persist.resync([(LIKE, POST, 1)])
+    assert find_keys("*:meta") == []
+
+
+def test_a_resync_needs_redis_only(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(error: Exception) -> None:
+        def hydrate(*_: object, wait_s: float) -> None:
+            raise error
+
+        monkeypatch.setattr(persist, "hydrate", hydrate)
+        persist.resync([], [(LIKE, POST)])
+
+    fail(MysqlDown("unavailable"))
+    with pytest.raises(RedisDown):
+        fail(RedisDown("unavailable"))
+
+
+def test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    counters.read_users([99])
+
+    def fail(_: object) -> None:
+        raise MysqlDown("unavailable")
+
+    monkeypatch.setattr(counters, "refresh_projections", fail)
+    persist.save([make_event(7, at=1)])
+    [message] = plaza.queues.take(ACKNOWLEDGEMENTS)
+    assert ACKNOWLEDGEMENTS.decode(message).commits[0].rows == [(7, BASE_US + 1, True)]
+
+
+def test_only_likes_of_posts_are_ranked(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked: list[PostLikes] = []
+    monkeypatch.setattr(redis_rankings, "project_likes", ranked.extend)
+    comment = Target("comment", 21)
+    persist.save(
+        [
+            make_event(7, at=1),
+            make_event(7, at=2, kind=COLLECT),
+            make_event(7, at=3, target=comment),
+        ]
+    )
+    assert ranked == [PostLikes(POST.id, 1, 1)]
+
+
+def test_a_repeated_event_keeps_its_entry_in_the_log(plaza: World) -> None:
+    for _ in range(2):
+        persist.save([make_event(7, at=1)])
+    assert mysql.fetch_all("SELECT change_by, db_version FROM reaction_log") == [(1, 1)]
+
+
+def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 0, BASE_US)])
+    hydrate()
+    assert (meta()["version"], recent()) == (BASE_US, [1])
+    wanted = [(LIKE, POST)]
+    states = [mysql_reactions.read_viewer_states(wanted, actor) for actor in (1, 2, 3)]
+    assert states == [[True], [False], [False]]

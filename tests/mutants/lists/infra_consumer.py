@@ -5,7 +5,6 @@ from __future__ import annotations
 from tests.mutants.mutant import mutants_of
 
 QUEUES = "tests/unit/infra/test_queues.py"
-GAUGES = "tests/integration/operations/test_gauges.py"
 OUTBOX = "tests/unit/infra/test_outbox.py"
 CACHE = "tests/integration/infra/test_cache.py"
 PROJECTIONS = "tests/integration/infra/test_projections.py"
@@ -250,7 +249,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "infra/outbox.py",
-        [GAUGES],
+        [SWEEP],
         (
             "age-of-newest",
             "age_s = clock.now_s() - min(times_us) / 1e6",

@@ -21,12 +21,13 @@ BLOOM = f"{REACTIONS}/test_bloom.py"
 TOMBSTONE = f"{REACTIONS}/test_tombstone.py"
 MODEL = "tests/unit/reactions/test_model.py"
 MESSAGES = "tests/unit/reactions/test_messages.py"
+CLAIMS = "tests/integration/counters/test_claims.py"
 FOLLOWS = "tests/integration/follows/test_follows_persist.py"
 
 MUTANTS = [
     *mutants_of(
         "reactions/persist.py",
-        [PERSIST, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, APPLY, OUTAGES],
+        [PERSIST, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, APPLY, CLAIMS, OUTAGES],
         (
             "rows-before-lock",
             "    locked = counters.lock_content(cursor, targets)\n"
