@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
-from plaza.infra import mysql, projections, redis
+from plaza.infra import mysql, projections, redis, replicas
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from plaza.infra.redis import RedisDown
 from tests.support.call_log import record_call
@@ -146,6 +147,17 @@ def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
 
     found = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
     assert found == {7: "a value"}
+
+
+def test_keys_that_a_replica_lacks_are_read_from_its_master(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_on_empty_replica(calls: object, commands: Sequence[object]) -> list[Any]:
+        return [[None, None] for _ in commands]
+
+    create(3)
+    monkeypatch.setattr(replicas, "run_all", run_on_empty_replica)
+    assert projections.read_all([KEY], replicas.run_all) == [(3, "v3")]
 
 
 # ---------------------------------------------------------------- concurrent readers and writers

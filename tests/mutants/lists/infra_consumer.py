@@ -299,7 +299,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "infra/projections.py",
-        ["tests/integration/infra/test_replicas.py"],
+        [PROJECTIONS],
         (
             "replica-misses",
             "if source is replicas.run_all and None in found:",
