@@ -670,7 +670,7 @@ MUTANTS = [
         (
             "rebuild-ignored",
             "        if c and c.rebuild:\n            request_rebuild(kind, target)\n",
-            "",
+            "        if c and c.rebuild:\n            pass\n",
             "A build that a read requests is queued.",
         ),
         (
