@@ -260,7 +260,7 @@ def test_orders_of_another_generation_are_not_recovered(plaza: World) -> None:
     redis.execute("HINCRBY", redis_store.state_key(sale.voucher_id), "generation", 1)
     assert redis_store.find_overdue([sale], GRACE_US, 1) == ([], [])
     keys = (redis_store.state_key(sale.voucher_id), redis_store.recovery_key(sale))
-    args = (sale.generation, *before)
+    args: tuple[int | str, ...] = (sale.generation, *before)
     assert redis.run(redis_store.RECOVER, (*keys, redis_store.buyers_key(sale, 7)), args) == []
     assert entries(sale) == before
 
