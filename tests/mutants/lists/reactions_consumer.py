@@ -24,10 +24,43 @@ MESSAGES = "tests/unit/reactions/test_messages.py"
 CLAIMS = "tests/integration/counters/test_claims.py"
 FOLLOWS = "tests/integration/follows/test_follows_persist.py"
 
+# Some tests, in the order of how many mutants they kill; their files follow in the lists.
+STORED = [
+    f"{PERSIST}::test_a_batch_is_stored_as_rows_log_and_counters",
+    f"{PERSIST}::test_a_repeated_batch_changes_nothing",
+    f"{PERSIST}::test_the_version_of_a_counter_is_raised_by_every_changed_row",
+    f"{PERSIST}::test_redis_gets_the_committed_version",
+    f"{PERSIST}::test_two_commits_of_one_transaction_raise_the_version_twice",
+    f"{PERSIST}::test_versions_of_a_new_epoch_are_above_those_of_the_last",
+    f"{PERSIST}::test_a_repeated_event_keeps_its_entry_in_the_log",
+]
+ACKNOWLEDGED = [
+    f"{PERSIST}::test_queued_commits_are_applied_in_any_order",
+    f"{PERSIST}::test_acknowledging_keys_again_applies_the_present_rows",
+    f"{PERSIST}::test_present_rows_are_as_of_the_version_of_their_counter",
+    f"{PERSIST}::test_a_commit_of_a_target_without_readers_does_not_load_it",
+    f"{PERSIST}::test_a_resync_needs_redis_only",
+    f"{PERSIST}::test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit",
+    f"{PERSIST}::test_only_likes_of_posts_are_ranked",
+    f"{CLAIMS}::test_a_claim_counts_until_the_total_includes_its_follow",
+    f"{APPLY}::test_a_target_that_another_consumer_loaded_is_not_dropped",
+    f"{APPLY}::test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox",
+    f"{APPLY}::test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again",
+    f"{APPLY}::test_an_eviction_without_a_filter_requests_one",
+]
+READ = [
+    f"{PERSIST}::test_all_reads_have_the_epoch_in_their_versions",
+    f"{PERSIST}::test_actors_that_are_off_count_for_versions_only",
+    f"{HYDRATE}::test_a_snapshot_with_an_outbox_is_of_one_instant",
+    f"{HYDRATE}::test_a_target_with_fewer_rows_than_the_cap_is_complete",
+    f"{BLOOM}::test_a_filter_has_the_actors_that_are_on",
+    f"{REIGN_GUARD}::test_a_successor_replaces_only_the_reign_that_it_succeeds",
+]
+
 MUTANTS = [
     *mutants_of(
         "reactions/persist.py",
-        [PERSIST, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, APPLY, CLAIMS, OUTAGES],
+        [*STORED, *ACKNOWLEDGED, REIGN_GUARD, FOLLOWS, REQUEST_ROWS, PERSIST],
         (
             "rows-before-lock",
             "    locked = counters.lock_content(cursor, targets)\n"
@@ -284,7 +317,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/mysql_reactions.py",
-        [PERSIST, HYDRATE, LIKERS, MY_LISTS, BLOOM, REIGN_GUARD],
+        [*STORED, *READ, LIKERS, MY_LISTS, PERSIST],
         (
             "any-predecessor",
             "WHERE first_slot = %s AND reign = %s",
