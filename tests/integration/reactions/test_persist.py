@@ -48,11 +48,13 @@ from tests.support.plaza import World
 from tests.support.stores import (
     POST,
     counter,
+    gate,
     hydrate,
     insert_rows,
     keys,
     meta,
     outbox,
+    put,
     received,
     recent,
     rows,
@@ -646,3 +648,18 @@ def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
     wanted = [(LIKE, POST)]
     states = [mysql_reactions.read_viewer_states(wanted, actor) for actor in (1, 2, 3)]
     assert states == [[True], [False], [False]]
+
+
+def test_a_row_that_is_read_again_confirms_its_entry(plaza: World) -> None:
+    put(n=1)
+    insert_rows([(POST, 7, 1, gate(7).version_us)])
+    persist.acknowledge_again([Unacknowledged(keys=[ReactionKey(*POST, "like", 7)])])
+    assert outbox() == {}
+
+
+def test_a_commit_of_a_target_that_redis_dropped_with_an_outbox_loads_it(plaza: World) -> None:
+    plaza.add(POST)
+    react.react(LIKE, POST, 7, True)
+    redis_hydration.evict_all([(LIKE, POST, None)])
+    plaza.queues.drain()
+    assert (outbox(), recent(), total()) == ({}, [7], 1)

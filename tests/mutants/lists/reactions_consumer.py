@@ -37,6 +37,8 @@ STORED = [
 ACKNOWLEDGED = [
     f"{PERSIST}::test_queued_commits_are_applied_in_any_order",
     f"{PERSIST}::test_acknowledging_keys_again_applies_the_present_rows",
+    f"{PERSIST}::test_a_row_that_is_read_again_confirms_its_entry",
+    f"{PERSIST}::test_a_commit_of_a_target_that_redis_dropped_with_an_outbox_loads_it",
     f"{PERSIST}::test_present_rows_are_as_of_the_version_of_their_counter",
     f"{PERSIST}::test_a_commit_of_a_target_without_readers_does_not_load_it",
     f"{PERSIST}::test_a_resync_needs_redis_only",

@@ -89,6 +89,7 @@ MUTANTS = [
             "return {2, unpack(first)}",
             "return {1, unpack(first)}",
             "The cached first page is not all.",
+            "The caller takes 1 and 2 alike: both have the whole first page.",
         ),
     ),
     *mutants_of(
