@@ -18,6 +18,7 @@ from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import (
     COLLECT,
+    FOLLOW,
     LIKE,
     Target,
     mysql_reactions,
@@ -29,7 +30,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import MAX_ROWS, Commit, PostLikes, ReactionEvent, ReactionKey
 from plaza.reactions.persist import PersistedBatch
-from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
 from tests.support.consumers import (
@@ -47,6 +48,7 @@ from tests.support.keyspace import find_keys, redis_us
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
+    add_users,
     counter,
     gate,
     hydrate,
@@ -663,3 +665,16 @@ def test_a_commit_of_a_target_that_redis_dropped_with_an_outbox_loads_it(plaza: 
     redis_hydration.evict_all([(LIKE, POST, None)])
     plaza.queues.drain()
     assert (outbox(), recent(), total()) == ({}, [7], 1)
+
+
+def test_all_follows_and_unfollows_of_a_batch_are_published(plaza: World) -> None:
+    add_users(7, 8, 11)
+    user = Target("user", 11)
+    for _ in range(2):
+        persist.save(
+            [
+                make_event(7, at=1, kind=FOLLOW, target=user),
+                make_event(8, on=False, at=2, kind=FOLLOW, target=user),
+            ]
+        )
+        assert [FOLLOWS.decode(body) for body in plaza.queues.take(FOLLOWS)] == [[(7, 11), (8, 11)]]

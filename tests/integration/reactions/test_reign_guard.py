@@ -191,3 +191,14 @@ def test_a_successor_replaces_only_the_reign_that_it_succeeds(plaza: World) -> N
             partial(mysql_reactions.succeed_reign, first_slot=0, predecessor=predecessor, reign="b")
         )
         assert stored() == [(0, expected)]
+
+
+def test_a_consumer_whose_master_was_deposed_connects_again(plaza: World, connect: Connect) -> None:
+    plaza.add(POST)
+    events = accept(plaza, 7)
+    store("another")
+    connect("a")
+    before = redis.client()
+    persist.save(events)
+    assert redis.client() is not before
+    assert plaza.queues.take(ACKNOWLEDGEMENTS)

@@ -44,6 +44,7 @@ ACKNOWLEDGED = [
     f"{PERSIST}::test_a_resync_needs_redis_only",
     f"{PERSIST}::test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit",
     f"{PERSIST}::test_only_likes_of_posts_are_ranked",
+    f"{PERSIST}::test_all_follows_and_unfollows_of_a_batch_are_published",
     f"{CLAIMS}::test_a_claim_counts_until_the_total_includes_its_follow",
     f"{APPLY}::test_a_target_that_another_consumer_loaded_is_not_dropped",
     f"{APPLY}::test_a_target_with_a_gap_is_hydrated_and_keeps_its_outbox",
