@@ -64,36 +64,26 @@ def delete(token_sha256: bytes) -> bool:
 
 
 def expire_all(user_id: int, *, own: bytes | None = None) -> list[bytes]:
-    """End every session of a user except ``own``, whose rows stay; return the hashes of their
-    tokens, with those that ended before and are still stored.
+    """End every session of a user, with ``own`` only if ``own`` is stored; return the hashes of
+    their tokens, with those that ended before and are still stored.
 
-    Ends none unless ``own``, if given, is open. One transaction of two statements. Raises
-    MysqlDown.
+    Their rows stay. One transaction of two statements. Raises MysqlDown.
     """
 
     def work(cursor: Cursor) -> list[bytes]:
-        cursor.execute(
-            """
-            SELECT token_sha256, expires_at > UTC_TIMESTAMP(6)
-            FROM session
-            WHERE user_id = %s
-            FOR UPDATE
-            """,
-            (user_id,),
-        )
-        is_open = {sha: bool(open_) for sha, open_ in cursor.fetchall()}
-        others = [sha for sha in is_open if sha != own]
-        if not others or (own is not None and not is_open.get(own)):
+        cursor.execute("SELECT token_sha256 FROM session WHERE user_id = %s FOR UPDATE", (user_id,))
+        found = [sha for (sha,) in cursor.fetchall()]
+        if not found or (own is not None and own not in found):
             return []
         cursor.execute(
             f"""
             UPDATE session
             SET expires_at = LEAST(expires_at, UTC_TIMESTAMP(6))
-            WHERE token_sha256 IN ({sql.placeholders(len(others))})
+            WHERE token_sha256 IN ({sql.placeholders(len(found))})
             """,
-            others,
+            found,
         )
-        return others
+        return found
 
     return mysql.run_in_transaction(work)
 

@@ -23,7 +23,8 @@ def end_session(token: str) -> None:
 
 
 def end_all_sessions(token: str) -> None:
-    """End every session of the user of ``token``, its own last, so that the call can be repeated.
+    """End every session of the user of ``token``, in Redis its own last, so that the call can be
+    repeated.
 
     Raises Unauthenticated, MysqlDown, RedisDown.
     """
@@ -52,9 +53,9 @@ def erase(user_id: int) -> int:
 
 
 def _end_all(user_id: int, *, own: bytes | None = None) -> int:
-    """End all sessions of a user except ``own``, which has to be open; return how many. Three
-    statements and a round trip."""
+    """End all sessions of a user, but ``own`` in MySQL only; return how many. Three statements and
+    a round trip."""
     ended = mysql_store.expire_all(user_id, own=own)
-    redis_sessions.mark_ended(ended, KEPT_S)
+    redis_sessions.mark_ended([sha for sha in ended if sha != own], KEPT_S)
     mysql_store.delete_all(ended)
     return len(ended)
