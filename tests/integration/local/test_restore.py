@@ -224,6 +224,7 @@ def test_what_was_answered_while_sqs_refused_survives_the_runbook(
     assert level_of(refresh.read()) == ("relieved" if was_set else "normal")
     assert react_is_possible()
     assert mysql.fetch_all("SELECT user_id FROM erasure") == [(LATER,)]
+    assert mysql.fetch_all("SELECT epoch FROM log_gate") == [(1,)]
 
 
 def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
