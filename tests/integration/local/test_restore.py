@@ -117,7 +117,10 @@ def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
     asked for it since the backup."""
     value = ""
     for command in read_commands():
-        if command.startswith("mysql> "):
+        if "VALUE'" in command and not value:  # "without one, set the level normal"
+            version = change_switches.read_newest().version
+            change_switches.set_level(version, "normal", "a test", operator_id=OPERATOR)
+        elif command.startswith("mysql> "):
             sql = command[7:].replace("OPERATOR", str(OPERATOR)).replace("VALUE'", f"{value}'")
             for user_id in erased if "(ID," in sql else (0,):
                 mysql.write(sql.replace("(ID,", f"({user_id},"))
