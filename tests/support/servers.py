@@ -25,7 +25,8 @@ _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
 _OF_TESTS = (
-    "+flushall +keys +restore +script|flush +script|load"  # beyond what the functions may do
+    # beyond what the functions may do
+    "+flushall +keys +restore +script|flush +script|load +debug"
 )
 
 
@@ -60,7 +61,8 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        with servers.run_server(servers.prepare_redis(directory, settings=[login()])) as server:
+        settings = [login(), "enable-debug-command local"]  # a model begins other reigns
+        with servers.run_server(servers.prepare_redis(directory, settings=settings)) as server:
             yield server
 
 
