@@ -124,7 +124,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
+    reign = redis.find_node(KEYS.head).reign
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
