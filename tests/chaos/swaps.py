@@ -38,12 +38,13 @@ def play(harness: Harness, name: str) -> Row:
     with Workload(operations) as first:
         wait_until_normal(first, operations, time.monotonic(), problems)
         if is_quiet:
-            began_s, ended_s = _begin_outage(fault)
+            began_s = _begin_outage(fault)
         else:
             began_s, ended_s, undone_s = inject(fault)
             wait_until_normal(first, operations, undone_s, problems)
     workloads = [first]
     if is_quiet:
+        ended_s = time.monotonic()  # the last requests are answered
         _return_quietly(harness, fault, problems)
         problems += _find_wrong_when_quiet(harness, operations)
         with Workload(operations) as second:
@@ -77,14 +78,13 @@ def play(harness: Harness, name: str) -> Row:
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
 
-def _begin_outage(fault: Fault) -> tuple[float, float]:
-    """Inject what makes the master unavailable. Returns when it began and when clients would reach
-    a master again."""
+def _begin_outage(fault: Fault) -> float:
+    """Inject what makes the master unavailable, for as long as it lasts. Returns when it began."""
     began_s = time.monotonic()
     for step in fault.steps[: fault.outage]:
         step.do()
         time.sleep(step.for_s)
-    return began_s, time.monotonic()
+    return began_s
 
 
 def _return_quietly(harness: Harness, fault: Fault, problems: list[str]) -> None:
