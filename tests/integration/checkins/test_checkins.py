@@ -561,6 +561,23 @@ def test_two_concurrent_readers_both_hydrate(clock: Clock) -> None:
         assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), stored)
 
 
+def test_what_the_version_before_hydrated_is_hydrated_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_run("2026-11-21", 2)
+    before = read_month()
+    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    reads, read = [], mysql_store.read
+
+    def count(user_id: int, first: date) -> Any:
+        reads.append(first)
+        return read(user_id, first)
+
+    monkeypatch.setattr(mysql_store, "read", count)
+    assert [read_month() for _ in range(2)] == [before] * 2
+    assert len(reads) == 1
+
+
 # ---------------------------------------------------------------- servers are unavailable
 
 
