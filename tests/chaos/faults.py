@@ -241,9 +241,9 @@ class Faults:
 
         return Fault(
             "the replica receives nothing for 2 s; then the master hangs (SIGSTOP), and the replica"
-            " is promoted; 2 s later the name leads to it, and the old master becomes its replica;"
+            " is promoted; 4 s later the name leads to it, and the old master becomes its replica;"
             " they swap back without a loss 3 s later",
-            [Step(lose, 2), Step(promote, 2), Step(follow, 3), Step(self._swap, 1)],
+            [Step(lose, 2), Step(promote, 4), Step(follow, 3), Step(self._swap, 1)],
             end,
             outage=2,
         )

@@ -77,7 +77,7 @@ class CheckInState(NamedTuple):
     days: Sequence[int]
 
 
-class HydrationLease(NamedTuple):
+class CheckInLease(NamedTuple):
     """A lease to hydrate a user, and the reign of the node that gave it."""
 
     token: str
@@ -135,7 +135,7 @@ def read(user_id: int, first: date) -> CheckInState | None:
     return _state_of(int(last), int(streak), bits)
 
 
-def acquire_lease(user_id: int) -> HydrationLease:
+def acquire_lease(user_id: int) -> CheckInLease:
     """Acquire a lease to hydrate what is read from MySQL from now on. One round trip.
 
     Readers share the first one's lease, which an acknowledgement ends. Raises RedisDown.
@@ -143,10 +143,10 @@ def acquire_lease(user_id: int) -> HydrationLease:
     key = CheckInKeys(user_id).lease
     lease = secrets.token_hex(8)
     _, current = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
-    return HydrationLease(str(current), redis.find_node(key).reign)
+    return CheckInLease(str(current), redis.find_node(key).reign)
 
 
-def hydrate(user_id: int, lease: HydrationLease, first: date, stored: StoredCheckIns) -> bool:
+def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckIns) -> bool:
     """Store the streak and a month; return False if the lease has ended. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
