@@ -11,6 +11,7 @@ import pytest
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, projections, redis, replicas
+from plaza.infra.codec import TEXT
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from plaza.infra.redis import RedisDown
 from tests.support.call_log import record_call
@@ -28,7 +29,7 @@ def update(version: int) -> None:
 
 
 def stored() -> tuple[int, str] | None:
-    return projections.read_all([KEY])[0]
+    return projections.read_all([KEY], TEXT)[0]
 
 
 # ---------------------------------------------------------------- in sequence
@@ -116,10 +117,10 @@ def test_many_projections_cost_one_round_trip(
     monkeypatch.setattr(redis, "_pipeline", lambda *args: record_call(sent, args, pipeline(*args)))
     many = [Projection(key_of(f"user:{n}", "counters"), 1, str(n)) for n in range(1, 201)]
     projections.store_all(many, create=True)
-    assert projections.read_all([p.key for p in many]) == [(1, str(n)) for n in range(1, 201)]
+    assert projections.read_all([p.key for p in many], TEXT) == [(1, str(n)) for n in range(1, 201)]
     assert len(sent) == 2
     projections.store_all([], create=True)
-    assert projections.read_all([]) == []
+    assert projections.read_all([], TEXT) == []
     assert len(sent) == 2
 
 
@@ -157,7 +158,7 @@ def test_keys_that_a_replica_lacks_are_read_from_its_master(
 
     create(3)
     monkeypatch.setattr(replicas, "run_all", run_on_empty_replica)
-    assert projections.read_all([KEY], replicas.run_all) == [(3, "v3")]
+    assert projections.read_all([KEY], TEXT, replicas.run_all) == [(3, "v3")]
 
 
 # ---------------------------------------------------------------- concurrent readers and writers

@@ -31,7 +31,7 @@ from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
 from tests.support.keyspace import find_keys, redis_us
-from tests.support.plaza import World
+from tests.support.plaza import World, decode
 from tests.support.stores import (
     POST,
     apply,
@@ -441,7 +441,7 @@ def test_an_eviction_without_a_filter_requests_one(plaza: World, set_up: SetUp) 
     persist.acknowledge(PersistedBatch([fourth], []))
     assert recent() == [2, 3, 4]
     [step] = plaza.queues.take(REBUILDS)
-    assert REBUILDS.decode(step) == BloomBuildStep(LIKE, POST)
+    assert decode(REBUILDS, step) == BloomBuildStep(LIKE, POST)
 
 
 def test_a_lower_cap_takes_effect_with_the_next_commit(plaza: World, set_up: SetUp) -> None:

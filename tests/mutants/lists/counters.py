@@ -53,9 +53,15 @@ MUTANTS = [
         ),
         (
             "total-only",
-            "[ARGV[1]] + claimed >= tonumber",
-            "[ARGV[1]] >= tonumber",
+            "if total + claimed >= tonumber",
+            "if total >= tonumber",
             "Claims count below the limit.",
+        ),
+        (
+            "not-a-number",
+            "if type(total) ~= 'number' then return {'COLD'} end",
+            "",
+            "Totals that a newer version of Plaza stored without the column are read again.",
         ),
         (
             "claims-no-ttl",

@@ -550,22 +550,10 @@ MUTANTS = [
             "key=itemgetter(0)",
             "The events of a key are replayed in the order of their versions.",
         ),
-        (
-            "protocol",
-            "messages.require_protocol(fields, PROTOCOL)",
-            "pass",
-            "An event of another protocol waits for a consumer that knows it.",
-        ),
-        (
-            "kind-of-target",
-            "        require_kind(key.kind, key.target_type)\n        return cls(key,",
-            "        return cls(key,",
-            "An event of a kind that its target does not take is invalid.",
-        ),
     ),
     *mutants_of(
         "reactions/react.py",
-        [REQUEST_ROWS, HYDRATE, OUTAGES, TOMBSTONE, f"{REACTIONS}/test_gate.py"],
+        [TOMBSTONE, HYDRATE, BLOOM, OUTAGES],
         (
             "exact-without-copy",
             "        return Outcome(on, None, None)\n    return Outcome(on, decision.total",
@@ -666,7 +654,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/queries.py",
-        [REQUEST_ROWS, OUTAGES, LIKERS, EARLIEST, MY_LISTS, HYDRATE],
+        [TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
         (
             "fallback-is-exact",
             "return [Count(*pair) for pair in zip(totals, states, strict=True)], False",
@@ -847,14 +835,14 @@ MUTANTS = [
         [SWEEP, OUTAGES],
         (
             "backlog",
-            "if backlog > MAX_BACKLOG:",
-            "if False:",
+            "    elif (backlog := REACTIONS.count_backlog()) > MAX_BACKLOG:\n",
+            "    elif (backlog := 0) > MAX_BACKLOG:\n",
             "Nothing is sent again while the queue has a long backlog.",
         ),
         (
             "backlog-first",
-            "    spilled = _send_spilled()\n    backlog = REACTIONS.count_backlog()\n",
-            "    spilled = 0\n    backlog = REACTIONS.count_backlog()\n",
+            "    spilled = _send_spilled()\n    if everything",
+            "    spilled = 0\n    if everything",
             "Spilled events are sent.",
         ),
         (
@@ -918,11 +906,23 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/queues.py",
-        [MESSAGES],
+        [MESSAGES, MODEL],
         (
-            "protocol",
-            "        messages.require_protocol(fields, PROTOCOL)\n",
-            "",
+            "kind-of-event",
+            "    require_kind(body.kind, body.target_type)\n    key =",
+            "    key =",
+            "An event of a kind that its target does not take is invalid.",
+        ),
+        (
+            "protocol-of-events",
+            "_unpack_event, _pack_event, protocol=PROTOCOL)",
+            "_unpack_event, _pack_event)",
+            "An event of another protocol waits for a consumer that knows it.",
+        ),
+        (
+            "protocol-of-commits",
+            "        _pack_unacknowledged,\n        protocol=PROTOCOL,\n",
+            "        _pack_unacknowledged,\n",
             "Commits of another protocol wait for a consumer that knows it.",
         ),
         (
@@ -939,8 +939,8 @@ MUTANTS = [
         ),
         (
             "kind-of-key",
-            "            require_kind(key.kind, key.target_type)\n",
-            "            pass\n",
+            "        require_kind(key.kind, key.target_type)\n",
+            "        pass\n",
             "A key of a kind that its target does not take is invalid.",
         ),
         (
@@ -951,8 +951,8 @@ MUTANTS = [
         ),
         (
             "after-id-without-build",
-            "        if after_id and not build:",
-            "        if False:",
+            "    if body.after_id and not body.build:",
+            "    if False:",
             "A new filter begins with the first actor.",
         ),
     ),
