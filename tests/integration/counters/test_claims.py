@@ -58,6 +58,13 @@ def test_a_claim_without_totals_in_redis_is_undecided(plaza: World) -> None:
     assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
 
 
+def test_a_claim_of_a_total_that_redis_does_not_have_is_undecided(plaza: World) -> None:
+    """Given totals that a version of Plaza without this column stored."""
+    redis.execute("HSET", redis_store.user_key(USER), "version", 1, "value", '{"posts_total":1}')
+    assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
+    assert claims() == set()
+
+
 def test_missing_totals_are_read_from_mysql_once(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

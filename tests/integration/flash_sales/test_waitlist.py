@@ -464,3 +464,16 @@ def test_a_unit_in_stock_belongs_to_the_buyers_who_wait(plaza: World) -> None:
     sale = let_wait(voucher.id)
     assert redis_store.reserve(sale, 1, 9).code == "SOLD_OUT"
     check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
+
+
+def test_a_buyer_joins_when_the_state_of_the_sale_is_complete(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "loading")
+    assert redis_waitlist.try_join(sale, 2, 5, 10) == "LOADING"
+    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "live")
+    assert redis_waitlist.try_join(sale, 2, None, 10) == "JOINED"
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
+    assert redis_waitlist.try_join(sale, 2, 5, 10) == "JOINED"
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
