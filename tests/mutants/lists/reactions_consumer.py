@@ -7,6 +7,7 @@ from tests.mutants.mutant import mutants_of
 REACTIONS = "tests/integration/reactions"
 PERSIST = f"{REACTIONS}/test_persist.py"
 APPLY = f"{REACTIONS}/test_apply.py"
+QUERIES = f"{REACTIONS}/test_queries.py"
 HYDRATE = f"{REACTIONS}/test_hydrate.py"
 OUTAGES = f"{REACTIONS}/test_outages.py"
 SWEEP = f"{REACTIONS}/test_sweep.py"
@@ -553,7 +554,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/react.py",
-        [TOMBSTONE, HYDRATE, BLOOM, OUTAGES],
+        [QUERIES, TOMBSTONE, HYDRATE, OUTAGES],
         (
             "exact-without-copy",
             "        return Outcome(on, None, None)\n    return Outcome(on, decision.total",
@@ -654,7 +655,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/queries.py",
-        [TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
+        [QUERIES, TOMBSTONE, LIKERS, EARLIEST, MY_LISTS, HYDRATE, OUTAGES],
         (
             "fallback-is-exact",
             "return [Count(*pair) for pair in zip(totals, states, strict=True)], False",
@@ -720,6 +721,8 @@ MUTANTS = [
             "_paginate(newest + [r for r in older if r.actor_id not in in_redis], limit)",
             "_paginate(newest + older, limit)",
             "An actor is on a page once.",
+            "A row of MySQL is at least as new as in recent, so it is not after the page that"
+            " recent has.",
         ),
         (
             "short-earliest-cached",
