@@ -411,6 +411,14 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     assert total() == cap + MAX_ROWS - 1
 
 
+def test_a_build_that_the_first_of_several_calls_requests_is_reported(plaza: World) -> None:
+    cap = settings().recent_cap
+    put(total=2 * cap, n=0, newest=[(a, a) for a in range(1, cap + 1)], complete=False)
+    rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
+    assert apply(1, 2 * cap + MAX_ROWS, rows).rebuild
+    assert len(recent()) == cap
+
+
 def test_a_commit_of_250_rows_is_applied_by_one_call(plaza: World) -> None:
     put()
     for actor in range(1, MAX_ROWS + 1):

@@ -18,6 +18,7 @@ from plaza.reactions import (
     redis_queries,
 )
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
+from tests.support.keyspace import redis_us
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
@@ -203,6 +204,21 @@ def test_a_read_requests_a_filter(plaza: World) -> None:
 
 
 # ---------------------------------------------------------------- the consumer
+
+
+def test_a_filter_of_the_maximum_size_is_not_requested_again(plaza: World) -> None:
+    put(total=10**8, n=1, complete=False)
+    redis_bloom.begin_bloom(LIKE, POST, "b", 10**8)
+    assert redis_bloom.fill_bloom(LIKE, POST, "b", [7], True) == "FINISHED"
+    assert (gate(7).code, gate(7).rebuild) == ("UNKNOWN", False)
+
+
+def test_a_build_that_did_not_finish_in_ten_minutes_is_requested_again(plaza: World) -> None:
+    put(total=9, n=1, complete=False)
+    assert [gate(7).rebuild for _ in range(2)] == [True, False]
+    ten_minutes_ago_ms = redis_us() // 1000 - 601_000
+    redis.execute("HSET", keys().meta, "build_requested_at", ten_minutes_ago_ms)
+    assert [gate(7).rebuild for _ in range(2)] == [True, False]
 
 
 def test_a_filter_is_built_from_mysql_in_steps(

@@ -540,6 +540,23 @@ def test_a_reader_renews_the_ttl_after_half_of_it(plaza: World, set_up: SetUp) -
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
 
 
+def test_an_invalid_target_does_not_stop_the_reads_of_others(plaza: World) -> None:
+    broken, other = keys(kind=COLLECT), keys()
+    put(kind=COLLECT)
+    put(total=1, newest=[(7, 10)])
+    redis.execute("HSET", broken.meta, "mode", "3:live:complete")
+    of_targets = [key for k in (broken, other) for key in k[:5]]
+    reply = redis.client().eval(
+        redis_queries.READ.source,
+        len(of_targets),
+        *of_targets,
+        redis.find_node(other.meta).reign,
+        7,
+        10**9,
+    )
+    assert (isinstance(reply[0], Exception), reply[1]) == (True, [1, "1", 0])
+
+
 def test_a_read_of_a_blocked_target_sets_no_ttl(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     apply(2, 3, [(8, 20, True)])

@@ -348,6 +348,20 @@ def test_a_hydration_needs_the_rows_of_all_entries(plaza: World) -> None:
     assert total() == 2
 
 
+def test_the_delta_counts_from_the_row_of_an_entry(plaza: World) -> None:
+    write_outbox(a8="1:20:0")
+    assert put(total=1, n=1, newest=[(8, 5)], rows=[(8, 5, True)]) == "HYDRATED"
+    assert (outbox(), total()) == ({8: (1, 20, 1)}, 1)
+
+
+def test_an_outbox_of_one_page_is_compared(plaza: World) -> None:
+    put()
+    redis.run_all([gate_call(actor, True) for actor in range(1, MAX_ROWS + 1)])
+    assert evict() == "EVICTED"
+    hydrate()
+    assert (total(), meta()["outbox_count"]) == (MAX_ROWS, MAX_ROWS)
+
+
 def test_a_large_outbox_is_compared_in_pages(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     count = 2 * MAX_ROWS + 100
     put()

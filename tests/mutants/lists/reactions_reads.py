@@ -25,6 +25,8 @@ MUTANTS = [
             "if meta.outbox_count == 0 then renew_ttl(",
             "if true then renew_ttl(",
             "A read of a target with outbox entries sets no TTL.",
+            "Its keys have no TTL, and renew_ttl sets none where there is none; the condition spares"
+            " the question.",
         ),
         (
             "outbox-ignored",
