@@ -7,12 +7,15 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.reactions import react
+from plaza.follows import FollowLimit, follow_user
+from plaza.infra.clock import Deadline
+from plaza.reactions import FOLLOW, Outcome, Target, queries, react
 from tests.model.reactions_model import rewrite
 
 
 class Mutation(NamedTuple):
-    """A replaced text of a script, and the troubles that find it soonest."""
+    """A replaced text of a script, and the troubles that find it soonest.
+    ``script`` is '' for a mutation of Python only, see ``_IN_PYTHON``."""
 
     script: str
     old: str
@@ -97,6 +100,9 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the version of the first page": Mutation(
         "CACHE_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
     ),
+    "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
+    "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
+    "a repeated follow passes the gate": Mutation("", "", "", ("away", "all")),
 }
 
 # The gate has a check of its own, or makes a decision in two places.
@@ -107,22 +113,63 @@ _ALSO_IN_GATE = {
 _WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
 
 
+def _publish_changes_only(patch: pytest.MonkeyPatch) -> None:
+    publish = react.publish
+
+    def publish_changed(event: Any) -> bool:
+        return True if event.version_us == 1 else publish(event)
+
+    patch.setattr(react, "publish", publish_changed)
+
+
+def _send_without_deadline(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "replace", lambda event, **_: event)
+
+
+class _NoWait(Deadline):
+    """A deadline that callers do not wait for."""
+
+    left_s = 0.0  # type: ignore[assignment]
+
+
+def _answer_failures_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "Deadline", _NoWait)
+    patch.setattr(react, "PROVISIONAL_ORDER_S", 0.05)
+
+
+def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
+    def read(target: Target, actor_id: int) -> Outcome:
+        [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
+        if not followers.viewer_state:
+            raise FollowLimit("at the limit")
+        return Outcome(True, followers.total, False)
+
+    patch.setattr(follow_user, "_repeat_follow", read)
+
+
+_IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "assertions": _publish_changes_only,
+    "the deadline of a provisional event": _send_without_deadline,
+    "the late answer of a failed send": _answer_failures_at_once,
+    "a repeated follow passes the gate": _read_repeated_follows,
+}
+
+
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a function that applies a mutation with a patch."""
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
+        if name in _IN_PYTHON:
+            _IN_PYTHON[name](patch)
+        scripts = (
+            _WITH_META
+            if mutation.script == "READ_META"
+            else (mutation.script,) * bool(mutation.script)
+        )
         for script in scripts:
             rewrite(patch, script, mutation.old, mutation.new)
         if name in _ALSO_IN_GATE:
             rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
-        if name == "assertions":
-            publish = react.publish
-
-            def publish_changed(event: Any) -> bool:
-                return True if event.version_us == 1 else publish(event)
-
-            patch.setattr(react, "publish", publish_changed)
 
     return apply

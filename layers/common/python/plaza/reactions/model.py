@@ -83,6 +83,7 @@ KIND = one_of(KINDS)
 TARGET_TYPE = one_of({target for kind in KINDS.values() for target in kind.targets})
 _STATE = integer(0, 1)
 _VERSION = nullable(integer(1, MAX_VERSION_US))
+_DEADLINE = integer(1, MAX_VERSION_US // 1000)
 
 
 def require_kind(kind: str, target_type: str) -> None:
@@ -129,8 +130,9 @@ class ReactionEvent:
     """The absolute state of one reaction, on or off; never a change.
 
     ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
-    order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
-    ``request_id`` and ``sent_ms``, when the queue took the event, are attributes of the message,
+    order of arrival. It is None for a provisional event, accepted while Redis was unavailable, which
+    has ``deadline_ms`` instead: SQS may store it long after its sender gave up, but it is not
+    ordered after this time. Older versions of Plaza send none. ``request_id`` and ``sent_ms``, when the queue took the event, are attributes of the message,
     not of its body.
     """
 
@@ -139,29 +141,31 @@ class ReactionEvent:
     version_us: int | None
     request_id: str | None = None
     sent_ms: int | None = None
+    deadline_ms: int | None = None
 
     @property
     def effective_version_us(self) -> int:
-        """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``.
-        Raises InvalidMessage without either."""
+        """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``,
+        or of its deadline if that was before. Raises InvalidMessage without either."""
         if self.version_us is not None:
             return self.version_us
         if self.sent_ms is None:
             raise InvalidMessage("neither a version nor the time when the queue took the event")
-        return self.sent_ms * 1000 + 999
+        return min(self.sent_ms, self.deadline_ms or self.sent_ms) * 1000 + 999
 
     def to_json(self) -> str:
-        return messages.encode(
-            {
-                "protocol": PROTOCOL,
-                "target_type": self.key.target_type,
-                "target_id": self.key.target_id,
-                "kind": self.key.kind,
-                "actor_id": self.key.actor_id,
-                "state": int(self.on),
-                "version": self.version_us,
-            }
-        )
+        fields = {
+            "protocol": PROTOCOL,
+            "target_type": self.key.target_type,
+            "target_id": self.key.target_id,
+            "kind": self.key.kind,
+            "actor_id": self.key.actor_id,
+            "state": int(self.on),
+            "version": self.version_us,
+        }
+        if self.deadline_ms is not None:
+            fields["deadline"] = self.deadline_ms
+        return messages.encode(fields)
 
     @classmethod
     def from_json(cls, body: str) -> ReactionEvent:
@@ -176,7 +180,12 @@ class ReactionEvent:
             read(fields, "actor_id", ID),
         )
         require_kind(key.kind, key.target_type)
-        return cls(key, read(fields, "state", _STATE) == 1, read(fields, "version", _VERSION))
+        return cls(
+            key,
+            read(fields, "state", _STATE) == 1,
+            read(fields, "version", _VERSION),
+            deadline_ms=read(fields, "deadline", _DEADLINE, default=None),
+        )
 
 
 class Commit(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
@@ -34,6 +35,10 @@ from plaza.targets import Existence, lookup, markers
 
 HYDRATE_WAIT_S = 0.5  # maximum wait for another caller that loads the target
 _HYDRATE_POLL_S = 0.02
+# A provisional event is ordered at most this long after its send began: the difference of clocks
+# that is allowed for. A refusal that SQS may contradict later takes twice as long, so that the
+# event is older than all requests after it.
+PROVISIONAL_ORDER_S = 1.0
 _MAX_ATTEMPTS = 5
 _MAX_ROWS_LOADED = 10_000
 _MIN_ROWS_LOADED = 50
@@ -186,11 +191,19 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
 
 
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
-    """Queue the event without a version: its order is that of its arrival on the queue."""
+    """Queue the event without a version: its order is that of its arrival on the queue, but not
+    after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if not markers.is_cached_live(*target):
         _require_live(target, lookup.find_in_mysql(*target))
-    REACTIONS.send(event)
+    answer_at = Deadline.in_s(2 * PROVISIONAL_ORDER_S)
+    deadline_ms = clock.now_ms() + int(PROVISIONAL_ORDER_S * 1000)
+    try:
+        REACTIONS.send(replace(event, deadline_ms=deadline_ms))
+    except QueueDown as refusal:
+        if refusal.may_have_run:
+            clock.sleep(answer_at.left_s)
+        raise
     record("provisional_accepted", {"provisional": 1}, **error_fields(error))
     return Outcome(event.on, None, None)
 
