@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -78,6 +78,9 @@ MUTATIONS: Mapping[str, Mutation] = {
     "run_id": Mutation(
         "READ_META", "if m[1] ~= run_id then return nil end", "", ("rollback", "all")
     ),
+    "the seal of a filter": Mutation(
+        "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
+    ),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),
@@ -110,7 +113,12 @@ _ALSO_IN_GATE = {
     "run_id": ("if run_id ~= ARGV[5] then", "if false then"),
     "assertions": ("local is_new = base and", "local is_new = changed and base and"),
 }
-_WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
+# Scripts by the included text that a mutation replaces.
+_INCLUDED_BY: Mapping[str, Sequence[str]] = {
+    "": (),
+    "READ_META": ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED"),
+    "STATE": ("READ", "GATE"),
+}
 
 
 def _publish_changes_only(patch: pytest.MonkeyPatch) -> None:
@@ -162,12 +170,7 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     def apply(patch: pytest.MonkeyPatch) -> None:
         if name in _IN_PYTHON:
             _IN_PYTHON[name](patch)
-        scripts = (
-            _WITH_META
-            if mutation.script == "READ_META"
-            else (mutation.script,) * bool(mutation.script)
-        )
-        for script in scripts:
+        for script in _INCLUDED_BY.get(mutation.script, (mutation.script,)):
             rewrite(patch, script, mutation.old, mutation.new)
         if name in _ALSO_IN_GATE:
             rewrite(patch, "GATE", *_ALSO_IN_GATE[name])

@@ -385,7 +385,11 @@ class Run:
 
     def drop(self) -> None:
         self.note("DROP")
-        redis_hydration.evict_all([(*self.rng.choice(self.targets), None)])
+        kind, target = self.rng.choice(self.targets)
+        if self.rng.random() < 0.5:
+            redis.execute("DEL", redis_keys.keys_of(kind.name, target).bloom)
+        else:
+            redis_hydration.evict_all([(kind, target, None)])
         key = redis_store.user_key(self.rng.choice(ACTORS))
         if redis.execute("HEXISTS", key, "value"):
             redis.execute("DEL", key)

@@ -66,21 +66,16 @@ def _repeat_follow(target: Target, actor_id: int) -> Outcome:
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
     if not followers.viewer_state:
-        raise _limit_reached()
+        raise FollowLimit(
+            f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
+            " Unfollow a user first."
+        )
     outcome = react.react(FOLLOW, target, actor_id, True)
-    if outcome.changed and counters.claim(actor_id, _LIMITED_TOTAL, FOLLOW_LIMIT, str(target)):
+    if not outcome.changed:
         return outcome
-    if outcome.changed:  # unfollowed since the read, so the follow is new
-        react.react(FOLLOW, target, actor_id, False)
-        raise _limit_reached()
-    return outcome
-
-
-def _limit_reached() -> FollowLimit:
-    return FollowLimit(
-        f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
-        " Unfollow a user first."
-    )
+    # Unfollowed since the read, so the follow is new and needs a claim that is older than itself.
+    react.react(FOLLOW, target, actor_id, False)
+    return _follow(target, actor_id)
 
 
 def _unclaim(target: Target, actor_id: int, claim: Claim) -> None:

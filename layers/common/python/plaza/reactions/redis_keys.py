@@ -14,7 +14,8 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     recent   zset    actor -> version; the newest saved actors, at most cap
     earliest zset    actor -> version; the first page of the earliest saved actors, valid while
                      meta has the field earliest
-    bloom    bitmap  Bloom filter of the saved actors that are not in recent
+    bloom    bitmap  Bloom filter of the saved actors that are not in recent; without its last bit,
+                     the seal, it is not used
     filling  bitmap  the Bloom filter under construction
     ahead    hash    db_version -> total|rows; commits that wait for an earlier one
     fence    string  newest db_version reported while the target was not loaded

@@ -18,7 +18,7 @@
   ARGV[8]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
   ARGV[9]  db_version at which the expected state was read; missing likewise
 
-  Bounded by: 4 bits of a Bloom filter.
+  Bounded by: 5 bits of a Bloom filter.
 
   Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
@@ -60,7 +60,7 @@ elseif filter == 'complete' then
 else
   --!include bloom
   --!include state
-  base = state_outside_recent(actor, filter, bloom)
+  base, filter = state_outside_recent(actor, filter, bloom)
 end
 local changed = base ~= want
 local is_quick = since and want == '0' and now - since < QUICK_US
