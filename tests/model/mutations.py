@@ -91,6 +91,12 @@ MUTATIONS: Mapping[str, Mutation] = {
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
     ),
+    "the fence of an announced read": Mutation(
+        "STORE_READ",
+        "if current[1] == fence and tonumber(current[2]) <= tonumber(version) then",
+        "if tonumber(current[2] or 0) <= tonumber(version) then",
+        ("drops", "flush"),
+    ),
     "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
     ),

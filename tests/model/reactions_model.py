@@ -19,7 +19,7 @@ from local.audit.stores import unpack_meta
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
-from plaza.infra import cluster, mysql, redis, settings, sqs
+from plaza.infra import cluster, mysql, projections, redis, settings, sqs
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
@@ -77,6 +77,7 @@ MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # on a cluster leases end i
 STORES = (
     redis_commits,
     redis_store,
+    projections,
     redis_bloom,
     redis_gate,
     redis_inspection,
@@ -158,7 +159,6 @@ class Run:
     comments: int = 0
     comments_begun: int = 0
     losses: int = 0
-    announced_after: dict[greenlet, int] = field(default_factory=dict)
     devices: list[greenlet] = field(default_factory=list)
     is_calm: bool = False
     is_unchecked: bool = False
@@ -390,10 +390,7 @@ class Run:
             redis.execute("DEL", redis_keys.keys_of(kind.name, target).bloom)
         else:
             redis_hydration.evict_all([(kind, target, None)])
-        key = redis_store.user_key(self.rng.choice(ACTORS))
-        if redis.execute("HEXISTS", key, "value"):
-            redis.execute("DEL", key)
-            self.losses += 1
+        redis.execute("DEL", redis_store.user_key(self.rng.choice(ACTORS)))
 
     # -- one step
 
@@ -696,7 +693,6 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_send", send_at)
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
-    _discard_old_totals(run, monkeypatch)
     execute, send = redis._execute, cluster.send
 
     def execute_command(command: Any) -> Any:
@@ -741,26 +737,6 @@ def _forget_clocks() -> None:
     for name, node in redis._nodes.items():
         if node.clock_offset_us:
             redis._nodes[name] = node._replace(clock_offset_us=0)
-
-
-def _discard_old_totals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Discard totals of users that a process announced to read before a loss of Redis.
-
-    Projections do not withstand them (docs/limits.md, caches and projections): the fence of the
-    announcement is lost, so a consumer that commits afterwards does not find the reader.
-    """
-    announce, store = redis_store.announce_reads, redis_store.project_users
-
-    def announce_reads(ids: Sequence[int]) -> None:
-        run.announced_after[getcurrent()] = run.losses
-        announce(ids)
-
-    def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-        if not create or run.announced_after[getcurrent()] == run.losses:
-            store(totals, create=create)
-
-    monkeypatch.setattr(redis_store, "announce_reads", announce_reads)
-    monkeypatch.setattr(redis_store, "project_users", project_users)
 
 
 # ---------------------------------------------------------------- checks when all is applied

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
 from pymysql.cursors import DictCursor
 
 from local.audit.stores import unpack_meta
+from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
 from plaza.reactions import (
@@ -189,6 +190,11 @@ def add_users(*user_ids: int) -> None:
     """Insert users."""
     values = ",".join(f"({user_id:d},'user')" for user_id in user_ids)
     mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {values}")
+
+
+def put_totals(totals: Mapping[int, UserCounter]) -> None:
+    """Store totals of users in Redis as a reader does, unless Redis has newer ones."""
+    redis_store.store_read_users(totals, redis_store.announce_reads(list(totals)))
 
 
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:

@@ -69,7 +69,7 @@ def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
         user_ids,
         redis_store.read_users,
         mysql_store.read_users,
-        redis_store.project_users,
+        redis_store.store_read_users,
         announce=redis_store.announce_reads,
     )
 
@@ -88,7 +88,7 @@ def read_comments(post_ids: Sequence[int], source: RunAll = redis.run_all) -> di
 
 def project_users(totals: Mapping[int, UserCounter]) -> None:
     """Update the totals that Redis has of these users. Raises RedisDown."""
-    redis_store.project_users(totals, create=False)
+    redis_store.project_users(totals)
 
 
 def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
@@ -107,6 +107,6 @@ def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
         is_loaded, claimed = redis_store.claim(user_id, column, limit, member)
         if is_loaded:
             return claimed
-        redis_store.announce_reads([user_id])
-        redis_store.project_users(mysql_store.read_users([user_id]), create=True)
+        announced = redis_store.announce_reads([user_id])
+        redis_store.store_read_users(mysql_store.read_users([user_id]), announced)
     raise RedisDown("Redis lost the projection after each write")

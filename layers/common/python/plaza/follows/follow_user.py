@@ -61,8 +61,8 @@ def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
 
 
 def _repeat_follow(target: Target, actor_id: int) -> Outcome:
-    """Repeat a follow at the limit, without a claim: the gate records it, like any other, so that it
-    wins over an earlier 202. Raises FollowLimit if the follow is new, TargetMissing."""
+    """Repeat a follow at the limit, without a claim. The gate records it, like any other, so that
+    it wins over an earlier 202. Raises FollowLimit if the follow is new, TargetMissing."""
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
     if not followers.viewer_state:

@@ -130,10 +130,10 @@ class ReactionEvent:
     """The absolute state of one reaction, on or off; never a change.
 
     ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
-    order of arrival. It is None for a provisional event, accepted while Redis was unavailable, which
-    has ``deadline_ms`` instead: SQS may store it long after its sender gave up, but it is not
-    ordered after this time. Older versions of Plaza send none. ``request_id`` and ``sent_ms``, when the queue took the event, are attributes of the message,
-    not of its body.
+    order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
+    ``deadline_ms`` is the latest time at which a provisional event is ordered: SQS may store it
+    after its sender gave up. Older versions of Plaza send none. ``request_id`` and ``sent_ms``,
+    when the queue took the event, are attributes of the message, not of its body.
     """
 
     key: ReactionKey
