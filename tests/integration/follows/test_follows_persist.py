@@ -35,6 +35,7 @@ from tests.support.consumers import (
     deadlocks,
     end,
     go,
+    insert_counter,
     lock_user_counter,
     make_event,
     save_at_once,
@@ -170,7 +171,7 @@ def test_3200_follows_of_one_user_take_12_statements_a_batch(plaza: World) -> No
 def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World) -> None:
     plaza.add(Target("post", 11))
     followed = [Target("user", n) for n in range(1, 8)]
-    mysql.run_in_transaction(
+    counters.run_in_transaction(
         lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed])
     )
     costs = set()
@@ -209,6 +210,23 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
     assert deadlocks() == before
     assert set(in_mysql(*range(1, 101))) == {(1, 1)}
     assert {received(n) for n in range(1, 101)} == {1}
+
+
+def test_first_counters_of_many_users_in_two_consumers_cause_no_deadlock(
+    plaza: World, mysql_url: str
+) -> None:
+    """Given batches whose users lie between those of the other, and one user that both have. For a
+    list of 1,000 ids MariaDB would scan all users."""
+    last = 10_000
+    one = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]
+    other = [follow(n + last + 1, n, at=1) for n in [*range(2, 1_999, 2), last]]
+    before = deadlocks()
+    save_at_once(insert_counter(mysql_url, user(last)), one, other)
+    assert deadlocks() == before
+    totals = mysql.fetch_all(
+        "SELECT COUNT(*), SUM(follow_total), SUM(follow_version) FROM content_counter"
+    )
+    assert totals == [(1_999, 2_000, 2_000)]
 
 
 def test_two_consumers_of_mutual_follows_count_each_once(plaza: World) -> None:

@@ -17,6 +17,7 @@ from plaza.counters.mysql_store import (
     lock_content,
     lock_users,
     read_users_in,
+    run_in_transaction,
     try_lock_content,
 )
 from plaza.counters.redis_store import (
@@ -56,6 +57,7 @@ __all__ = [
     "read_users_in",
     "refresh_projections",
     "release",
+    "run_in_transaction",
     "try_lock_content",
     "unclaim",
     "user_key",

@@ -62,10 +62,11 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction; two more when a target has no counter. While one
-    runs, the commits of the one before are applied to Redis. Safe to repeat. Commits that Redis
-    does not accept are queued separately, so that the batch is not saved again. Raises MysqlDown;
-    QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the batch again.
+    Eight statements at most for each transaction, which is repeated when a target has no counter.
+    While one runs, the commits of the one before are applied to Redis. Safe to repeat. Commits that
+    Redis does not accept are queued separately, so that the batch is not saved again. Raises
+    MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the
+    batch again.
     """
     size = EVENTS_PER_TRANSACTION
     parts = [events[start : start + size] for start in range(0, len(events), size)]
@@ -94,7 +95,7 @@ def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]]) -> None:
 
 def _store(events: Sequence[ReactionEvent]) -> PersistedBatch:
     """Save events in one transaction."""
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
+    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
@@ -132,7 +133,7 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
     that targets in Redis get it.
     """
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
+    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
     acknowledge(saved)
     return len(saved.changed_us)
 
@@ -237,7 +238,9 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
     keys = sorted({key for message in messages for key in message.keys})
     for start in range(0, len(keys), MAX_ROWS):
         part = keys[start : start + MAX_ROWS]
-        acknowledge(mysql.run_in_transaction(lambda cursor, part=part: _read_current(cursor, part)))  # type: ignore[misc]
+        acknowledge(
+            counters.run_in_transaction(lambda cursor, part=part: _read_current(cursor, part))
+        )  # type: ignore[misc]
 
 
 def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
