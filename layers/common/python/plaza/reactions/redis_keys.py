@@ -24,13 +24,14 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     toggles  hash    actor -> full_us of its token bucket for quick changes
     row_requests  hash    actor -> db_version when its row was requested
 
-    Fields of meta: run_id of the node that loaded it; mode, <protocol>:<live or deleted>:<complete
-    when recent has all actors that are on, else the bits of the filter in use, 0 without one>;
-    base, the counter at db_version; accepted, <delta>:<outbox_count>:<version>: the sum of
+    Fields of meta: run_id of the node that loaded it; mode, <protocol>:<live, hidden or deleted>:
+    <complete when recent has all actors that are on, else the bits of the filter in use, 0 without
+    one>; base, the counter at db_version; accepted, <delta>:<outbox_count>:<version>: the sum of
     want - base over the outbox, its number of entries, and the newest version; db_version; floor,
     version above which recent has all actors; filling, build_id, build_active_at of the filter
     under construction; build_requested_at, time of the last request of a build; blocked, time since
-    which a commit is missing; earliest, last version of the page earliest; sweeps, sweep_cursor.
+    which a commit is missing; visibility, version of the text when it was hidden or shown; author
+    of a hidden text; earliest, last version of the page earliest; sweeps, sweep_cursor.
 
 Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
 oldest version in the outbox, or the time of its next sweep. Per user and kind, in the shard of the

@@ -22,7 +22,7 @@
 
   Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
-             loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too many
+             loaded: hydrate, try again), DELETED, HIDDEN (a new reaction of another actor than the author), LATE (past the deadline), FULL (the outbox), LIMITED (too many
              changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
@@ -44,6 +44,9 @@ local status, filter = 'live', 'complete'
 if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
 if run_id ~= ARGV[5] then return {'COLD', now} end
 if status == 'deleted' then return {'DELETED', now} end
+if status == 'hidden' and want == '1' and redis.call('HGET', meta_key, 'author') ~= actor then
+  return {'HIDDEN', now}
+end
 local delta, outbox_count, newest = string.match(accepted, ACCEPTED_PATTERN)
 local total = base_total + delta
 local version = newest + 1
