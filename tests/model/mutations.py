@@ -75,9 +75,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "",
         ("none", "drops"),
     ),
-    "run_id": Mutation(
-        "READ_META", "if m[1] ~= run_id then return nil end", "", ("rollback", "all")
-    ),
+    "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
     "the seal of a filter": Mutation(
         "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
     ),
@@ -116,7 +114,7 @@ MUTATIONS: Mapping[str, Mutation] = {
 
 # The gate has a check of its own, or makes a decision in two places.
 _ALSO_IN_GATE = {
-    "run_id": ("if run_id ~= ARGV[5] then", "if false then"),
+    "reign": ("if reign ~= ARGV[5] then", "if false then"),
     "assertions": ("local is_new = base and", "local is_new = changed and base and"),
 }
 # Scripts by the included text that a mutation replaces.

@@ -186,7 +186,8 @@ def test_a_hidden_post_takes_no_collects_and_comments_of_strangers(plaza: World)
     admin("PUT", f"/ops/posts/{post_id}/hidden")
     as_another_process()
     assert (
-        ask("PUT", f"/posts/{post_id}/collects/me", user=ADA, folder="api/reactions").slug == "hidden"
+        ask("PUT", f"/posts/{post_id}/collects/me", user=ADA, folder="api/reactions").slug
+        == "hidden"
     )
     assert ask("POST", f"/posts/{post_id}/comments", {"body": "Hi"}, user=ADA).slug == "hidden"
     assert ask("POST", f"/posts/{post_id}/comments", {"body": "Hi"}, user=ME).status == 201
