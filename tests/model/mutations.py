@@ -141,7 +141,7 @@ def _send_without_deadline(patch: pytest.MonkeyPatch) -> None:
 class _NoWait(Deadline):
     """A deadline that callers do not wait for."""
 
-    left_s = 0.0  # type: ignore[assignment]
+    left_s = 0.0
 
 
 def _answer_failures_at_once(patch: pytest.MonkeyPatch) -> None:

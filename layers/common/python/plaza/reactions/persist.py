@@ -71,11 +71,12 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction; one more when a replica was promoted. It
-    is repeated when a target has no counter. While one runs, the commits of the one before are applied to Redis. Safe
-    to repeat. Commits that Redis does not accept, or that are for another master than this process
-    is connected to, are queued separately, so that the batch is not saved again. Raises MysqlDown;
-    QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the batch again.
+    Eight statements at most for each transaction, one more when a replica was promoted; it runs
+    again when a target has no counter. While one runs, the commits of the one before are applied to
+    Redis. Safe to repeat. Commits that Redis does not accept, or that are for another master than
+    this process is connected to, are queued separately, so that the batch is not saved again.
+    Raises MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS
+    delivers the batch again.
     """
     masters = reign_guard.read_masters()
     size = EVENTS_PER_TRANSACTION

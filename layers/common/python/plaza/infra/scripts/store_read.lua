@@ -8,14 +8,15 @@
   Returns for each key 1 if the value was stored, else 0 (the fence was lost, or Redis has a newer version)
 
   Safe to repeat: of two versions the newer stays, in any order. ]]
-local stored = {}
+local reads, stored = {unpack(ARGV, 1)}, {}
 for i = 1, #KEYS do
-  local fence, version, value, ttl = ARGV[4 * i - 3], ARGV[4 * i - 2], ARGV[4 * i - 1], ARGV[4 * i]
-  local current = redis.call('HMGET', KEYS[i], 'fence', 'version')
+  local key = KEYS[i]
+  local fence, version, value, ttl = reads[4 * i - 3], reads[4 * i - 2], reads[4 * i - 1], reads[4 * i]
+  local current = redis.call('HMGET', key, 'fence', 'version')
   stored[i] = 0
   if current[1] == fence and tonumber(current[2]) <= tonumber(version) then
-    redis.call('HSET', KEYS[i], 'version', version, 'value', value)
-    redis.call('EXPIRE', KEYS[i], ttl)
+    redis.call('HSET', key, 'version', version, 'value', value)
+    redis.call('EXPIRE', key, ttl)
     stored[i] = 1
   end
 end
