@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from types import ModuleType
 
 import pytest
 
 from plaza.infra import mysql, redis, spill, sqs
 from plaza.infra import outbox as outbox_index
-from plaza.infra.lua import Script
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.infra.sqs import Depth, Outgoing
@@ -34,6 +32,7 @@ from tests.support.stores import (
     put,
     recent,
     rows,
+    shift_time,
     total,
 )
 
@@ -79,18 +78,6 @@ def sweep_every_minute(minutes: int) -> list[int]:
         if sweep.sweep_outbox(grace_us=MINUTE_US // 2):
             found.append(minute)
     return found
-
-
-def shift_time(patch: pytest.MonkeyPatch, module: ModuleType, name: str, by_us: int) -> None:
-    """Set the clock of a script ``by_us`` ahead."""
-    script: Script = getattr(module, name)
-    ahead = (
-        "(function() local t = redis.call('TIME') local us = t[1] * 1000000 + t[2]"
-        f" + {by_us} return {{math.floor(us / 1000000), us % 1000000}} end)()"
-    )
-    source = script.source.replace("redis.call('TIME')", ahead)
-    assert source != script.source
-    patch.setattr(module, name, Script(script.name, lambda: source))
 
 
 def read_ages(capsys: pytest.CaptureFixture[str]) -> list[float]:

@@ -19,8 +19,8 @@ SweptUser = SweptPage[int, CheckInEvent]
 
 
 def find_due(before_us: int, limit: int) -> list[int]:
-    """Return users with a day that was accepted before ``before_us``, at most ``limit`` a shard. Two
-    round trips. Raises RedisDown."""
+    """Return users with a day that was accepted before ``before_us``, at most ``limit`` a shard.
+    Two round trips. Raises RedisDown."""
     return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
 
 

@@ -142,7 +142,7 @@ def sweep(
     grace_us: int | None,
     max_entries: int,
     max_s: float,
-    repair: Callable[[Sequence[SweptPage[M, E]]], None] = lambda pages: None,
+    repair: Callable[[Sequence[SweptPage[M, E]]], None] | None = None,
 ) -> SweepResult:
     """Send due entries again. Those that were not sent stay due for the next run.
 
@@ -171,7 +171,8 @@ def sweep(
         _confirm_all([page.progress for page in done])
         members += [page.member for page in done if page.has_more]
         outboxes += len(pages)
-        repair(pages)
+        if repair:
+            repair(pages)
     return SweepResult(sent, outboxes)
 
 

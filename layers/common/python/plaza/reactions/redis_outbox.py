@@ -1,4 +1,5 @@
-"""Sweeps of the outboxes of reactions; see sweep.lua. A call costs one round trip and raises RedisDown."""
+"""Sweeps of the outboxes of reactions; see sweep.lua. A call costs one round trip and raises
+RedisDown."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ SweptTarget = SweptPage[tuple[Kind, Target], ReactionEvent]
 
 
 def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
-    """Return targets with an entry that was accepted before ``before_us``, at most ``limit`` of each
-    shard. Two round trips."""
+    """Return targets with an entry that was accepted before ``before_us``, at most ``limit`` of
+    each shard. Two round trips."""
     found = []
     for member in outbox.find_due(outboxes_key, before_us, limit):
         kind, target_type, target_id = member.split(":")
