@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -434,7 +435,7 @@ def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
     age_outbox()
     assert sweep.sweep_checkins() == 1
     [body] = plaza.queues.take(CHECKINS)
-    assert CheckInEvent.from_json(body).day == date(2026, 11, 22)
+    assert json.loads(body)["day"] == "2026-11-22"
     assert read_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
 
 
