@@ -189,7 +189,7 @@ def test_two_sweeps_at_once_do_not_delay_an_entry(plaza: World) -> None:
     pages = [sweep_once(MINUTE_US // 2) for _ in range(2)]
     assert [len(page.entries) for page in pages] == [1, 1]
     for page in pages:
-        outbox_index._confirm_all([page.progress])
+        outbox_index.confirm_all([page.progress])
     assert sweep_every_minute(8) == [1, 3, 7], "at the ages of 2, 4 and 8 minutes"
 
 
@@ -197,10 +197,10 @@ def test_the_slower_of_two_sweeps_does_not_set_the_progress_back(plaza: World) -
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, 1_501)])
     slower = sweep_once(count=100)
-    outbox_index._confirm_all([sweep_once(count=100).progress])
-    outbox_index._confirm_all([sweep_once(count=100).progress])
+    outbox_index.confirm_all([sweep_once(count=100).progress])
+    outbox_index.confirm_all([sweep_once(count=100).progress])
     before = redis.execute("GET", keys().sweep)
-    outbox_index._confirm_all([slower.progress])
+    outbox_index.confirm_all([slower.progress])
     assert redis.execute("GET", keys().sweep) == before
 
 
@@ -239,7 +239,7 @@ def test_a_large_outbox_is_swept_in_parts(plaza: World) -> None:
         page = sweep_once(MINUTE_US // 2, count=100)
         assert len(page.entries) < 400, "about ``count``"
         found |= {event.key.actor_id for event in page.entries}
-        outbox_index._confirm_all([page.progress])
+        outbox_index.confirm_all([page.progress])
         parts, has_more = parts + 1, page.has_more
         assert parts < 50
     assert found == set(range(1, 1_501))

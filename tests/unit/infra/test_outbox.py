@@ -23,7 +23,7 @@ class Outboxes:
         self.confirmed: Counter[str] = Counter()
         self.sent: list[str] = []
         self.before_us = 0
-        patch.setattr(outbox, "_confirm_all", self.confirm)
+        patch.setattr(outbox, "confirm_all", self.confirm)
 
     def find(self, before_us: int) -> list[str]:
         self.before_us = before_us

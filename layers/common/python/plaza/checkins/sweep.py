@@ -25,8 +25,8 @@ def sweep_checkins(grace_us: int | None = None) -> int:
     """
     backlog = CHECKINS.count_backlog()
     if backlog > MAX_BACKLOG:
-        metrics = {"checkin_sweeps_skipped": 1} | _measure_age()
-        record("checkin_sweep_skipped", metrics, backlog=backlog)
+        skipped = {"checkin_sweeps_skipped": 1, "checkin_outbox_age_s": _measure_age_s()}
+        record("checkin_sweep_skipped", skipped, backlog=backlog)
         return 0
 
     def find(before_us: int) -> list[int]:
@@ -36,10 +36,10 @@ def sweep_checkins(grace_us: int | None = None) -> int:
         return redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
 
     swept = outbox.sweep(find, read_pages, CHECKINS.send_all, grace_us, MAX_EVENTS, MAX_RUN_S)
-    metrics = {"checkins_republished": swept.sent} | _measure_age()
+    metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": _measure_age_s()}
     record("checkins_swept", metrics, users=swept.outboxes)
     return swept.sent
 
 
-def _measure_age() -> dict[str, float]:
-    return {"checkin_outbox_age_s": outbox.measure(outboxes_key).age_s}
+def _measure_age_s() -> float:
+    return outbox.measure(outboxes_key).age_s

@@ -168,7 +168,7 @@ def sweep(
             sent += accepted
             if accepted == len(entries):
                 done += group
-        _confirm_all([page.progress for page in done])
+        confirm_all([page.progress for page in done])
         members += [page.member for page in done if page.has_more]
         outboxes += len(pages)
         if repair:
@@ -192,7 +192,7 @@ def _group_pages(
         yield group
 
 
-def _confirm_all(swept: Sequence[Progress]) -> None:
+def confirm_all(swept: Sequence[Progress]) -> None:
     """Store the progress of sweeps whose entries were sent. One round trip. Raises RedisDown."""
     redis.run_all(
         [

@@ -36,7 +36,8 @@ def sweep_outbox(grace_us: int | None = None) -> int:
     spilled = _send_spilled()
     backlog = REACTIONS.count_backlog()
     if backlog > MAX_BACKLOG:
-        record("sweep_paused", {"sweeps_paused": 1} | _measure_age(), backlog=backlog)
+        paused = {"sweeps_paused": 1, "outbox_age_s": _measure_age_s()}
+        record("sweep_paused", paused, backlog=backlog)
         return spilled
 
     def find(before_us: int) -> list[tuple[Kind, Target]]:
@@ -55,12 +56,13 @@ def sweep_outbox(grace_us: int | None = None) -> int:
         find, read_pages, REACTIONS.send_all, grace_us, MAX_EVENTS, MAX_RUN_S, repair
     )
     sent = swept.sent + spilled
-    record("outbox_swept", {"republished": sent} | _measure_age(), targets=swept.outboxes)
+    metrics = {"republished": sent, "outbox_age_s": _measure_age_s()}
+    record("outbox_swept", metrics, targets=swept.outboxes)
     return sent
 
 
-def _measure_age() -> dict[str, float]:
-    return {"outbox_age_s": outbox.measure(outboxes_key).age_s}
+def _measure_age_s() -> float:
+    return outbox.measure(outboxes_key).age_s
 
 
 def _send_spilled() -> int:
