@@ -443,7 +443,32 @@ def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza
     read_month()
     redis_store.check_in(ADA, date(2026, 11, 21), redis_us() + 3_600_000_000)
     assert sweep.sweep_checkins() == 1
-    assert redis.execute("ZSCORE", KEYS.outboxes, ADA) <= redis_us()
+    first_us = redis.execute("ZSCORE", KEYS.outboxes, ADA)
+    assert first_us <= redis_us()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins(grace_us=1) == 1
+    assert redis.execute("ZSCORE", KEYS.outboxes, ADA) == first_us, "accepted before that sweep"
+
+
+def test_a_day_is_due_although_the_last_sweep_is_ahead_of_the_clock(
+    clock: Clock, plaza: World
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    age_outbox()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0
+
+
+def test_an_empty_outbox_has_no_progress(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    sweep.sweep_checkins(grace_us=0)
+    redis.execute("DEL", KEYS.outbox)
+    redis.execute("ZADD", KEYS.outboxes, 1, ADA)
+    sweep.sweep_checkins(grace_us=0)
+    assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
 
 
 def test_days_that_the_queue_did_not_accept_stay_due(

@@ -222,6 +222,15 @@ def test_an_empty_outbox_has_no_progress(plaza: World) -> None:
     assert redis.execute("EXISTS", keys().sweep, keys().outboxes) == 0
 
 
+def test_an_outbox_that_became_empty_during_a_sweep_is_not_indexed(plaza: World) -> None:
+    put()
+    version = gate(7).version_us
+    page = sweep_once()
+    apply(1, 1, [(7, version, True)])
+    outbox_index.confirm_all([page.progress])
+    assert due() is None
+
+
 def test_a_sweep_removes_an_empty_outbox_from_the_index(plaza: World) -> None:
     put()
     redis.execute("ZADD", keys().outboxes, 5, keys().member)
@@ -271,8 +280,10 @@ def test_a_sweep_reports_a_gap_after_one_second(plaza: World) -> None:
     redis.execute("HSET", keys().meta, "blocked", redis_us() - 2_000_000)
     page = sweep_once()
     assert (page.member, page.code, page.db_version) == ((LIKE, POST), "GAP", 1)
-    assert due() is not None, "with an empty outbox"
-    assert not page.has_more
+    assert not page.has_more, "with an empty outbox"
+    before = due()
+    outbox_index.confirm_all([page.progress])
+    assert due() == before is not None
 
 
 # ---------------------------------------------------------------- clocks
@@ -368,6 +379,7 @@ def test_the_sweeper_sends_likes_that_the_queue_never_had(plaza: World) -> None:
     plaza.queues.away = False
     plaza.let_sweeps_be_due()
     assert sweep.sweep_outbox(grace_us=0) == 3
+    assert sweep.sweep_outbox(grace_us=0) == 3, "without a grace all entries are due"
     plaza.queues.drain()
     assert {actor for actor, (on, _) in rows().items() if on} == {1, 2, 3}
     assert outbox() == {}
