@@ -171,16 +171,14 @@ def test_a_second_build_is_refused_until_the_first_is_idle(
 
 def test_times_of_a_build_that_are_ahead_of_the_clock_count_as_old(plaza: World) -> None:
     """Given a clock that went back by an hour."""
-    shops = redis_store.SHOP_IDS
+    shops, ahead_ms = redis_store.SHOP_IDS, redis_us() // 1000 + 3_600_000
     assert shops.query(5).build_due
-    for field, is_again in (
-        ("build_requested_at", lambda: shops.query(5).build_due),
-        ("build_active_at", lambda: shops.begin("two", 10) == "BEGUN"),
-    ):
-        shops.begin("one", 10)
-        assert not is_again()
-        redis.execute("HSET", KEYS.meta, field, redis_us() // 1000 + 3_600_000)
-        assert is_again()
+    assert not shops.query(5).build_due
+    redis.execute("HSET", KEYS.meta, "build_requested_at", ahead_ms)
+    assert shops.query(5).build_due
+    shops.begin("one", 10)
+    redis.execute("HSET", KEYS.meta, "build_active_at", ahead_ms)
+    assert shops.begin("two", 10) == "BEGUN"
 
 
 def test_a_deleted_shop_is_in_the_filter_and_a_410(plaza: World) -> None:
