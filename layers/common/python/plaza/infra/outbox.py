@@ -88,7 +88,7 @@ def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> lis
     """Return members whose oldest entry was accepted before ``before_us``, up to ``limit`` a shard.
     Of more members each is as likely. ``index_key`` returns the index of a shard. Two round trips.
     Raises RedisDown."""
-    ahead_us = clock.now_us() + _MAX_CLOCK_LEAD_US
+    ahead_us = max(before_us, clock.now_us() + _MAX_CLOCK_LEAD_US)
     keys = [index_key(shard) for shard in range(SHARDS)]
     replies = redis.pipeline(
         [
