@@ -196,7 +196,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .local-versions .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list
