@@ -138,8 +138,7 @@ class Version:
         self.schedules = {one.folder: one for one in read_schedules(self.template)}
 
     def start(self, environment: Mapping[str, str], stack: ExitStack) -> None:
-        """Start the processes, until ``stack`` is closed. Raises LocalError when this version does
-        not run here."""
+        """Start the processes, until ``stack`` is closed."""
         own = {
             **environment,
             "AWS_ACCESS_KEY_ID": self.name,  # by which Aws knows the sender of a message
@@ -149,6 +148,9 @@ class Version:
         stack.callback(self.api.stop)
         self.workers = Worker(self.root, own, f"a worker of the {self.name} version")
         stack.callback(self.workers.stop)
+
+    def load(self) -> None:
+        """Load all functions. Raises LocalError when this version does not run here."""
         try:
             self.api.call("start", sorted(set(self.routes.values())))
             consumed = {one.folder for one in self.consumers.values()}
@@ -302,6 +304,11 @@ class Deployment(Harness):
             version.api.call("clear")
             version.workers.call("clear")
 
+    def let_pass(self, seconds: float) -> None:
+        """Let time pass for what the processes of the API have cached."""
+        for version in self.versions.values():
+            version.api.call("let_pass", seconds)
+
     def migrate(self) -> None:
         """Migrate the schema, as a deploy of the new version does first."""
         self.versions[NEW].workers.call("migrate")
@@ -355,6 +362,8 @@ def open_deployment(
         stack.callback(deployment.redis.close)
         for version in versions.values():
             version.start(environment, stack)
+        with ThreadPoolExecutor(len(versions)) as pool:
+            list(pool.map(Version.load, versions.values()))
         deployment.migrate()
         deployment.empty()
         yield deployment

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from functools import cache
@@ -23,6 +24,15 @@ from local.stack.functions import load_function
 from tests.support.schedules import run_without_waits
 
 CHECKOUT = Path(sys.argv[1])
+_real_monotonic = time.monotonic
+_passed_s = 0.0
+
+
+def _monotonic() -> float:
+    return _real_monotonic() + _passed_s
+
+
+time.monotonic = _monotonic  # before any module of the checkout imports it
 
 
 @cache
@@ -69,6 +79,12 @@ def migrate() -> list[str]:
     return apply_migrations()
 
 
+def let_pass(seconds: float) -> None:
+    """Let time pass for what the process has cached."""
+    global _passed_s
+    _passed_s += seconds
+
+
 def clear() -> None:
     """Clear what the process has cached."""
     from plaza.infra.process import clear_caches
@@ -84,7 +100,7 @@ def read_code(phone: str) -> str:
 
 
 CALLS: dict[str, Callable[..., Any]] = {
-    call.__name__: call for call in (start, answer, invoke, run, migrate, clear, read_code)
+    call.__name__: call for call in (start, answer, invoke, run, migrate, let_pass, clear, read_code)
 }
 
 

@@ -1,0 +1,228 @@
+"""Whether both versions answer the same when nothing is in transit, and what clients know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.faults.harness import Id
+from tests.support.routes import contract
+from tests.versions.deployment import NEW, OLD, Deployment
+from tests.versions.traffic import ADMIN, KINDS, Traffic
+
+# About jobs and processes; the third asks CloudWatch.
+_UNCOMPARED = (
+    "/ops/breakers",
+    "/ops/keys",
+    "/ops/queues",
+    "/ops/lag",
+    "/ops/series",
+    "/openapi",
+)
+# Cursors, and the time of an answer.
+_VARYING = {"next", "now", "audited_at", "exact"}
+_QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop"}
+_TARGETS = 3
+_LISTS = (
+    ("GET /users/{user_id}/followers", "user"),
+    ("GET /users/{user_id}/following", "user"),
+    ("GET /users/{user_id}/posts", "user"),
+    ("GET /posts/{post_id}/likers", "post"),
+    ("GET /posts/{post_id}/comments", "post"),
+    ("GET /comments/{comment_id}/likers", "comment"),
+    ("GET /reviews/{review_id}/likers", "review"),
+    ("GET /shops/{shop_id}/reviews", "shop"),
+    ("GET /shops/{shop_id}/reviews/recommended", "shop"),
+    ("GET /shops/{shop_id}/vouchers", "shop"),
+)
+_OWN_LISTS = tuple(
+    f"GET {path}"
+    for path in (
+        "/feed",
+        "/users/me/likes",
+        "/users/me/collects",
+        "/users/me/orders",
+        "/users/me/blocks",
+        "/users/me/export",
+        "/posts/ranking",
+        "/shop-types",
+    )
+)
+
+
+def check_agreement(traffic: Traffic) -> None:
+    """Compare the answers of both versions to all reads, and the totals with those accepted.
+
+    The version that answers first, and so fills the caches in Redis, is drawn for each read.
+    """
+    deployment = traffic.deployment
+    deployment.new_process()
+    for operation, caller, ids, query in _reads(traffic):
+        if not all(operation in version.routes for version in deployment.versions.values()):
+            continue
+        order = deployment.dice.sample((OLD, NEW), 2)
+        answers = {
+            version: deployment.ask(
+                version,
+                operation,
+                caller,
+                ids=ids,
+                query=query,
+                role="admin" if caller == ADMIN else "user",
+            )
+            for version in order
+        }
+        old, new = answers[OLD], answers[NEW]
+        about = f"{operation} {dict(ids)} to {caller}"
+        if old.status != new.status:
+            deployment.note(f"{about}: {OLD} answers {old.status}, {NEW} answers {new.status}")
+            continue
+        for difference in find_differences(old.body, new.body):
+            deployment.note(f"{about}: {difference}")
+    _check_lists(traffic)
+    _check_totals(traffic)
+
+
+def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
+    """Yield where the answer of the new version lacks or changes what the old one has. It may have
+    more fields."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old:
+            if key in _VARYING:
+                continue
+            if key not in new:
+                yield f"{name}.{key} is missing in {NEW}"
+            else:
+                yield from find_differences(old[key], new[key], f"{name}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from find_differences(one, other, f"{name}.{place}")
+    elif old != new:
+        yield f"{name} is {old!r} in {OLD}, {new!r} in {NEW}"
+
+
+def _reads(traffic: Traffic) -> Iterator[tuple[str, int | None, Mapping[str, Id], dict[str, Any]]]:
+    """Yield (operation, caller, ids, query) of every read that the contract has, of some targets."""
+    record, dice = traffic.record, traffic.dice
+    known: dict[str, Sequence[Id]] = {
+        f"{name}_id": record.of_type(name) for name in ("post", "comment", "review", "user")
+    }
+    known |= {"shop_id": record.shops, "voucher_id": record.vouchers, "type_id": [3]}
+    for path, methods in contract()["paths"].items():
+        names = re.findall(r"\{(\w+)\}", path)
+        if "get" not in methods or path.startswith(_UNCOMPARED) or not set(names) <= set(known):
+            continue
+        declared = methods["get"].get("parameters", ())
+        wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
+        query = {name: _QUERIES[name] for name in wanted if name in _QUERIES}
+        if path in ("/users", "/posts"):
+            some = record.of_type(path.strip("/").removesuffix("s"))[-10:]
+            query["ids"] = ",".join(map(str, some))
+        if path.startswith("/ops/"):
+            callers: Sequence[int | None] = (ADMIN,)
+        elif "/me" in path or path in ("/feed", "/checkins"):
+            callers = dice.sample(record.users, 2)
+        else:
+            callers = (None, dice.choice(record.users))
+        for _ in range(_TARGETS if names else 1):
+            ids = {name: dice.choice(known[name]) for name in names}
+            for caller in callers:
+                yield f"GET {path}", caller, ids, query
+
+
+def _check_lists(traffic: Traffic) -> None:
+    """Walk lists with cursors of the other version, starting with either one."""
+    record, dice = traffic.record, traffic.dice
+    for operation, name in _LISTS:
+        target_id = dice.choice(record.shops if name == "shop" else record.of_type(name))
+        ids = {f"{name}_id": target_id}
+        walks = [
+            traffic.walk(operation, versions, dice.choice(record.users), ids)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"{operation} {target_id}", walks)
+        if operation.endswith("likers"):
+            _compare_actors(traffic, operation, walks[0], ("like", name, target_id), "user_id")
+        elif operation.endswith("followers"):
+            _compare_actors(traffic, operation, walks[0], ("follow", "user", target_id), "user")
+    for operation in _OWN_LISTS:
+        user_id = dice.choice(record.users)
+        walks = [
+            traffic.walk(operation, versions, user_id) for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"{operation} of {user_id}", walks)
+    near = [
+        traffic.walk("GET /shops", versions, None, x=13.4, y=52.53, radius=5000)
+        for versions in ((OLD, NEW), (NEW, OLD))
+    ]
+    _compare_walks(traffic.deployment, "GET /shops", near)
+
+
+def _compare_walks(
+    deployment: Deployment, about: str, walks: Sequence[Sequence[Mapping[str, Any]]]
+) -> None:
+    one, other = (_keys_of(items) for items in walks)
+    if one != other:
+        deployment.note(f"{about}: {OLD} first lists {one}, {NEW} first lists {other}")
+    if len(set(one)) < len(one):
+        deployment.note(f"{about}: an item is listed twice: {one}")
+
+
+def _keys_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a text for each item of a list by which it is known."""
+    names = ("id", "user_id", "order_id")
+    return [
+        next(
+            (str(item[name]) for name in names if name in item),
+            str(item["user"]["id"]) if "user" in item else str(item),
+        )
+        for item in items
+    ]
+
+
+def _compare_actors(
+    traffic: Traffic,
+    operation: str,
+    items: Sequence[Mapping[str, Any]],
+    key: tuple[str, str, int],
+    name: str,
+) -> None:
+    listed = {int(item[name]["id"] if name == "user" else item[name]) for item in items}
+    if listed != traffic.record.on[key]:
+        traffic.deployment.note(
+            f"{operation} of {key[2]} lists {sorted(listed)}, not {sorted(traffic.record.on[key])}"
+        )
+
+
+def _check_totals(traffic: Traffic) -> None:
+    """Compare the totals that both versions show with what was accepted."""
+    record, deployment = traffic.record, traffic.deployment
+    for version in (OLD, NEW):
+        for user_id in record.users:
+            ids = {"user_id": user_id}
+            shown = deployment.ask(version, "GET /users/{user_id}", ADMIN, ids=ids).body or {}
+            expected = {"nickname": record.nicknames[user_id], **record.totals_of(user_id)}
+            _compare_fields(deployment, f"user {user_id} by {version}", shown, expected)
+        targets = [
+            {"type": name, "id": str(found)}
+            for name in ("post", "comment", "review")
+            for found in record.of_type(name)
+        ][-100:]
+        answer = deployment.ask(version, "POST /reactions/query", ADMIN, {"targets": targets})
+        for item in (answer.body or {}).get("items", []):
+            expected = {
+                kind.total: len(record.on[kind.name, kind.type, int(item["id"])])
+                for kind in KINDS
+                if kind.type == item["type"]
+            }
+            about = f"{item['type']} {item['id']} by {version}"
+            _compare_fields(deployment, about, item, expected)
+
+
+def _compare_fields(
+    deployment: Deployment, about: str, shown: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    for name, value in expected.items():
+        if shown.get(name) != value:
+            deployment.note(f"{about}: {name} is {shown.get(name)!r}, not {value!r}")

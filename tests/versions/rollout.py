@@ -1,0 +1,79 @@
+"""The phases of a deploy and of a rollback, with traffic in each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from tests.versions.agreement import check_agreement
+from tests.versions.deployment import NEW, OLD, Deployment, Phase
+from tests.versions.traffic import STEPS, Traffic
+
+PHASES = (
+    Phase("old only", (OLD,), (OLD,)),
+    Phase("consumers change", (OLD,), (OLD, NEW)),
+    Phase("canary", (OLD, NEW), (NEW,)),
+    Phase("consumers change back", (OLD, NEW), (OLD, NEW)),
+    Phase("rolled-back consumers", (OLD, NEW), (OLD,)),
+    Phase("new only", (NEW,), (NEW,)),
+    Phase("rolled back", (OLD,), (OLD,)),
+    Phase("new again", (NEW,), (NEW,)),
+)
+_DELIVER_EVERY = 4
+# Not run in each phase: partitions take seconds, gauges ask CloudWatch, and a step starts
+# reconciliations.
+_SKIPPED = {"schedule/maintain_log", "schedule/sample_gauges", "schedule/reconcile"}
+
+Step = Callable[[Traffic, str, str], None]
+
+
+def roll_out(
+    traffic: Traffic,
+    phases: Sequence[Phase] = PHASES,
+    steps: Sequence[Step] = STEPS,
+    *,
+    until_s: float = 0,
+) -> None:
+    """Play all steps in each phase, in random order, and again until ``until_s`` of the monotonic
+    clock. Problems are those of the deployment."""
+    traffic.deployment.phase = phases[0]
+    traffic.prepare()
+    while True:
+        for phase in phases:
+            play_phase(traffic, phase, steps)
+        if time.monotonic() >= until_s:
+            return
+
+
+def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> None:
+    """Play the steps, while messages are delivered now and then; then let the system get quiet,
+    and compare everything. Messages of the phase before that are left are delivered in this one."""
+    deployment = traffic.deployment
+    deployment.phase = phase
+    for number, step in enumerate(deployment.dice.sample(steps, len(steps))):
+        step(traffic, *traffic.choose())
+        if number % _DELIVER_EVERY == 0:
+            deliver_some(deployment)
+    for folder in deployment.versions[phase.workers[-1]].schedules:
+        if folder not in _SKIPPED:
+            deployment.run_schedule(folder)
+    report = deployment.run_until_quiet()
+    if not report.clean:
+        deployment.note(f"audit: {report.to_json()}")
+    check_agreement(traffic)
+    traffic.record.fell.clear()
+    traffic.record.seen.clear()
+    leave_messages(traffic, steps)
+
+
+def deliver_some(deployment: Deployment) -> None:
+    """Deliver one batch of each queue."""
+    for consumer in deployment.consumers():
+        deployment.deliver(consumer)
+
+
+def leave_messages(traffic: Traffic, steps: Sequence[Step]) -> None:
+    """Send messages that the consumers of the next phase get."""
+    for step in (Traffic.react, Traffic.check_in, Traffic.order, Traffic.write_post):
+        if step in steps:
+            step(traffic, *traffic.choose())
