@@ -1,7 +1,7 @@
 """SQS, S3 and Secrets Manager for one test process, over HTTP, in memory.
 
-Only the calls of Plaza. Time does not pass: a test decides when a delay or a visibility timeout has
-ended.
+Only the calls of Plaza; CloudWatch has no metrics. Time does not pass: a test decides when a delay
+or a visibility timeout has ended.
 """
 
 from __future__ import annotations
@@ -113,6 +113,8 @@ class Aws:
         if service == "secretsmanager":
             secret_id = request["SecretId"]
             return 200, {"Name": secret_id, "SecretString": f"the secret {secret_id}"}
+        if service.startswith("GraniteService"):  # CloudWatch
+            return 200, {"MetricDataResults": []}
         if service != "AmazonSQS":
             return 400, {"__type": "UnknownOperationException", "message": target}
         queue = urlsplit(request["QueueUrl"]).path.rpartition("/")[2]

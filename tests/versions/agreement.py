@@ -11,9 +11,10 @@ from tests.support.routes import contract
 from tests.versions.deployment import NEW, OLD, Deployment
 from tests.versions.traffic import ADMIN, KINDS, Traffic
 
-# About jobs and processes; the third asks CloudWatch.
+# About jobs and processes (``check_reports``).
 _UNCOMPARED = (
     "/ops/breakers",
+    "/ops/health",
     "/ops/keys",
     "/ops/queues",
     "/ops/lag",
@@ -57,7 +58,7 @@ def check_agreement(traffic: Traffic) -> None:
     The version that answers first, and so fills the caches in Redis, is drawn for each read.
     """
     deployment = traffic.deployment
-    deployment.new_process()
+    deployment.reset_api()
     for operation, caller, ids, query in _reads(traffic):
         if not all(operation in version.routes for version in deployment.versions.values()):
             continue
@@ -84,6 +85,16 @@ def check_agreement(traffic: Traffic) -> None:
     _check_totals(traffic)
 
 
+def check_reports(traffic: Traffic) -> None:
+    """Let the version that runs no schedules show operators what the other one recorded."""
+    deployment = traffic.deployment
+    for version in {OLD, NEW} - set(deployment.phase.workers):
+        for path in ("/ops/lag", "/ops/keys", "/ops/breakers", "/ops/health"):
+            answer = deployment.ask(version, f"GET {path}", ADMIN, role="admin")
+            if answer.status != 200:
+                deployment.note(f"GET {path} is answered {answer.status} by {version}")
+
+
 def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
     """Yield where the answer of the new version lacks or changes what the old one has. It may have
     more fields."""
@@ -102,8 +113,12 @@ def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
         yield f"{name} is {old!r} in {OLD}, {new!r} in {NEW}"
 
 
-def _reads(traffic: Traffic) -> Iterator[tuple[str, int | None, Mapping[str, Id], dict[str, Any]]]:
-    """Yield (operation, caller, ids, query) of every read that the contract has, of some targets."""
+Read = tuple[str, int | None, Mapping[str, Id], dict[str, Any]]
+"""An operation, its caller, ids and query."""
+
+
+def _reads(traffic: Traffic) -> Iterator[Read]:
+    """Yield every read that the contract has, of some targets."""
     record, dice = traffic.record, traffic.dice
     known: dict[str, Sequence[Id]] = {
         f"{name}_id": record.of_type(name) for name in ("post", "comment", "review", "user")
@@ -152,11 +167,19 @@ def _check_lists(traffic: Traffic) -> None:
             traffic.walk(operation, versions, user_id) for versions in ((OLD, NEW), (NEW, OLD))
         ]
         _compare_walks(traffic.deployment, f"{operation} of {user_id}", walks)
-    near = [
-        traffic.walk("GET /shops", versions, None, x=13.4, y=52.53, radius=5000)
-        for versions in ((OLD, NEW), (NEW, OLD))
-    ]
-    _compare_walks(traffic.deployment, "GET /shops", near)
+    place = {"x": 13.4, "y": 52.53, "radius": 5000, "limit": 5}
+    for query in (place, {**place, "type": "3"}):
+        walks = [
+            traffic.walk("GET /shops", versions, None, **query)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"GET /shops {query}", walks)
+    for window in ("day", "week", "hot"):
+        walks = [
+            traffic.walk("GET /posts/ranking", versions, None, window=window)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"GET /posts/ranking, {window}", walks)
 
 
 def _compare_walks(

@@ -59,11 +59,15 @@ _FAILURES = {"message_dead_lettered", "archive_corrupt", "binlog_lost", "steps_d
 
 
 class Phase(NamedTuple):
-    """A phase of a deploy: which versions answer requests, and which consume and run schedules."""
+    """A phase of a deploy: which versions answer requests, in the order in which they share a step,
+    and which consume and run schedules."""
 
     name: str
     api: Sequence[str]
     workers: Sequence[str]
+
+
+BEFORE = Phase("before", (NEW,), (NEW,))
 
 
 class Asked(NamedTuple):
@@ -170,11 +174,12 @@ class Deployment(Harness):
 
     versions: dict[str, Version] = field(default_factory=dict)
     dice: random.Random = field(default_factory=random.Random)
-    phase: Phase = Phase("before", (NEW,), (NEW,))
+    phase: Phase = BEFORE
     problems: list[str] = field(default_factory=list)
     consumed: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    redelivered: float = 0.25
-    """The share of batches that are delivered twice, to any version of the phase."""
+    redelivered: float = 0.4
+    """The share of batches that are delivered twice, as after a reply that was lost: to any version
+    of the phase, because consumers change while they work."""
 
     def note(self, problem: str) -> None:
         """Add a problem."""
@@ -261,12 +266,13 @@ class Deployment(Harness):
         if self.dice.random() < self.redelivered:
             for message in batch:
                 message.receives += 1
-            response = self._consume(consumer, batch)
+            response = self._consume(consumer, batch, *self.phase.api)
         return response
 
-    def _consume(self, consumer: Consumer, batch: Sequence[QueuedMessage]) -> Any:
+    def _consume(self, consumer: Consumer, batch: Sequence[QueuedMessage], *others: str) -> Any:
         able = [name for name in self.versions if consumer.queue in self.versions[name].consumers]
-        name = self.dice.choice([name for name in able if name in self.phase.workers] or able)
+        wanted = {*self.phase.workers, *others}
+        name = self.dice.choice([name for name in able if name in wanted] or able)
         version = self.versions[name]
         for message in batch:
             self.consumed[consumer.queue, message.sender, name] += 1
@@ -299,10 +305,15 @@ class Deployment(Harness):
     # ------------------------------------------------------------ processes
 
     def new_process(self) -> None:
-        """Clear what all processes have cached."""
+        """Reset all processes to new ones."""
         for version in self.versions.values():
-            version.api.call("clear")
-            version.workers.call("clear")
+            version.api.call("reset")
+            version.workers.call("reset")
+
+    def reset_api(self) -> None:
+        """Reset the processes that answer requests."""
+        for version in self.versions.values():
+            version.api.call("reset")
 
     def let_pass(self, seconds: float) -> None:
         """Let time pass for what the processes of the API have cached."""

@@ -85,11 +85,11 @@ def let_pass(seconds: float) -> None:
     _passed_s += seconds
 
 
-def clear() -> None:
-    """Clear what the process has cached."""
-    from plaza.infra.process import clear_caches
+def reset() -> None:
+    """Become like a new process, without connections and caches."""
+    from plaza.infra.process import reset_process
 
-    clear_caches()
+    reset_process()
 
 
 def read_code(phone: str) -> str:
@@ -100,7 +100,8 @@ def read_code(phone: str) -> str:
 
 
 CALLS: dict[str, Callable[..., Any]] = {
-    call.__name__: call for call in (start, answer, invoke, run, migrate, let_pass, clear, read_code)
+    call.__name__: call
+    for call in (start, answer, invoke, run, migrate, let_pass, reset, read_code)
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from tests.versions.agreement import check_agreement
+from tests.versions.agreement import check_agreement, check_reports
 from tests.versions.deployment import NEW, OLD, Deployment, Phase
 from tests.versions.traffic import STEPS, Traffic
 
@@ -13,12 +13,14 @@ PHASES = (
     Phase("old only", (OLD,), (OLD,)),
     Phase("consumers change", (OLD,), (OLD, NEW)),
     Phase("canary", (OLD, NEW), (NEW,)),
-    Phase("consumers change back", (OLD, NEW), (OLD, NEW)),
-    Phase("rolled-back consumers", (OLD, NEW), (OLD,)),
+    Phase("more traffic moved", (NEW, OLD), (NEW,)),
+    Phase("consumers change back", (NEW, OLD), (OLD, NEW)),
+    Phase("consumers rolled back", (NEW, OLD), (OLD,)),
     Phase("new only", (NEW,), (NEW,)),
     Phase("rolled back", (OLD,), (OLD,)),
     Phase("new again", (NEW,), (NEW,)),
 )
+_REPORTED = PHASES[-2:]
 _DELIVER_EVERY = 4
 # Not run in each phase: partitions take seconds, gauges ask CloudWatch, and a step starts
 # reconciliations.
@@ -41,6 +43,8 @@ def roll_out(
     while True:
         for phase in phases:
             play_phase(traffic, phase, steps)
+            if phase in _REPORTED:
+                check_reports(traffic)
         if time.monotonic() >= until_s:
             return
 
@@ -51,7 +55,7 @@ def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> None:
     deployment = traffic.deployment
     deployment.phase = phase
     for number, step in enumerate(deployment.dice.sample(steps, len(steps))):
-        step(traffic, *traffic.choose())
+        step(traffic, phase.api[0], phase.api[-1])
         if number % _DELIVER_EVERY == 0:
             deliver_some(deployment)
     for folder in deployment.versions[phase.workers[-1]].schedules:
@@ -76,4 +80,4 @@ def leave_messages(traffic: Traffic, steps: Sequence[Step]) -> None:
     """Send messages that the consumers of the next phase get."""
     for step in (Traffic.react, Traffic.check_in, Traffic.order, Traffic.write_post):
         if step in steps:
-            step(traffic, *traffic.choose())
+            step(traffic, traffic.deployment.phase.api[0], traffic.deployment.phase.api[-1])

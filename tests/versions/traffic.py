@@ -20,9 +20,8 @@ ADMIN = 1
 FIRST_USERS = tuple(range(11, 19))
 _POST = sample_body("POST /posts")
 _SHOP = sample_body("POST /shops")
+_TYPE = sample_body("POST /shop-types")
 _VOUCHER = sample_body("POST /vouchers")
-_SWITCHES = sample_body("PUT /ops/switches")
-_HERE = {"x": _SHOP["place"]["x"], "y": _SHOP["place"]["y"]}
 _DEFAULT_SWITCHES = {
     "cached_lists_only": False,
     "anonymous_factor": 1.0,
@@ -54,9 +53,13 @@ KINDS = (
 
 @dataclass
 class Record:
-    """What was accepted. ``on``: actors by (kind, type of the target, its id). ``authors``: by
-    (type, id); the type ``deleted`` is of what no longer exists, whose likes stay counted. ``fell``: fields of users of which something was taken back since the last quiet
-    moment; only they may fall. ``seen``: the last value of each."""
+    """What was accepted.
+
+    ``on``: actors by (kind, type of the target, its id). ``authors``: by (type, id); the type
+    ``deleted`` is of what no longer exists, whose likes stay counted. ``fell``: (user, field) of
+    what was taken back since the last quiet moment; only these may fall below the values in
+    ``seen``.
+    """
 
     users: list[int] = field(default_factory=lambda: list(FIRST_USERS))
     tokens: dict[int, str] = field(default_factory=dict)
@@ -124,19 +127,13 @@ class Traffic:
             )
         self.deployment.ids["type_id"] = 3
         self.deployment.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")
-        first, second = self.choose()
+        first, second = self.deployment.phase.api[0], self.deployment.phase.api[-1]
         self.open_shop(first, second)
         for _ in range(3):
             self.write_post(first, second)
         self.write_comment(first, second)
         self.write_review(first, second)
         self.deployment.run_until_quiet()
-
-    def choose(self) -> tuple[str, str]:
-        """Return two versions of the phase, different ones if it has two."""
-        api = list(self.deployment.phase.api)
-        self.dice.shuffle(api)
-        return api[0], api[-1]
 
     # ------------------------------------------------------------ reactions
 
@@ -167,6 +164,29 @@ class Traffic:
         actors.update(users)
         totals = sorted(answer.body.get("likes") or 0 for answer in answers)
         self._check(f"likes of post {target_id} at once", totals, [len(actors) - 1, len(actors)])
+
+    def change_quickly(self, first: str, second: str) -> None:
+        """One reaction is changed in turns, and one user follows two before either is stored."""
+        post, user = KINDS[0], KINDS[-1]
+        post_id = self.dice.choice(self.record.of_type("post"))
+        actor, *followed = self.dice.sample(self.record.users, 3)
+        is_on = actor in self.record.on["like", "post", post_id]
+        for version, on in ((first, not is_on), (second, is_on), (first, not is_on)):
+            self._react(version, post, post_id, actor, on=on)
+        for version, user_id in zip((first, second), followed, strict=True):
+            self._react(version, user, user_id, actor, on=True)
+
+    def lose_messages(self, first: str, second: str) -> None:
+        """Messages are lost with the process that was to send them; sweeps send them again."""
+        self.react(first, second)
+        self.check_in(first, second)
+        pairs = [(v, user) for v in self.record.vouchers for user in self.record.users]
+        voucher_id, buyer = self.dice.choice([p for p in pairs if p not in self.record.orders])
+        ids: dict[str, Id] = {"voucher_id": voucher_id}
+        placed = self._expect(first, "POST /vouchers/{voucher_id}/orders", buyer, ids=ids)
+        self.record.orders[voucher_id, buyer] = placed["order_id"]
+        for queue in ("reactions", "checkins", "orders"):
+            self.deployment.aws.remove_messages(queue, 1000)
 
     def read_profiles(self, first: str, second: str) -> None:
         """Both versions show profiles of which no total falls unless something was taken back."""
@@ -216,7 +236,9 @@ class Traffic:
         [item] = self._expect(version, "POST /reactions/query", user_id, body)["items"]
         actors = self.record.on[kind.name, kind.type, target_id]
         shown = [item[kind.total], item["mine"][kind.state]]
-        self._check(f"{kind.name} of {kind.type} {target_id}", shown, [len(actors), user_id in actors])
+        self._check(
+            f"{kind.name} of {kind.type} {target_id}", shown, [len(actors), user_id in actors]
+        )
 
     # ------------------------------------------------------------ content
 
@@ -275,9 +297,7 @@ class Traffic:
             owner = self.record.authors.pop(("comment", victim))
             self.record.authors["deleted", victim] = owner
             self.record.on["like", "deleted", victim] = self.record.on["like", "comment", victim]
-            self._expect(
-                second, "DELETE /comments/{comment_id}", owner, ids={"comment_id": victim}
-            )
+            self._expect(second, "DELETE /comments/{comment_id}", owner, ids={"comment_id": victim})
             self.record.comments[post_id].discard(victim)
 
     def write_review(self, first: str, second: str) -> None:
@@ -289,7 +309,9 @@ class Traffic:
         )
         review_id = int(created["id"])
         self.record.authors["review", review_id] = author
-        shown = self._expect(second, "GET /reviews/{review_id}", author, ids={"review_id": review_id})
+        shown = self._expect(
+            second, "GET /reviews/{review_id}", author, ids={"review_id": review_id}
+        )
         self._check(f"review {review_id} by {second}", shown["body"], body["body"])
 
     def moderate(self, first: str, second: str) -> None:
@@ -321,10 +343,18 @@ class Traffic:
         phone, address = self._phone()
         sent = self._expect(first, "POST /auth/codes", None, {"phone": phone}, address=address)
         code = self.deployment.versions[first].api.call("read_code", phone)
+        neighbour, _ = self._phone()
+        _, elsewhere = self._phone()
+        for other, place in ((neighbour, address), (phone, elsewhere)):
+            again = self._ask(second, "POST /auth/codes", None, {"phone": other}, address=place)
+            self._check(f"another code by {second}", again.status in (202, 429), True)
         body = {"challenge": sent["challenge"], "code": code}
         opened = self._expect(second, "POST /auth/sessions", None, body, address=address)
         user_id, token = int(opened["user"]["id"]), opened["token"]
         self.record.nicknames[user_id] = opened["user"]["nickname"]
+        for version in (second, first):
+            again = self._ask(version, "POST /auth/codes", None, {"phone": phone}, address=address)
+            self._check(f"another code by {version}", again.status in (202, 429), True)
         for version in (first, second):
             shown = self._expect(version, "GET /users/me", None, token=token)
             self._check(f"session by {version}", shown["id"], str(user_id))
@@ -407,6 +437,19 @@ class Traffic:
         self._check(f"shop by {first}", shown["name"], body["name"])
         self.record.vouchers.append(self._offer(first, second, shop_id, _STOCK))
 
+    def add_type(self, first: str, second: str) -> None:
+        """A type of shops is created by one version, listed and renamed by the other."""
+        body = {**_TYPE, "name": self._name("Type")}
+        type_id = self._expect(first, "POST /shop-types", ADMIN, body, role="admin")["id"]
+        listed = self._expect(second, "GET /shop-types", ADMIN)["items"]
+        self._check(f"type by {second}", body["name"] in [one["name"] for one in listed], True)
+        body["name"] += " (new name)"
+        ids: dict[str, Id] = {"type_id": type_id}
+        self._expect(second, "PUT /shop-types/{type_id}", ADMIN, body, role="admin", ids=ids)
+        self._let_a_second_pass()
+        listed = self._expect(first, "GET /shop-types", ADMIN)["items"]
+        self._check(f"type by {first}", body["name"] in [one["name"] for one in listed], True)
+
     def order(self, first: str, second: str) -> None:
         """A unit is ordered once by two requests; orders are shown, cancelled and redeemed."""
         voucher_id = self.dice.choice(self.record.vouchers)
@@ -421,9 +464,7 @@ class Traffic:
         self._check("orders of one buyer", placed, [known, known])
         self.record.orders[voucher_id, buyer] = known
         shown = self._expect(second, "GET /orders/{order_id}", buyer, ids={"order_id": known})
-        self._check(
-            f"order by {second}", shown["status"] in ("pending", "success", "used"), True
-        )
+        self._check(f"order by {second}", shown["status"] in ("pending", "success", "used"), True)
         if self.dice.random() < 0.3 and shown["status"] != "used":
             order = {"order_id": known}
             cancelled = self._expect(second, "DELETE /orders/{order_id}", buyer, ids=order)
@@ -467,6 +508,11 @@ class Traffic:
         self._expect(second, "DELETE /orders/{order_id}", buyer, ids={"order_id": order_id})
         self.deployment.drain()
         self.deployment.run_schedule("schedule/recover_orders")
+        for version in (first, second):
+            shown = self._expect(
+                version, "GET /vouchers/{voucher_id}/waitlist/me", waiting, ids=ids
+            )
+            self._check(f"offer by {version}", shown["status"], "offered")
         self._let_a_second_pass()
         accepted = self._expect(second, operation, waiting, ids=ids)["order_id"]
         shown = self._expect(first, "GET /orders/{order_id}", waiting, ids={"order_id": accepted})
@@ -485,6 +531,16 @@ class Traffic:
         }
         created = self._create("POST /vouchers", first, second, ADMIN, body, role="admin")
         return int(created["id"])
+
+    def miss(self, first: str, second: str) -> None:
+        """What does not exist exists for neither version."""
+        self._serial += 1
+        for name in ("post", "user", "comment", "review", "shop", "voucher"):
+            ids: dict[str, Id] = {f"{name}_id": 10**15 + self._serial}
+            for version in (first, second):
+                operation = f"GET /{name}s/{{{name}_id}}"
+                answer = self._ask(version, operation, ADMIN, ids=ids)
+                self._check(f"{operation} of none by {version}", answer.status, 404)
 
     # ------------------------------------------------------------ operators
 
@@ -602,7 +658,7 @@ class Traffic:
         """Return an unused phone number and the address of its owner."""
         self._serial += 1
         serial = self._serial
-        return f"+1415555{serial:04}", f"198.51.{serial // 250}.{serial % 250 + 1}"
+        return f"+1415555{serial % 10_000:04}", f"198.{serial // 250 % 250}.{serial % 250}.7"
 
     def _check(self, what: str, found: Any, expected: Any) -> None:
         if found != expected:
@@ -624,6 +680,8 @@ STEPS: Sequence[Callable[[Traffic, str, str], None]] = (
     Traffic.react,
     Traffic.react,
     Traffic.react_at_once,
+    Traffic.change_quickly,
+    Traffic.lose_messages,
     Traffic.read_profiles,
     Traffic.write_post,
     Traffic.delete_post,
@@ -637,9 +695,11 @@ STEPS: Sequence[Callable[[Traffic, str, str], None]] = (
     Traffic.visit,
     Traffic.read_feed,
     Traffic.open_shop,
+    Traffic.add_type,
     Traffic.order,
     Traffic.order,
     Traffic.redeem,
     Traffic.wait_for_unit,
+    Traffic.miss,
     Traffic.operate,
 )

@@ -48,7 +48,9 @@ def extract(commit: str, cache: Path = CACHE) -> Path:
     return folder
 
 
-def copy_changed(changes: Mapping[str, Mapping[str, str]], added: Mapping[str, str], to: Path) -> Path:
+def copy_changed(
+    changes: Mapping[str, Mapping[str, str]], added: Mapping[str, str], to: Path
+) -> Path:
     """Copy the parts of the working tree to ``to``, and change them there. Returns ``to``.
 
     ``changes``: text -> its replacement, by file. ``added``: text of new files.
