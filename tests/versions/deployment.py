@@ -141,8 +141,10 @@ class Version:
         self.consumers = {one.queue: one for one in read_consumers(self.template)}
         self.schedules = {one.folder: one for one in read_schedules(self.template)}
 
-    def start(self, environment: Mapping[str, str], stack: ExitStack) -> None:
-        """Start the processes, until ``stack`` is closed."""
+    def start(
+        self, environment: Mapping[str, str], stack: ExitStack, *, is_small: bool = False
+    ) -> None:
+        """Start the processes, until ``stack`` is closed; a small version has one for all."""
         own = {
             **environment,
             "AWS_ACCESS_KEY_ID": self.name,  # by which Aws knows the sender of a message
@@ -150,8 +152,10 @@ class Version:
         }
         self.api = Worker(self.root, own, f"the API of the {self.name} version")
         stack.callback(self.api.stop)
-        self.workers = Worker(self.root, own, f"a worker of the {self.name} version")
-        stack.callback(self.workers.stop)
+        self.workers = self.api
+        if not is_small:
+            self.workers = Worker(self.root, own, f"a worker of the {self.name} version")
+            stack.callback(self.workers.stop)
 
     def load(self) -> None:
         """Load all functions. Raises LocalError when this version does not run here."""
@@ -172,6 +176,7 @@ class Deployment(Harness):
     """See the module. ``problems``: what was wrong, with the phase. ``consumed``: number of
     messages by (queue, version that sent, version that consumed)."""
 
+    environment: Mapping[str, str] = field(default_factory=dict)
     versions: dict[str, Version] = field(default_factory=dict)
     dice: random.Random = field(default_factory=random.Random)
     phase: Phase = BEFORE
@@ -324,6 +329,28 @@ class Deployment(Harness):
         """Migrate the schema, as a deploy of the new version does first."""
         self.versions[NEW].workers.call("migrate")
 
+    @contextmanager
+    def starting(self, version: Version) -> Iterator[Version]:
+        """Run a version in one process, until the end of the block. Raises LocalError."""
+        with ExitStack() as stack:
+            version.start(self.environment, stack, is_small=True)
+            version.load()
+            yield version
+
+    @contextmanager
+    def replacing_new(self, root: Path, seed: int) -> Iterator[None]:
+        """Run another checkout as the new version in the block, with empty stores."""
+        before = self.versions[NEW], self.dice
+        with self.starting(Version(NEW, root)) as version:
+            self.versions[NEW], self.dice, self.phase = version, random.Random(seed), BEFORE
+            self.problems.clear()
+            try:
+                self.migrate()
+                self.empty()
+                yield
+            finally:
+                self.versions[NEW], self.dice = before
+
     def empty(self) -> None:
         """Empty all stores and queues."""
         self.restore(Snapshot([], {table: ([], []) for table in self.tables}, {}, {}, {}))
@@ -365,7 +392,13 @@ def open_deployment(
         for version in versions.values():
             environment |= make_variables(aws, version.template)
         deployment = Deployment(
-            redis_url, mysql_url, aws, Transport({}), versions=versions, dice=random.Random(seed)
+            redis_url,
+            mysql_url,
+            aws,
+            Transport({}),
+            environment=environment,
+            versions=versions,
+            dice=random.Random(seed),
         )
         stack.callback(reset_process)
         stack.callback(merge_partitions)

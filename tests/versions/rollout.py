@@ -20,6 +20,8 @@ PHASES = (
     Phase("rolled back", (OLD,), (OLD,)),
     Phase("new again", (NEW,), (NEW,)),
 )
+# Queues of repairs and of dead letters, which no traffic of a healthy system fills.
+_QUIET = {"acknowledgements", "repairs", "orders_dlq", "rebuilds"}
 _REPORTED = PHASES[-2:]
 _DELIVER_EVERY = 4
 # Not run in each phase: partitions take seconds, gauges ask CloudWatch, and a step starts
@@ -81,3 +83,18 @@ def leave_messages(traffic: Traffic, steps: Sequence[Step]) -> None:
     for step in (Traffic.react, Traffic.check_in, Traffic.order, Traffic.write_post):
         if step in steps:
             step(traffic, traffic.deployment.phase.api[0], traffic.deployment.phase.api[-1])
+
+
+def find_one_sided_queues(deployment: Deployment) -> list[str]:
+    """Return the queues of which a version that sends messages had none consumed by the other, and
+    those of both versions that had no message."""
+    found = []
+    common = set.intersection(*(set(v.consumers) for v in deployment.versions.values()))
+    for queue in sorted(common - _QUIET):
+        pairs = {
+            (sender, consumer) for name, sender, consumer in deployment.consumed if name == queue
+        }
+        for pair in ((OLD, NEW), (NEW, OLD)):
+            if pair not in pairs:
+                found.append(f"{queue}: no message of the {pair[0]} version reached the {pair[1]}")
+    return found

@@ -48,18 +48,23 @@ def extract(commit: str, cache: Path = CACHE) -> Path:
     return folder
 
 
+def is_ancestor(commit: str) -> bool:
+    """Return whether the working tree is based on a commit."""
+    return _git("merge-base", "--is-ancestor", commit, "HEAD").returncode == 0
+
+
 def copy_changed(
-    changes: Mapping[str, Mapping[str, str]], added: Mapping[str, str], to: Path
+    root: Path, to: Path, changes: Mapping[str, Mapping[str, str]], added: Mapping[str, str]
 ) -> Path:
-    """Copy the parts of the working tree to ``to``, and change them there. Returns ``to``.
+    """Copy the parts of a checkout to ``to``, and change them there. Returns ``to``.
 
     ``changes``: text -> its replacement, by file. ``added``: text of new files.
     """
     for part in PARTS:
-        if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, to / part)
+        if (root / part).is_dir():
+            shutil.copytree(root / part, to / part)
         else:
-            shutil.copy(ROOT / part, to / part)
+            shutil.copy(root / part, to / part)
     for name, replaced in changes.items():
         text = (to / name).read_text()
         for old, new in replaced.items():
