@@ -224,7 +224,7 @@ def _check_totals(traffic: Traffic) -> None:
     for version in (OLD, NEW):
         for user_id in record.users:
             ids = {"user_id": user_id}
-            shown = deployment.ask(version, "GET /users/{user_id}", ADMIN, ids=ids).body or {}
+            shown = deployment.ask(version, "GET /users/{user_id}", ADMIN, ids=ids).body
             expected = {"nickname": record.nicknames[user_id], **record.totals_of(user_id)}
             _compare_fields(deployment, f"user {user_id} by {version}", shown, expected)
         targets = [
@@ -233,7 +233,7 @@ def _check_totals(traffic: Traffic) -> None:
             for found in record.of_type(name)
         ][-100:]
         answer = deployment.ask(version, "POST /reactions/query", ADMIN, {"targets": targets})
-        for item in (answer.body or {}).get("items", []):
+        for item in answer.body.get("items", []):
             expected = {
                 kind.total: len(record.on[kind.name, kind.type, int(item["id"])])
                 for kind in KINDS

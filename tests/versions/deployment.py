@@ -49,10 +49,11 @@ from tests.unit.policy import template
 
 OLD, NEW = "old", "new"
 _REPLY_WITHIN_S = 120
-_UNLIMITED = {
-    f"PLAZA_{name}_{unit}": "100000"
+# Limits that no caller reaches, and of which buckets last for a while.
+_UNREACHED = {
+    f"PLAZA_{name}_{unit}": value
     for name in ("READS", "WRITES", "ANONYMOUS")
-    for unit in ("PER_S", "BURST")
+    for unit, value in (("PER_S", "0.05"), ("BURST", "100000"))
 }
 # Events that a log has only after a failure, though they name no error.
 _FAILURES = {"message_dead_lettered", "archive_corrupt", "binlog_lost", "steps_discarded"}
@@ -243,7 +244,7 @@ class Deployment(Harness):
         if answer.status >= 500:
             self.note(f"{operation} is answered {answer.status} by {version}: {answer.body}")
         await_next_ms()
-        return answer
+        return answer if answer.body is not None else Answer(answer.status, {})
 
     def answer(
         self, operation: str, event: dict[str, Any], caller: Caller | None
@@ -388,7 +389,7 @@ def open_deployment(
         stack.enter_context(aws.serving())
         stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=5))
         versions = {OLD: Version(OLD, old), NEW: Version(NEW, new)}
-        environment = {**os.environ, **_UNLIMITED}
+        environment = {**os.environ, **_UNREACHED}
         for version in versions.values():
             environment |= make_variables(aws, version.template)
         deployment = Deployment(

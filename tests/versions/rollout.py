@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tests.versions.agreement import check_agreement, check_reports
 from tests.versions.deployment import NEW, OLD, Deployment, Phase
@@ -36,40 +36,47 @@ def roll_out(
     phases: Sequence[Phase] = PHASES,
     steps: Sequence[Step] = STEPS,
     *,
+    is_over: Callable[[], bool] = lambda: False,
     until_s: float = 0,
 ) -> None:
     """Play all steps in each phase, in random order, and again until ``until_s`` of the monotonic
-    clock. Problems are those of the deployment."""
+    clock, or until it ``is_over``. Problems are those of the deployment."""
     traffic.deployment.phase = phases[0]
     traffic.prepare()
     while True:
         for phase in phases:
-            play_phase(traffic, phase, steps)
-            if phase in _REPORTED:
-                check_reports(traffic)
+            for _ in play_phase(traffic, phase, steps):
+                if is_over():
+                    return
         if time.monotonic() >= until_s:
             return
 
 
-def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> None:
+def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> Iterator[None]:
     """Play the steps, while messages are delivered now and then; then let the system get quiet,
-    and compare everything. Messages of the phase before that are left are delivered in this one."""
+    and compare everything. Messages of the phase before that are left are delivered in this one.
+    Yields after each step and each check."""
     deployment = traffic.deployment
     deployment.phase = phase
     for number, step in enumerate(deployment.dice.sample(steps, len(steps))):
         step(traffic, phase.api[0], phase.api[-1])
         if number % _DELIVER_EVERY == 0:
             deliver_some(deployment)
+        yield
     for folder in deployment.versions[phase.workers[-1]].schedules:
         if folder not in _SKIPPED:
             deployment.run_schedule(folder)
     report = deployment.run_until_quiet()
     if not report.clean:
         deployment.note(f"audit: {report.to_json()}")
+    yield
     check_agreement(traffic)
+    if phase in _REPORTED:
+        check_reports(traffic)
     traffic.record.fell.clear()
     traffic.record.seen.clear()
     leave_messages(traffic, steps)
+    yield
 
 
 def deliver_some(deployment: Deployment) -> None:
@@ -94,7 +101,9 @@ def find_one_sided_queues(deployment: Deployment) -> list[str]:
         pairs = {
             (sender, consumer) for name, sender, consumer in deployment.consumed if name == queue
         }
-        for pair in ((OLD, NEW), (NEW, OLD)):
-            if pair not in pairs:
-                found.append(f"{queue}: no message of the {pair[0]} version reached the {pair[1]}")
+        found += [
+            f"{queue}: no message of the {sender} version reached the {consumer} one"
+            for sender, consumer in ((OLD, NEW), (NEW, OLD))
+            if (sender, consumer) not in pairs
+        ]
     return found

@@ -70,14 +70,17 @@ def test_incompatible_change_is_found(
     deployment: Deployment, baseline: Path, tmp_path: Path, name: str
 ) -> None:
     mutation = MUTATIONS[name]
+
+    def is_found() -> bool:
+        return any(mutation.problem in problem for problem in deployment.problems)
+
     changed = trees.copy_changed(baseline, tmp_path, mutation.changes, mutation.added)
     try:
         with deployment.replacing_new(changed, SEED):
-            roll_out(Traffic(deployment), SHORT, mutation.steps)
+            roll_out(Traffic(deployment), SHORT, mutation.steps, is_over=is_found)
     finally:
         undo(mutation)
-    found = [problem for problem in deployment.problems if mutation.problem in problem]
-    assert found, deployment.problems
+    assert is_found(), deployment.problems
 
 
 def undo(mutation: Mutation) -> None:
@@ -92,7 +95,7 @@ def test_process_refuses_code_of_another_checkout(
     changed = trees.copy_changed(baseline, tmp_path, {}, {})
     (changed / "layers").rename(tmp_path / "moved")
     with (
-        pytest.raises(LocalError, match="old version .* does not start .* imported from"),
+        pytest.raises(LocalError, match=r"(?s)old version .* does not start .* imported from"),
         deployment.starting(Version(OLD, changed)),
     ):
         pass
@@ -106,7 +109,7 @@ def test_missing_package_is_named(deployment: Deployment, baseline: Path, tmp_pa
         baseline, tmp_path, {app: {before: before + "import a_package_of_then\n"}}, {}
     )
     with (
-        pytest.raises(LocalError, match="packages of this working tree.*a_package_of_then"),
+        pytest.raises(LocalError, match=r"(?s)packages of this working tree.*a_package_of_then"),
         deployment.starting(Version(OLD, changed)),
     ):
         pass

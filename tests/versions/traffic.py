@@ -358,6 +358,7 @@ class Traffic:
         for version in (first, second):
             shown = self._expect(version, "GET /users/me", None, token=token)
             self._check(f"session by {version}", shown["id"], str(user_id))
+            self._expect(version, "PUT /checkins/today", None, token=token)
         if self.dice.random() < 0.5:
             self.record.users.append(user_id)
             self.record.tokens[user_id] = token
@@ -602,8 +603,9 @@ class Traffic:
         may_use_session: bool = False,
         **options: Any,
     ) -> Answer:
-        if may_use_session and caller in self.record.tokens:
-            caller, options = None, {**options, "token": self.record.tokens[caller]}
+        if may_use_session and caller is not None and caller in self.record.tokens:
+            options = {**options, "token": self.record.tokens[caller]}
+            caller = None
         return self.deployment.ask(version, operation, caller, body, **options)
 
     def _expect(
@@ -620,7 +622,7 @@ class Traffic:
             if answer.status < 500:
                 self._note(version, f"{operation} is answered {answer.status}: {answer.body}")
             return _Missing()
-        return _Missing(answer.body or {})
+        return _Missing(answer.body)
 
     def _create(
         self,
