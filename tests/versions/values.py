@@ -47,7 +47,7 @@ _ENDS = frozenset({"DEL", "UNLINK", "GETDEL", "FLUSHALL"})
 
 UNSHARED = {
     r".*:(lease|lock)": "held by one request, which alone ends it",
-    r".*:claim:<token>": "the reply to one request, for its own repeat",
+    r".*:claim:(<token>|#)": "the reply to one request, for its own repeat",
     r".*:(next|build|part)": "a build, which begins and ends in one step here",
     r".*:rebuild": "the name of a run, which alone compares it",
     r"voucher:#:absent": "read only where the filter of vouchers is wrong",
