@@ -368,7 +368,7 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
 
 def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, TargetState]:
     """Read each target at one instant: its meta is read first and last until both are equal."""
-    run_ids = _read_run_ids(client)
+    reigns = _read_reigns(client)
     hot = {}
     for batch in _batches(sorted(reactions)):
         todo = {counted: keys_of(*counted) for counted in batch}
@@ -381,9 +381,9 @@ def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, Targe
                 before, *rest = (next(replies) for _ in range(_REPLIES_PER_TARGET))
                 if before != rest.pop():
                     moving[counted] = keys
-                run_id = run_ids[_node_of(client, keys.meta)]
+                reign = reigns[_node_of(client, keys.meta)]
                 if before or rest[0] or rest[3]:
-                    hot[counted] = _read_target(before, rest, run_id, counted in moving)
+                    hot[counted] = _read_target(before, rest, reign, counted in moving)
                 else:
                     hot.pop(counted, None)
             todo = moving
@@ -403,7 +403,7 @@ def _queue_target_reads(pipe: Any, keys: TargetKeys) -> None:
     pipe.hgetall(keys.meta)
 
 
-def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: bool) -> TargetState:
+def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool) -> TargetState:
     outbox, recent, bloom, ahead, ahead_ttl_s, due = rest
     hot = TargetState(
         outbox={int(actor): _read_entry(entry) for actor, entry in outbox.items()},
@@ -414,7 +414,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], run_id: str, moving: boo
         due_us=None if due is None else int(due),
         moving=moving,
     )
-    if meta.get("run_id") != run_id:
+    if meta.get("reign") != reign:
         return hot
     try:
         meta = unpack_meta(meta)
@@ -450,12 +450,12 @@ def unpack_meta(meta: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _read_run_ids(client: Any) -> dict[str, str]:
-    """Return node name -> run_id; the name of a single Redis is ''."""
+def _read_reigns(client: Any) -> dict[str, str]:
+    """Return node name -> reign; the name of a single Redis is ''."""
     if not hasattr(client, "get_primaries"):
-        return {"": client.info("server")["run_id"]}
+        return {"": str(client.info("replication")["master_replid"])}
     return {
-        node.name: client.info("server", target_nodes=node)["run_id"]
+        node.name: str(client.info("replication", target_nodes=node)["master_replid"])
         for node in client.get_primaries()
     }
 

@@ -27,6 +27,7 @@ SLOTS = 16_384
 NODE_TIMEOUT_MS = 2_000
 _PORTS = range(16_000, 32_000)  # below the kernel's ephemeral ports
 _POLL_INTERVAL_S = 0.02
+_FAILOVER_TIMEOUT_S = 6.0  # a node gives up after five seconds
 _UNREACHABLE = (redis.ConnectionError, redis.TimeoutError)
 
 
@@ -121,12 +122,20 @@ class Cluster:
         return replica
 
     def fail_over(self, key: str, timeout_s: float = 20) -> Server:
-        """Fail over the master of ``key`` without loss. Returns the new master."""
+        """Fail over the master of ``key`` without loss. Returns the new master.
+
+        Masters refuse a vote for a while after one about the same node, so it may take more than
+        one attempt. Raises LocalError.
+        """
         replica = self.replica_of(self.master_of(key))
-        with connect_node(replica) as client:
-            client.execute_command("CLUSTER", "FAILOVER")
-        self.wait_for_master(key, replica, timeout_s)
-        return replica
+        attempts = max(1, int(timeout_s / _FAILOVER_TIMEOUT_S))
+        for _ in range(attempts):
+            with connect_node(replica) as client, contextlib.suppress(redis.ResponseError):
+                client.execute_command("CLUSTER", "FAILOVER")  # refused by a master
+            with contextlib.suppress(LocalError):
+                self.wait_for_master(key, replica, _FAILOVER_TIMEOUT_S)
+                return replica
+        raise LocalError(f"{replica.name} did not become master in {attempts} attempts")
 
     @contextlib.contextmanager
     def lose_unreplicated_writes(self, key: str) -> Iterator[None]:

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from redis.crc import key_slot
 
 from bench.api import Handler, like_event, load_handler
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from local.stack.cluster import Cluster, prepare_cluster
-from local.stack.servers import run_server
+from local.stack.cluster import Cluster, connect_node, prepare_cluster
+from local.stack.servers import Server, run_server
 from plaza import follows
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
@@ -157,6 +158,41 @@ def rows() -> set[tuple[int, int]]:
 def meta_key(post: Target) -> str:
     """Return a key of ``post``."""
     return redis_keys.keys_of(LIKE.name, post).meta
+
+
+def migrate(
+    nodes: Cluster, key: str, *, all_keys: bool, to: Server | None = None
+) -> Callable[[], None]:
+    """Begin to move the slot of ``key`` to another master. Returns a function that ends it.
+
+    ``all_keys``: all keys of the slot have moved, otherwise none. ``to``: None for any master.
+    """
+    slot, source = key_slot(key.encode()), nodes.master_of(key)
+    target = to or next(node for node in nodes.masters() if node != source)
+    ids = []
+    for node in (source, target):
+        with connect_node(node) as client:
+            ids.append(str(client.execute_command("CLUSTER", "MYID")))
+    with connect_node(target) as client:
+        client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
+
+    def move_keys() -> None:
+        with connect_node(source) as client:
+            while found := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+                to = ("127.0.0.1", target.port, "", 0, 5000)
+                client.execute_command("MIGRATE", *to, "KEYS", *found)
+
+    def end() -> None:
+        move_keys()
+        for node in (target, *nodes.masters()):
+            with connect_node(node) as client:
+                client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
+
+    with connect_node(source) as client:
+        client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
+    if all_keys:
+        move_keys()
+    return end
 
 
 def events(out: str, name: str) -> list[dict[str, object]]:

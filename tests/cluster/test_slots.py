@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from redis.crc import key_slot
 from redis.exceptions import ResponseError
 
 from bench.round_trips import count_round_trips
@@ -17,7 +16,7 @@ from plaza.infra.lua import Script, load_script
 from plaza.infra.redis import Call, RedisDown
 from plaza.infra.shards import SHARDS
 from plaza.reactions import LIKE, Target, queries, react
-from tests.cluster.conftest import POSTS, Traffic, meta_key
+from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
@@ -107,39 +106,6 @@ def test_reactions_to_targets_of_all_shards_are_saved_and_read(
         assert react.react(LIKE, target, 7, True).changed
     truth = quiet()
     assert (truth.drift, truth.pending, truth.outbox_index, truth.persisted) == (0, 0, 0, SHARDS)
-
-
-def migrate(nodes: Cluster, key: str, *, all_keys: bool) -> Callable[[], None]:
-    """Begin to move the slot of ``key`` to another master. Returns a function that ends it.
-
-    ``all_keys``: all keys of the slot have moved, otherwise none.
-    """
-    slot, source = key_slot(key.encode()), nodes.master_of(key)
-    target = next(node for node in nodes.masters() if node != source)
-    ids = []
-    for node in (source, target):
-        with connect_node(node) as client:
-            ids.append(str(client.execute_command("CLUSTER", "MYID")))
-    with connect_node(target) as client:
-        client.execute_command("CLUSTER", "SETSLOT", slot, "IMPORTING", ids[0])
-
-    def move_keys() -> None:
-        with connect_node(source) as client:
-            while found := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
-                to = ("127.0.0.1", target.port, "", 0, 5000)
-                client.execute_command("MIGRATE", *to, "KEYS", *found)
-
-    def end() -> None:
-        move_keys()
-        for node in (target, *nodes.masters()):
-            with connect_node(node) as client:
-                client.execute_command("CLUSTER", "SETSLOT", slot, "NODE", ids[1])
-
-    with connect_node(source) as client:
-        client.execute_command("CLUSTER", "SETSLOT", slot, "MIGRATING", ids[1])
-    if all_keys:
-        move_keys()
-    return end
 
 
 @pytest.mark.parametrize("all_keys", [False, True])

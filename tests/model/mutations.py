@@ -72,9 +72,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "",
         ("none", "drops"),
     ),
-    "run_id": Mutation(
-        "READ_META", "if m[1] ~= run_id then return nil end", "", ("rollback", "all")
-    ),
+    "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),
@@ -101,7 +99,7 @@ MUTATIONS: Mapping[str, Mutation] = {
 
 # The gate has a check of its own, or makes a decision in two places.
 _ALSO_IN_GATE = {
-    "run_id": ("if run_id ~= ARGV[5] then", "if false then"),
+    "reign": ("if reign ~= ARGV[5] then", "if false then"),
     "assertions": ("local is_new = base and", "local is_new = changed and base and"),
 }
 _WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")

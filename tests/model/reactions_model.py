@@ -339,13 +339,13 @@ class Run:
             assert state in states, f"{name} of {actor}: read {state}, it was {states}"
 
     def _check_replica(self, kind: Kind, target: Target) -> None:
-        """Compare a target with the log; one of another run of the node must not be readable."""
+        """Compare a target with the log; one of another reign must not be readable."""
         if check_replica(kind, target):
             self.stats["replicas"] += 1
             return
         with suppress(RedisDown):
             cached = redis_queries.read_all([(kind, target)], None)
-            assert cached == [None], f"{kind.name} {target}: {cached} of another run of the node"
+            assert cached == [None], f"{kind.name} {target}: {cached} of another reign"
 
     def _count_on(self, kind: Kind, target: Target) -> int:
         return sum(on for (k, t, _), on in self.decided.items() if (k, t) == (kind, target))
@@ -375,8 +375,11 @@ class Run:
         self.saved = None
         self.losses += 1
         self.stats["rolled back"] += 1
-        for name, node in list(redis._nodes.items()):
-            redis._nodes[name] = node._replace(run_id=f"run{self.losses}")
+        with _raw() as client:
+            client.execute_command("DEBUG", "CHANGE-REPL-ID")
+            reign = str(client.info("replication")["master_replid"])
+        for name, node in redis._nodes.items():
+            redis._nodes[name] = node._replace(reign=reign)
 
     def drop(self) -> None:
         self.note("DROP")
@@ -486,7 +489,7 @@ class Run:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
         found: dict[str, str] = redis.client().hgetall(keys.meta)
-        is_loaded = found.get("run_id") == redis.find_node(keys.meta).run_id
+        is_loaded = found.get("reign") == redis.find_node(keys.meta).reign
         return unpack_meta(found) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:

@@ -36,7 +36,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
     pipe.hgetall(keys.outbox)
     pipe.execute_command("GET", keys.bloom, NEVER_DECODE=True)
     meta, fence, members, outbox, bloom = pipe.execute()
-    if meta.get("run_id") != redis.find_node(keys.meta).run_id:
+    if meta.get("reign") != redis.find_node(keys.meta).reign:
         return False
     meta = unpack_meta(meta)
     db_version, floor = int(meta["db_version"]), int(meta["floor"])

@@ -146,7 +146,8 @@ class World:
 
 TABLES = (
     "user", "content", "session", "reaction", "reaction_log", "content_counter", "user_counter",
-    "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "stale_list", "post_hour",
+    "user_phone", "shop", "idempotency_key", "watermark", "redis_epoch", "redis_reign",
+    "stale_list", "post_hour",
     "star", "voucher", "voucher_order", "cancelled_order", "waitlist_entry", "order_outbox",
     "checkin", "shop_type", "binlog_position", "spilled_message", "delayed_comment_count",
     "user_block", "report", "erasure", "gauge_sample", "switch_change",

@@ -25,7 +25,8 @@ _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
 _OF_TESTS = (
-    "+flushall +keys +restore +script|flush +script|load"  # beyond what the functions may do
+    # beyond what the functions may do
+    "+flushall +keys +restore +script|flush +script|load +debug"
 )
 
 
@@ -35,6 +36,11 @@ def read_redis_access() -> str:
     found = re.search(r"AccessString: >-\n((?: {8}.+\n)+)", text)
     assert found, "infra/data.yaml has no rules"
     return " ".join(found[1].split())
+
+
+def login() -> str:
+    """Return the setting of a Redis that adds ``plaza:plaza``, with the rights of the functions."""
+    return f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
 
 
 def pytest_configure() -> None:
@@ -55,8 +61,8 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        user = f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
-        with servers.run_server(servers.prepare_redis(directory, settings=[user])) as server:
+        settings = [login(), "enable-debug-command local"]  # a model begins other reigns
+        with servers.run_server(servers.prepare_redis(directory, settings=settings)) as server:
             yield server
 
 

@@ -28,7 +28,7 @@ from tests.versions.deployment import (
 from tests.versions.mutations import MUTATIONS, Mutation
 from tests.versions.rollout import find_one_sided_queues, roll_out
 from tests.versions.traffic import Traffic
-from tests.versions.values import Values, add_commands, describe, monitoring, shape_of
+from tests.versions.values import MIN_WRITES, Values, add_commands, describe, monitoring, shape_of
 
 SEED = int(os.environ.get("PLAZA_VERSIONS_SEED", "1"))
 SHORT = (
@@ -149,7 +149,7 @@ def test_value_that_only_one_version_read_is_found() -> None:
         '1.3 [0 127.0.0.1:1] "EVALSHA" "abc" "1" "{1}:a:1"',
         '1.4 [0 lua] "HSET" "{1}:a:1" "x" "1"',
         '1.5 [0 127.0.0.1:2] "HGETALL" "{1}:a:1"',
-        '1.6 [0 127.0.0.1:2] "SET" "{1}:b" "1"',
+        *['1.6 [0 127.0.0.1:2] "SET" "{1}:b" "1"'] * MIN_WRITES,
         '1.7 [0 127.0.0.1:1] "STRLEN" "{1}:b"',
     ]
     add_commands(values, [line.encode() for line in lines])

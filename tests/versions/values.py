@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -46,7 +46,7 @@ _SEVERAL_KEYS = frozenset({"MGET", "EXISTS", "PFCOUNT", "PFMERGE", "DEL", "UNLIN
 _ENDS = frozenset({"DEL", "UNLINK", "GETDEL", "FLUSHALL"})
 
 UNSHARED = {
-    r".*:(lease|lock)": "held by one request, which alone ends it",
+    r".*:(lease|lock|loading)": "held by one request, which alone ends it",
     r".*:claim:(<token>|#)": "the reply to one request, for its own repeat",
     r".*:(next|build|part)": "a build, which begins and ends in one step here",
     r".*:rebuild": "the name of a run, which alone compares it",
@@ -55,19 +55,21 @@ UNSHARED = {
     r"echo:.*": "a text message of a local stack",
 }
 """Shapes of values that another version need not read, and the reason."""
+MIN_WRITES = 3
+"""Writes of a shape by a version after which the other one must have read one: fewer are chance."""
 
 
 @dataclass
 class Values:
-    """``written``: shape -> versions that wrote such a value. ``crossed``: shape -> pairs (version
-    that wrote a value, other version that read it afterwards)."""
+    """``written``: shape -> version -> number of writes. ``crossed``: shape -> pairs (version that
+    wrote a value, other version that read it afterwards)."""
 
-    written: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    written: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     crossed: dict[str, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
 
     def find_missing(self, versions: Sequence[str]) -> dict[str, list[str]]:
         """Return the shapes of which a value of one of the versions was not read by another, with
-        the crossings that are missing. A shape that one version never writes needs none from it."""
+        the crossings that are missing. A shape that a version writes hardly ever needs none from it."""
         missing = {}
         for shape, writers in sorted(self.written.items()):
             if any(re.fullmatch(pattern, shape) for pattern in UNSHARED):
@@ -76,7 +78,7 @@ class Values:
                 (writer, reader)
                 for writer in versions
                 for reader in versions
-                if reader != writer and writer in writers
+                if reader != writer and writers[writer] >= MIN_WRITES
             ]
             if lost := [f"{w} -> {r}" for w, r in wanted if (w, r) not in self.crossed[shape]]:
                 missing[shape] = lost
@@ -169,7 +171,7 @@ def _add(
         elif command in _WRITES:
             last_writers[key] = version
             if version:
-                found.written[shape_of(key)].add(version)
+                found.written[shape_of(key)][version] += 1
 
 
 def describe(missing: Mapping[str, Sequence[str]]) -> list[str]:

@@ -12,7 +12,7 @@ import redis as redis_py
 from pymysql.cursors import Cursor
 
 from local.stack.servers import Server, prepare_redis, run_server
-from plaza.infra import mysql, redis
+from plaza.infra import clock, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, queries, react
@@ -89,9 +89,24 @@ def test_a_redis_that_refuses_writes_is_down_and_a_like_is_provisional(
 def test_a_demoted_master_is_disconnected(plaza: World, other_redis: Server) -> None:
     before = redis.execute("CLIENT", "ID")
     become_a_replica(other_redis)
-    with pytest.raises(RedisDown):
-        redis.execute("SET", "a", "1")
+    for command in (("SET", "a", "1"), ("GET", "a")):
+        with pytest.raises(RedisDown):
+            redis.execute(*command)
+    send_command(other_redis, "REPLICAOF", "NO", "ONE")
     assert redis.execute("CLIENT", "ID") != before
+
+
+def test_a_connection_to_a_demoted_master_ends_although_it_only_reads(
+    plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reign is read again once a second, along with a command."""
+    assert redis.execute("GET", "a") is None
+    become_a_replica(other_redis)
+    assert redis.execute("GET", "a") is None, "read less than 1 s ago"
+    now_s = clock.monotonic_s()
+    monkeypatch.setattr(clock, "monotonic_s", lambda: now_s + 1)
+    with pytest.raises(RedisDown):
+        redis.execute("GET", "a")
 
 
 def test_a_command_that_a_demoted_master_refused_is_repeated_on_the_new_one(
@@ -126,7 +141,7 @@ def test_a_like_decided_by_a_promoted_replica_with_old_arguments_is_undecided(
     def execute_on_promoted(command: Any) -> Any:
         reply = execute(command)
         if command[0] == "EVALSHA":
-            monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(run_id="promoted"))
+            monkeypatch.setitem(redis._nodes, "", redis._nodes[""]._replace(reign="promoted"))
         return reply
 
     with monkeypatch.context() as patch:
@@ -147,17 +162,17 @@ def test_older_data_of_a_restarted_redis_are_replaced(
     send_command(other_redis, "SAVE")  # with 7 in the outbox
     react.react(LIKE, POST, 8, True)
     plaza.queues.drain()
-    run_id = meta()["run_id"]
+    reign = meta()["reign"]
     other_redis.kill()
     other_redis.start()
     if first == "likes":
-        # A restarted node has not cached the script: the client sends EVAL with its run_id.
+        # A restarted node has not cached the script: the client sends EVAL with its reign.
         assert react.react(LIKE, POST, 9, True).total == 3
         plaza.queues.drain()
     on = [7, 8, 9] if first == "likes" else [7, 8]
     for actor in on:
         assert queries.read_counts([(LIKE, POST)], actor) == ([(len(on), True)], True)
-    assert meta()["run_id"] != run_id
+    assert meta()["reign"] != reign
     assert (outbox(), recent()) == ({}, on)
     assert react.react(LIKE, POST, 8, False).total == len(on) - 1
 
@@ -182,7 +197,7 @@ def test_an_event_queued_before_a_restart_of_redis_is_saved_and_counted(
 def test_a_consumer_connected_before_a_restart_of_redis_applies_its_commits(
     plaza: World, other_redis: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its first command after the restart is packed with the old run_id, and sent on a new
+    """Its first command after the restart is packed with the old reign, and sent on a new
     connection."""
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
@@ -194,7 +209,7 @@ def test_a_consumer_connected_before_a_restart_of_redis_applies_its_commits(
     monkeypatch.setitem(redis._nodes, "", before)
     send_command(other_redis, "CLIENT", "KILL", "TYPE", "normal")
     plaza.queues.drain()
-    assert redis._nodes[""].run_id != before.run_id
+    assert redis._nodes[""].reign != before.reign
     assert (recent(), outbox()) == ([7, 8], {})
 
 
@@ -211,7 +226,7 @@ def test_a_list_restored_with_older_data_is_read_from_mysql_again(
     [liked], _ = queries.list_reacted(LIKE, 7, None, 10)
     assert liked.target == POST
     [key] = find_keys("*:like:user:7:newest")
-    assert redis.execute("ZCARD", key) == 2, "it was built again for this run_id"
+    assert redis.execute("ZCARD", key) == 2, "it was built again for this reign"
 
 
 @pytest.mark.parametrize("code", [1290, 1836, 1792, 1927, 1317, 4031, 1021, 1114, 1040, 1053])

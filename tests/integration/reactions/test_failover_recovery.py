@@ -1,6 +1,6 @@
 """After a failover of Redis, events that were logged before it are acknowledged again.
 
-The epochs are simulated; tests/cluster has those of a real cluster.
+The reigns are simulated; test_reign.py has those of real servers.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql
+from plaza.infra import mysql, redis
 from plaza.infra.queues import QueueDown
+from plaza.infra.redis import Master
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
 from plaza.vote_log import mysql_log
 from tests.support.plaza import World
@@ -28,18 +29,19 @@ class Killed(BaseException):
 
 @pytest.fixture
 def fail_over(plaza: World, monkeypatch: pytest.MonkeyPatch) -> FailOver:
-    """Simulate a cluster in its first epoch; each call of the fixture is a failover."""
+    """Simulate a Redis in its first reign; each call of the fixture is a failover."""
     plaza.add(POST)
-    epoch = 1
+    reign = 1
 
-    def raise_epoch() -> None:
-        nonlocal epoch
-        epoch += 1
+    def end_reign() -> None:
+        nonlocal reign
+        reign += 1
 
-    monkeypatch.setattr(
-        "plaza.reactions.failover_recovery.redis.read_topology_epoch", lambda: epoch
-    )
-    return raise_epoch
+    def read_masters(max_age_s: float = 1) -> dict[str, Master]:
+        return dict.fromkeys(redis._TAGS, Master(0, f"reign{reign}", f"reign{reign - 1}"))
+
+    monkeypatch.setattr(redis, "read_masters", read_masters)
+    return end_reign
 
 
 def like(plaza: World, *actors: int) -> None:
@@ -111,6 +113,7 @@ def test_a_check_is_stored_in_one_transaction(
 ) -> None:
     """Watermarks without their epoch would skip the events of a failover."""
     failover_recovery.acknowledge_after_failover()
+    checked, _ = mysql_failover_progress.read_progress()
     like(plaza, 1)
 
     def run_in_transaction(work: Callable[[Any], None]) -> None:
@@ -129,7 +132,7 @@ def test_a_check_is_stored_in_one_transaction(
         with pytest.raises(Killed):
             failover_recovery.acknowledge_after_failover()
     progress, log_head = mysql_failover_progress.read_progress()
-    assert (progress.epoch, progress.before, progress.last, log_head) == (1, 0, 0, head())
+    assert (progress, log_head) == (checked, head())
 
 
 def test_the_next_run_repeats_one_that_the_queue_refused(plaza: World, fail_over: FailOver) -> None:

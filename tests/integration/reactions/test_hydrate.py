@@ -75,6 +75,7 @@ def test_a_hydrated_target_has_the_state_of_the_snapshot(plaza: World) -> None:
     assert meta() == {
         "deleted": 0,
         "protocol": 2,
+        "reign": redis.find_node(keys().meta).reign,
         "run_id": redis.find_node(keys().meta).run_id,
         "db_version": 5,
         "base": 2,
@@ -192,15 +193,16 @@ def test_a_read_after_a_long_wait_comes_from_mysql_and_is_not_exact(
     assert queries.read_counts([(LIKE, POST)], 7) == ([(2, False)], True)
 
 
-def test_a_lease_by_an_older_run_id_makes_the_target_cold(
+def test_a_lease_by_an_older_reign_makes_the_target_cold(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its caller removes confirmed entries from the outbox, which delta would not include."""
     put()
     decision = gate(7)
     assert (total(), meta()["outbox_count"]) == (1, 1)
+    node = redis.find_node(keys().meta)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_hydration, "run_id_of", lambda _: "0" * 40)
+        patch.setattr(redis, "find_node", lambda _: node._replace(reign="0" * 40))
         lease = take_lease()
     row = (7, decision.version_us, True)
     redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [row])])
@@ -343,15 +345,15 @@ def test_a_deleted_target_is_loaded_as_deleted(plaza: World) -> None:
     assert set(outbox()) == {7}, "reactions accepted before are saved"
 
 
-def test_a_target_loaded_in_another_run_of_the_node_is_loaded_again(plaza: World) -> None:
+def test_a_target_loaded_in_another_reign_is_loaded_again(plaza: World) -> None:
     """After a restart of Redis the outbox stays on top of the rows of MySQL."""
     insert_rows([(POST, 7, 1, 1000), (POST, 8, 1, 2000)])
     put(total=1, n=1, newest=[(7, 1000)])
     version = gate(9).version_us
-    redis.execute("HSET", keys().meta, "run_id", "0" * 40)
+    redis.execute("HSET", keys().meta, "reign", "0" * 40)
     redis.execute("SETBIT", keys().bloom, 5, 1)
     hydrate()
-    assert meta()["run_id"] == redis.find_node(keys().meta).run_id
+    assert meta()["reign"] == redis.find_node(keys().meta).reign
     assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
 

@@ -19,6 +19,7 @@ from plaza.reactions.model import Commit, ReactionEvent
 from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
+from plaza.reactions.reign_guard import Masters
 from tests.support.consumers import (
     BASE_US,
     consumer,
@@ -218,11 +219,13 @@ def test_redis_applies_a_commit_while_the_next_transaction_runs(
             assert storing.wait(10)
         return apply_all(commits)
 
-    def store(cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
+    def store(
+        cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+    ) -> PersistedBatch:
         if events == batch[2:]:
             assert applying.wait(10)
             storing.set()
-        return persist_batch(cursor, events)
+        return persist_batch(cursor, events, masters)
 
     monkeypatch.setattr(redis_commits, "apply_all", apply)
     monkeypatch.setattr(persist, "_persist_batch", store)
@@ -262,10 +265,12 @@ def test_a_batch_whose_second_transaction_fails_is_saved_when_it_is_delivered_ag
     batch = accept_likes(plaza, 5)
     persist_batch = persist._persist_batch
 
-    def store(cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
+    def store(
+        cursor: pymysql.cursors.Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+    ) -> PersistedBatch:
         if events == batch[2:4]:
             raise MysqlDown("unavailable in this test")
-        return persist_batch(cursor, events)
+        return persist_batch(cursor, events, masters)
 
     with monkeypatch.context() as patch:
         patch.setattr(persist, "_persist_batch", store)

@@ -14,8 +14,9 @@ from pymysql.cursors import Cursor
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
-from plaza.reactions import COLLECT, Target, mysql_reactions, persist
+from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
+from plaza.reactions.mysql_reactions import LogGate
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
@@ -219,7 +220,7 @@ def fail_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     """Store events as a consumer does, without the commit."""
-    persist._persist_batch(cursor, events)
+    persist._persist_batch(cursor, events, reign_guard.read_masters())
 
 
 @pytest.mark.parametrize("gated", [True, False], ids=["with the gate", "without it"])
@@ -229,7 +230,7 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: 0)
+        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: LogGate(0, {}))
     with open_transaction(mysql_url) as slow:
         save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
         persist.save([like(review(52), 1)])  # the higher seq, committed

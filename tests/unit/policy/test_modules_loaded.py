@@ -35,7 +35,7 @@ MODULES = {
     "ops/create_users": 14,
     "ops/migrate": 14,
     "ops/rotate_secret": 14,
-    "queue/acknowledge_reactions": 53,
+    "queue/acknowledge_reactions": 54,
     "queue/apply_follow_changes": 39,
     "queue/compare_parts": 52,
     "queue/decide_dead_orders": 33,
@@ -49,7 +49,7 @@ MODULES = {
     "queue/repair_drift": 62,
     "queue/save_checkins": 32,
     "queue/save_orders": 33,
-    "queue/save_reactions": 53,
+    "queue/save_reactions": 54,
     "schedule/delete_expired": 38,
     "schedule/erase_accounts": 139,
     "schedule/finalize_vouchers": 36,
@@ -63,7 +63,7 @@ MODULES = {
     "schedule/roll_up_votes": 37,
     "schedule/sample_gauges": 67,
     "schedule/scan_keys": 23,
-    "schedule/sweep_outbox": 63,
+    "schedule/sweep_outbox": 64,
 }
 # Each function is imported by a process of its own, forked from one that has the libraries loaded.
 _FORK = """

@@ -37,6 +37,7 @@ TABLES = {
     "reconciliation_part": "reconciliation",
     "reconciliation_suspect": "reconciliation",
     "redis_epoch": "reactions",
+    "redis_reign": "reactions",
     "report": "moderation",
     "schema_migration": "infra/migrations",
     "session": "auth",

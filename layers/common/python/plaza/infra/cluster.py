@@ -7,10 +7,10 @@ each EVALSHA from the server, and after a timeout it sends each command again, a
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from os import getpid
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import redis
@@ -38,6 +38,15 @@ _MAX_TOPOLOGY_NODES = 2  # nodes that a request reads the topology from before i
 _MAX_STARTUP_NODES = 3  # the same for a new client, out of the nodes in the URL
 
 
+class Roles(NamedTuple):
+    """How the roles of nodes are read along with commands: ``command`` goes first to each node for
+    whose name ``is_due``; ``observe`` gets the name and the reply."""
+
+    command: Command
+    is_due: Callable[[str], bool]
+    observe: Callable[[str, Any], None]
+
+
 def connect_cluster(url: str, **options: Any) -> Any:
     """Return a client of the cluster whose ``url`` names some nodes: ``redis://a:6379,b:6379``.
     Raises RedisClusterException if none of them returns the topology."""
@@ -61,22 +70,24 @@ def spread_url(url: str) -> list[str]:
     return [f"{head}://{login}{at}{host}{slash}{path}" for host in hosts.split(",")]
 
 
-def send(client: Any, commands: Sequence[Command]) -> list[Any]:
-    """Send ``commands`` and return the replies in order, errors included.
+def send(client: Any, commands: Sequence[Command], roles: Roles | None = None) -> list[Any]:
+    """Send ``commands`` and return the replies in order, errors included; ``roles`` are read on the
+    way.
 
     One round trip to each node, in parallel; a command without a key goes to any node. A command
     whose slot has moved or whose connection was lost is sent once more, to the slot's current
     node: commands have to be safe to repeat. A silent node costs one timeout. Each of these errors
     refreshes the topology, which raises RedisClusterException if no node returns it.
     """
-    replies = _send(client, dict(enumerate(commands)))
+    replies = _send(client, dict(enumerate(commands)), roles)
     if errors := [reply for reply in replies.values() if isinstance(reply, _TOPOLOGY_ERRORS)]:
         refresh_topology(client, errors)
     again = {i: c for i, c in enumerate(commands) if isinstance(replies[i], _RETRYABLE)}
     if any(isinstance(replies[i], RedisConnectionError) for i in again):
         note_resend()
     redirected = {i: c for i, c in enumerate(commands) if type(replies[i]) is AskError}
-    replies |= _send(client, again) | {i: _send_asking(client, c) for i, c in redirected.items()}
+    replies |= _send(client, again, roles)
+    replies |= {i: _send_asking(client, c) for i, c in redirected.items()}
     return [replies[i] for i in range(len(commands))]
 
 
@@ -115,7 +126,7 @@ _TOPOLOGY_ERRORS = (
 _RETRYABLE = (MovedError, RedisConnectionError, SlotNotCoveredError)
 
 
-def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
+def _send(client: Any, commands: dict[int, Command], roles: Roles | None) -> dict[int, Any]:
     """Return number -> reply or error. All commands are written before any reply is read."""
     replies: dict[int, Any] = {}
     by_node: dict[str, tuple[Any, list[int]]] = {}
@@ -132,16 +143,21 @@ def _send(client: Any, commands: dict[int, Command]) -> dict[int, Any]:
         try:
             connection = pool.get_connection()
             bound = [bind(commands[number], node.name) for number in numbers]
+            reads_role = roles is not None and roles.is_due(node.name)
+            if roles and reads_role:
+                bound.insert(0, bind(roles.command, node.name))
             packed = connection.pack_commands(bound)
             connection.send_packed_command(packed)
         except (RedisConnectionError, RedisTimeoutError) as error:
             _release(pool, connection, broken=True)
             replies |= dict.fromkeys(numbers, _with_node(error, node))
         else:
-            written.append((node, numbers, pool, connection))
-    for node, numbers, pool, connection in written:
+            written.append((node, numbers, pool, connection, reads_role))
+    for node, numbers, pool, connection, reads_role in written:
         broken = True
         try:
+            if roles and reads_role:
+                roles.observe(node.name, _read_role(connection))
             for number in numbers:
                 replies[number] = _read(node, connection, commands[number])
             broken = False
@@ -158,6 +174,15 @@ def _read(node: Any, connection: Any, command: Command) -> Any:
         return node.redis_connection.parse_response(connection, str(command[0]))
     except BusyLoadingError as error:  # a reply, although redis-py derives it from ConnectionError
         return _with_node(error, node)
+    except (RedisConnectionError, RedisTimeoutError):
+        raise
+    except RedisError as error:
+        return error
+
+
+def _read_role(connection: Any) -> Any:
+    try:
+        return connection.read_response()
     except (RedisConnectionError, RedisTimeoutError):
         raise
     except RedisError as error:
@@ -188,7 +213,7 @@ def _find_node(client: Any, command: Command) -> Any:
     key = key_of_command(command)
     if key is None:
         return client.get_random_primary_node()
-    slot, replicas = _slot_of(tag_of(key)), client.load_balancing_strategy is not None
+    slot, replicas = slot_of(tag_of(key)), client.load_balancing_strategy is not None
     node = client.nodes_manager.get_node_from_slot(slot)
     if not replicas:
         return node
@@ -200,7 +225,7 @@ def _find_node(client: Any, command: Command) -> Any:
 
 
 @lru_cache(maxsize=1024)
-def _slot_of(tag: str) -> int:
+def slot_of(tag: str) -> int:
     """Return the slot of all keys that begin with ``tag`` (``{<shard>``)."""
     return key_slot(f"{tag}}}".encode())
 

@@ -44,7 +44,7 @@ from plaza.infra.process import Lazy, on_reset
 from plaza.infra.redis_connections import connection_options
 from plaza.infra.resends import CountingRetry, note_resend
 from plaza.infra.settings import settings
-from plaza.infra.shards import tag_of
+from plaza.infra.shards import SHARDS, tag_of
 
 
 class RedisDown(DependencyDown):
@@ -52,12 +52,18 @@ class RedisDown(DependencyDown):
 
 
 class Node(NamedTuple):
-    """The identity and the clock of a Redis node that this process is connected to.
+    """A master that this process is connected to: its reign and its clock.
 
-    ``run_id`` changes when the node restarts, and differs between nodes. ``clock_offset_us`` is a
-    lower bound of the node's TIME minus this process's monotonic clock, measured at ``measured_s``.
+    ``reign`` is its ``master_replid``: each promotion and each restart makes a new one. Of a
+    promoted replica, ``predecessor`` is the reign of the master before it. Both were read at
+    ``checked_s`` of this process's monotonic clock. ``run_id`` names the process of the node.
+    ``clock_offset_us`` is a lower bound of the node's TIME minus this process's monotonic clock,
+    measured at ``measured_s``.
     """
 
+    reign: str
+    predecessor: str
+    checked_s: float
     run_id: str
     clock_offset_us: int
     measured_s: float
@@ -73,6 +79,14 @@ class Call(NamedTuple):
     script: Script
     keys: Sequence[str]
     args: Sequence[Argument]
+
+
+class Master(NamedTuple):
+    """The master of a shard, named by the lowest slot of its shards (0: a single Redis)."""
+
+    first_slot: int
+    reign: str
+    predecessor: str
 
 
 # ``run_all``, or a function that reads elsewhere.
@@ -152,6 +166,10 @@ REDIS = Dependency(
     # After a failover an old connection leads to a replica, a new one to the master.
     retries=(RetryRule(_is_read_only),),
 )
+_TAGS = [f"{{{shard}" for shard in range(SHARDS)]
+_MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
+# Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.
+_READ_ROLE: Command = ("info", "replication")
 _MAX_CLOCK_AGE_S = 300  # how long a measurement is preferred to a later, lower one
 _COMMANDS_PER_PACK = 128
 MAX_BREAKER_REPORTS = 100  # of one shard
@@ -188,7 +206,7 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if to_replicas:  # their run_id and clock are not those of the node that decides
+    if to_replicas:  # their clock is not that of the node that decides, and they have no reign
         if cluster:
             return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
     elif cluster:
@@ -211,17 +229,48 @@ def _on_connect(connection: Any) -> None:
 
 
 def _read_node_info(connection: Any) -> None:
-    """Read the run_id and the clock of a newly connected node. One round trip."""
-    connection.send_packed_command(
-        connection.pack_commands([("TIME",), ("INFO", "server")]), check_health=False
-    )
+    """Read the run_id, the clock and the reign of a newly connected node. One round trip. Raises
+    ReadOnlyError for a replica, unless it is one of a cluster."""
+    asked = [("TIME",), ("INFO", "server"), _READ_ROLE]
+    connection.send_packed_command(connection.pack_commands(asked), check_health=False)
     seconds, microseconds = connection.read_response()
     now_s = clock.monotonic_s()
-    info = connection.read_response()
-    text = info if isinstance(info, str) else bytes(info).decode()
-    found = re.search(r"^run_id:(\w+)", text, re.MULTILINE)
+    info, role = connection.read_response(), connection.read_response()
     clock_offset_us = int(seconds) * 1_000_000 + int(microseconds) - int(now_s * 1e6)
-    _nodes[_name_of(connection)] = Node(found[1] if found else "", clock_offset_us, now_s)
+    name = _name_of(connection)
+    _nodes[name] = Node("", "", 0.0, _read_field("run_id", info), clock_offset_us, now_s)
+    _observe_role(name, role)
+
+
+def _read_field(name: str, info: str | bytes) -> str:
+    """Return the value of a field in a reply of INFO, "" without it."""
+    text = info if isinstance(info, str) else info.decode()
+    found = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _is_role_due(name: str) -> bool:
+    """Return whether the next commands to a node have to be sent with ``_READ_ROLE`` first."""
+    node = _nodes.get(name)
+    return node is not None and (
+        not node.reign or clock.monotonic_s() - node.checked_s >= _MAX_REIGN_AGE_S
+    )
+
+
+def _observe_role(name: str, info: str | bytes | Exception) -> None:
+    """Use a node's reply to ``_READ_ROLE``, unless it is an error. A replica has no reign; in a
+    cluster it redirects commands. Raises ReadOnlyError for a single Redis that became one, so that
+    the client is closed."""
+    if isinstance(info, Exception):  # BUSY: the commands after it get the same error
+        return
+    node, is_replica = _nodes[name], _read_field("role", info) == "slave"
+    _nodes[name] = node._replace(
+        reign="" if is_replica else _read_field("master_replid", info) or node.run_id,
+        predecessor=_read_field("master_replid2", info),
+        checked_s=clock.monotonic_s(),
+    )
+    if is_replica and not settings().redis_cluster:
+        raise ReadOnlyError("the node is a replica")
 
 
 def _name_of(connection: Any) -> str:
@@ -229,15 +278,19 @@ def _name_of(connection: Any) -> str:
 
 
 def find_node(key: str) -> Node:
-    """Return the node that stores ``key``. No round trip if this process is connected to it.
+    """Return the master that stores ``key``. No round trip if this process is connected to it.
     Raises RedisDown."""
     name = _name_node_of(key)
-    if name not in _nodes:
-        execute("EXISTS", key)  # connects
+    if not _has_reign(name):
+        execute("EXISTS", key)  # connects; a replica redirects to its master
         name = _name_node_of(key)
-    if name not in _nodes:
-        raise RedisDown(f"Redis is unavailable: no connection to {name or 'it'}")
+    if not _has_reign(name):
+        raise RedisDown(f"Redis is unavailable: no connection to a master at {name or 'it'}")
     return _nodes[name]
+
+
+def _has_reign(name: str) -> bool:
+    return name in _nodes and bool(_nodes[name].reign)
 
 
 def observe_clock(key: str, now_us: int) -> None:
@@ -251,7 +304,7 @@ def observe_clock(key: str, now_us: int) -> None:
     if node and (
         clock_offset_us > node.clock_offset_us or now_s - node.measured_s > _MAX_CLOCK_AGE_S
     ):
-        _nodes[name] = Node(node.run_id, clock_offset_us, now_s)
+        _nodes[name] = node._replace(clock_offset_us=clock_offset_us, measured_s=now_s)
 
 
 def _name_node_of(key: str) -> str:
@@ -430,15 +483,34 @@ def send_to_node(node: Any, commands: Sequence[Command]) -> list[Any]:
     return REDIS.call(send)
 
 
-def read_topology_epoch() -> int:
-    """Return a number that changes when a node takes over slots or a single Redis restarts.
-    One round trip. Raises RedisDown."""
-    if settings().redis_cluster:
-        [info] = pipeline([("CLUSTER", "INFO")])
-        found = re.search(r"cluster_current_epoch:(\d+)", info)
-        return int(found[1]) if found else 0
-    execute("PING")  # a new connection reads the run_id
-    return int(find_node("").run_id[:15] or "0", 16)
+def read_masters(max_age_s: float = _MAX_REIGN_AGE_S) -> dict[str, Master]:
+    """Return hash tag (``{7``) -> the master of each shard, as read at most ``max_age_s`` ago.
+
+    No round trip when all reigns are younger, else one to each node. Raises RedisDown.
+    """
+    if not settings().redis_cluster:
+        node = _refresh_reigns(_TAGS[:1], max_age_s)[_TAGS[0]]
+        return dict.fromkeys(_TAGS, Master(0, node.reign, node.predecessor))
+    nodes_of = _refresh_reigns(_TAGS, max_age_s)
+    first_slot: dict[str, int] = {}
+    for tag, node in nodes_of.items():
+        slot = cluster.slot_of(tag)
+        first_slot[node.reign] = min(slot, first_slot.get(node.reign, slot))
+    return {
+        tag: Master(first_slot[node.reign], node.reign, node.predecessor)
+        for tag, node in nodes_of.items()
+    }
+
+
+def _refresh_reigns(tags: Sequence[str], max_age_s: float) -> dict[str, Node]:
+    """Return tag -> its node; read the reigns that are older than ``max_age_s`` again."""
+    key_of = {tag: f"{tag}}}:reign" for tag in tags}
+    now_s = clock.monotonic_s()
+    if any(now_s - find_node(key).checked_s >= max_age_s for key in key_of.values()):
+        for name, node in _nodes.items():
+            _nodes[name] = node._replace(checked_s=now_s - _MAX_REIGN_AGE_S)
+        pipeline([("EXISTS", key) for key in key_of.values()])
+    return {tag: find_node(key) for tag, key in key_of.items()}
 
 
 def _pipeline(
@@ -472,13 +544,22 @@ def _pipeline(
 def _send(commands: Sequence[Command]) -> list[Any]:
     """Send commands; return the replies in order, errors included."""
     if settings().redis_cluster:
-        return cluster.send(client(), commands)
-    return _send_to_single(commands, client())
+        return cluster.send(client(), commands, _ROLES)
+    return _send_to_master(commands)
+
+
+def _send_to_master(commands: Sequence[Command]) -> list[Any]:
+    """Send commands to a single Redis, with ``_READ_ROLE`` first when it is due."""
+    if not _is_role_due(""):
+        return _send_to_single(commands, client())
+    role, *replies = _send_to_single([_READ_ROLE, *commands], client())
+    _observe_role("", role)
+    return replies
 
 
 def _execute(command: Command) -> Any:
     """Send one command to a single Redis; return its reply, or raise it if it is an error."""
-    [reply] = _send_to_single([command], client())
+    [reply] = _send_to_master([command])
     if isinstance(reply, Exception):
         raise reply
     return reply
@@ -533,6 +614,9 @@ def _receive(connection: Any, parser: Any) -> None:
     except OSError as error:
         where = f"{connection.host}:{connection.port}"
         raise RedisConnectionError(f"Error while reading from {where} : {error.args}") from error
+
+
+_ROLES = cluster.Roles(_READ_ROLE, _is_role_due, _observe_role)
 
 
 def _name_node(command: Command) -> str:

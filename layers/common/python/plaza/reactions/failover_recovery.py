@@ -1,21 +1,25 @@
-"""Repeated acknowledgement, after a failover of a Redis cluster, of events that were saved before.
+"""Repeated acknowledgement, after a failover of Redis, of events that were saved before.
 
 A master that dies or is cut off from its replicas loses the writes that it had not replicated:
 outbox entries and their acknowledgements. An event that was saved and acknowledged there is on no
 queue and in no outbox any more, and the new master does not have it.
 
 The log in MySQL has all saved events. Each run stores the head of the log. The run that finds
-another epoch of the cluster acknowledges again all that was logged since the run before the last
-one, which is at least one minute before the failover.
+another reign of a master stores the reigns, so that consumers that are connected to the master
+before do not apply commits to it any more (``reign_guard``). Then it acknowledges again all that
+was logged since the run before the last one, which is at least one minute before the failover.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from plaza.infra import redis
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
-from plaza.reactions import mysql_failover_progress
+from plaza.reactions import mysql_failover_progress, reign_guard
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
+from plaza.reactions.reign_guard import Masters
 
 MAX_RUN_S = 10
 _PAGE = 1000
@@ -24,8 +28,12 @@ _PAGE = 1000
 def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     """Queue acknowledgements when a master changed since the last run; return how many events.
     The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
-    epoch = redis.read_topology_epoch()
+    masters = redis.read_masters(max_age_s=0)
+    epoch = _epoch_of(masters)
     progress, head = mysql_failover_progress.read_progress()
+    if progress.epoch != epoch:
+        reign_guard.store_reigns(masters)
+        progress, head = mysql_failover_progress.read_progress()
     queued = 0
     if progress.epoch is not None and progress.before is not None and progress.epoch != epoch:
         # Another failover may have lost what was acknowledged again after the previous one.
@@ -44,6 +52,12 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
         epoch, head if progress.last is None else progress.last, head
     )
     return queued
+
+
+def _epoch_of(masters: Masters) -> int:
+    """Return a number that changes with the reign of any master, and with the slots of a master."""
+    names = sorted({(master.first_slot, master.reign) for master in masters.values()})
+    return int(sha256(repr(names).encode()).hexdigest()[:15], 16)
 
 
 def _acknowledge_again(after: int, head: int, deadline: Deadline) -> tuple[int, int]:

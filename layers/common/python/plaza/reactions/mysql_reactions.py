@@ -11,9 +11,10 @@ MySQL is restored to an earlier moment, so that versions never repeat.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import NamedTuple
 
 from plaza.infra import mysql, sql
 from plaza.infra.mysql import Cursor
@@ -35,16 +36,62 @@ LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log gate
 _DAY_US = 86_400_000_000
 
 
-def pass_log_gate(cursor: Cursor) -> int:
-    """Lock the log gate, shared, until the commit; return the first version of the epoch.
+class LogGate(NamedTuple):
+    """The first version of the epoch, and first_slot -> reign of each master of Redis as the last
+    recovery stored them (``reign_guard``)."""
+
+    epoch: int
+    reigns: Mapping[int, str]
+
+
+def pass_log_gate(cursor: Cursor) -> LogGate:
+    """Lock the log gate and the reigns, shared, until the commit; return them.
 
     Call it before an append: when a reader gets the exclusive lock, all earlier appends are
     committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
     """
-    if not cursor.execute("SELECT epoch FROM log_gate WHERE id = 1 LOCK IN SHARE MODE"):
+    rows = cursor.execute(
+        """
+        SELECT log_gate.epoch, redis_reign.first_slot, redis_reign.reign
+        FROM log_gate
+        LEFT JOIN redis_reign ON TRUE
+        WHERE log_gate.id = 1
+        LOCK IN SHARE MODE
+        """
+    )
+    if not rows:
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
-    [(epoch,)] = cursor.fetchall()
-    return int(epoch) * EPOCH
+    found = cursor.fetchall()
+    return LogGate(
+        int(found[0][0]) * EPOCH,
+        {first_slot: reign for _, first_slot, reign in found if reign is not None},
+    )
+
+
+def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str) -> None:
+    """Replace the reign of a master by that of its successor, unless another one did."""
+    cursor.execute(
+        """
+        UPDATE redis_reign
+        SET reign = %s
+        WHERE first_slot = %s AND reign = %s
+        """,
+        (reign, first_slot, predecessor),
+    )
+
+
+def replace_reigns(reigns: Mapping[int, str]) -> None:
+    """Store first_slot -> reign of all masters, behind all transactions that passed the log gate.
+    Four statements. Raises MysqlDown as ``wait_for_log_writers``."""
+
+    def replace(cursor: Cursor) -> None:
+        lock_log_gate(cursor)
+        cursor.execute("DELETE FROM redis_reign")
+        cursor.executemany(
+            "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
+        )
+
+    mysql.run_in_transaction(replace)
 
 
 def read_epoch(cursor: Cursor) -> int:
@@ -58,12 +105,14 @@ def wait_for_log_writers() -> None:
     """Wait until all transactions that append to the log are committed or rolled back; later ones
     get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three times."""
 
-    def wait(cursor: Cursor) -> None:
-        cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
-        if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
-            raise LookupError("log_gate has no row: writers cannot be waited for")
+    mysql.run_in_transaction(lock_log_gate)
 
-    mysql.run_in_transaction(wait)
+
+def lock_log_gate(cursor: Cursor) -> None:
+    """Lock the log gate, exclusively, until the commit. Two statements."""
+    cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
+    if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
+        raise LookupError("log_gate has no row: writers cannot be waited for")
 
 
 def read_log_head() -> int:

@@ -9,12 +9,18 @@ from functools import partial
 
 from plaza import counters
 from plaza.counters import ContentCounter
-from plaza.infra import clock, mysql
+from plaza.infra import clock, mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.mysql import Cursor, MysqlDown
 from plaza.infra.observability import error_fields, record
 from plaza.infra.redis import RedisDown
-from plaza.reactions import mysql_reactions, redis_commits, redis_hydration, redis_rankings
+from plaza.reactions import (
+    mysql_reactions,
+    redis_commits,
+    redis_hydration,
+    redis_rankings,
+    reign_guard,
+)
 from plaza.reactions.model import (
     FOLLOW,
     KINDS,
@@ -32,6 +38,7 @@ from plaza.reactions.model import (
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, MAX_PAIRS, REACTIONS, Unacknowledged
 from plaza.reactions.react import hydrate, request_rebuild
 from plaza.reactions.redis_commits import ApplyResult
+from plaza.reactions.reign_guard import MasterDeposed, Masters
 from plaza.targets import lookup
 
 __all__ = [
@@ -50,33 +57,37 @@ EVENTS_PER_TRANSACTION = 1000
 
 @dataclass(frozen=True, slots=True)
 class PersistedBatch:
-    """The result of a transaction: its commits, the users whose totals count the reactions, and the
-    versions of changed rows."""
+    """The result of a transaction: its commits, the users whose totals count the reactions, the
+    versions of changed rows, and whether the master that this process is connected to was deposed,
+    so that it must not apply the commits."""
 
     commits: Sequence[Commit]
     users: Sequence[int]
     changed_us: Sequence[int] = ()
+    is_deposed: bool = False
 
 
 @REACTIONS.consumer
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction; two more when a target has no counter. While one
-    runs, the commits of the one before are applied to Redis. Safe to repeat. Commits that Redis
-    does not accept are queued separately, so that the batch is not saved again. Raises MysqlDown;
+    Eight statements at most for each transaction; two more when a target has no counter, one when a
+    replica was promoted. While one runs, the commits of the one before are applied to Redis. Safe
+    to repeat. Commits that Redis does not accept, or that are for another master than this process
+    is connected to, are queued separately, so that the batch is not saved again. Raises MysqlDown;
     QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the batch again.
     """
+    masters = reign_guard.read_masters()
     size = EVENTS_PER_TRANSACTION
     parts = [events[start : start + size] for start in range(0, len(events), size)]
     if len(parts) > 1:
-        _save_overlapped(parts)
+        _save_overlapped(parts, masters)
     else:
-        _acknowledge_or_postpone(_store(events))
+        _acknowledge_or_postpone(_store(events, masters))
     _publish_follow_changes(events)
 
 
-def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]]) -> None:
+def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]], masters: Masters | None) -> None:
     """Save each of ``parts`` in one transaction, while Redis applies the commits of the one before.
 
     The thread and this one never use Redis at the same time: it has one connection.
@@ -84,17 +95,17 @@ def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]]) -> None:
     begun: tuple[PersistedBatch, Future[list[ApplyResult]]] | None = None
     with ThreadPoolExecutor(max_workers=1) as thread:
         for part in parts:
-            saved = _store(part)
+            saved = _store(part, masters)
             if begun:
                 _acknowledge_or_postpone(*begun)
-            begun = saved, thread.submit(redis_commits.apply_all, saved.commits)
+            begun = saved, thread.submit(_apply, saved)
         if begun:
             _acknowledge_or_postpone(*begun)
 
 
-def _store(events: Sequence[ReactionEvent]) -> PersistedBatch:
+def _store(events: Sequence[ReactionEvent], masters: Masters | None) -> PersistedBatch:
     """Save events in one transaction."""
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
+    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
@@ -132,7 +143,8 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     Safe to repeat. Raises MysqlDown; RedisDown or MysqlDown after the commit: repeat the batch, so
     that targets in Redis get it.
     """
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events))
+    masters = reign_guard.read_masters()
+    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
     acknowledge(saved)
     return len(saved.changed_us)
 
@@ -162,7 +174,16 @@ def _publish_follow_changes(events: Sequence[ReactionEvent]) -> None:
 def acknowledge(saved: PersistedBatch) -> None:
     """Apply what MySQL has saved to Redis. Three round trips; more after a gap, and one statement
     and two round trips for users whose totals or claims Redis has. Raises RedisDown, MysqlDown."""
-    _complete(saved, redis_commits.apply_all(saved.commits))
+    _complete(saved, _apply(saved))
+
+
+def _apply(saved: PersistedBatch) -> list[ApplyResult]:
+    """Apply commits to Redis. Raises RedisDown; MasterDeposed, and closes the client, if another
+    node took over before they were saved."""
+    if saved.is_deposed:
+        redis.forget_client()
+        raise MasterDeposed("This process is not connected to the present master of Redis")
+    return redis_commits.apply_all(saved.commits)
 
 
 def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
@@ -192,7 +213,7 @@ def _complete(saved: PersistedBatch, applied: Sequence[ApplyResult]) -> None:
             request_rebuild(commit.kind, commit.target)
         if code == "GAP":
             lost.append((commit.kind, commit.target, version))
-        elif code == "COLD" and outbox_count:
+        elif code == "DROPPED" or (code == "COLD" and outbox_count):
             cold.append((commit.kind, commit.target))
     resync(lost, cold)
 
@@ -230,20 +251,21 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
             ReactionKey(*c.target, c.kind.name, row[0]) for c in message.commits for row in c.rows
         ]
         if rows_of:
-            owners = mysql.run_in_transaction(
-                partial(lookup.read_owners, targets=_targets(rows_of))
-            )
-            acknowledge(PersistedBatch(message.commits, _users_of(owners, rows_of)))
+            read = partial(_read_users, message.commits, rows_of, reign_guard.read_masters())
+            acknowledge(mysql.run_in_transaction(read))
     keys = sorted({key for message in messages for key in message.keys})
     for start in range(0, len(keys), MAX_ROWS):
-        part = keys[start : start + MAX_ROWS]
-        acknowledge(mysql.run_in_transaction(lambda cursor, part=part: _read_current(cursor, part)))  # type: ignore[misc]
+        part, masters = keys[start : start + MAX_ROWS], reign_guard.read_masters()
+        acknowledge(mysql.run_in_transaction(partial(_read_current, keys=part, masters=masters)))
 
 
-def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> PersistedBatch:
-    epoch = mysql_reactions.pass_log_gate(cursor)
+def _persist_batch(
+    cursor: Cursor, events: Sequence[ReactionEvent], masters: Masters | None
+) -> PersistedBatch:
+    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
     keys = {event.key for event in events}
     targets = _targets(keys)
+    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
     owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
     locked = counters.lock_content(cursor, targets)
@@ -254,23 +276,43 @@ def _persist_batch(cursor: Cursor, events: Sequence[ReactionEvent]) -> Persisted
         mysql_reactions.upsert_rows(cursor, changes)
     _update_counters(cursor, owners, changes)
     changed_us = [a.version_us for change in changes for a in change.actors if a.is_newer]
-    return PersistedBatch(commits, _users_of(owners, keys), changed_us)
+    return PersistedBatch(commits, _users_of(owners, keys), changed_us, is_deposed)
 
 
-def _read_current(cursor: Cursor, keys: Collection[ReactionKey]) -> PersistedBatch:
-    epoch = mysql_reactions.pass_log_gate(cursor)
+def _read_users(
+    commits: Sequence[Commit],
+    keys: Collection[ReactionKey],
+    masters: Masters | None,
+    cursor: Cursor,
+) -> PersistedBatch:
+    reigns = mysql_reactions.pass_log_gate(cursor).reigns
+    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
+    owners = lookup.read_owners(cursor, _targets(keys))
+    return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
+
+
+def _read_current(
+    cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
+) -> PersistedBatch:
+    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
+    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
     owners = lookup.read_owners(cursor, _targets(keys))
     locked = counters.lock_content(cursor, _targets(keys))
     # An event of version 0 is newer than no row.
     nothing = [ReactionEvent(key, False, 0) for key in keys]
     unchanged = replay(mysql_reactions.read_rows(cursor, keys), nothing)
-    return PersistedBatch(_commits(epoch, locked, unchanged), _users_of(owners, keys))
+    commits = _commits(epoch, locked, unchanged)
+    return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
 
 def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:
     """Return all owners and actors of ``keys``, changed or not: a consumer that saved them before
     may have been killed before it updated Redis."""
     return sorted({*owners.values(), *(key.actor_id for key in keys if KINDS[key.kind].given)})
+
+
+def _kinds_of(keys: Collection[ReactionKey]) -> set[tuple[Kind, Target]]:
+    return {(KINDS[key.kind], key.target) for key in keys}
 
 
 def _targets(keys: Collection[ReactionKey]) -> list[Target]:

@@ -18,7 +18,7 @@ from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
     list_keys,
-    run_id_of,
+    reign_of,
     run_on_known_nodes,
 )
 
@@ -92,5 +92,5 @@ def apply_call(commits: Sequence[Commit], expires_at_ms: int) -> Call:
         rows = render_rows(commit.rows)
         args += [commit.db_version, commit.total, int(commit.is_new), rows, of_target.member]
     count = sum(len(commit.rows) for commit in commits)
-    run_id, cap = run_id_of(all_keys[0]), settings().recent_cap
-    return Call(APPLY, keys, (run_id, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))
+    reign, cap = reign_of(all_keys[0]), settings().recent_cap
+    return Call(APPLY, keys, (reign, cap, MAX_AHEAD, expires_at_ms, FENCE_TTL_S, count, *args))

@@ -11,7 +11,7 @@ from plaza.infra.lua import load_script
 from plaza.infra.redis import Node, RedisDown
 from plaza.infra.settings import settings
 from plaza.reactions.model import Kind, ReactionUndecided, Target
-from plaza.reactions.redis_keys import TargetKeys, keys_of, run_id_of
+from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
 
 GATE = load_script(Path(__file__).with_name("lua") / "gate.lua")
 _MAX_ATTEMPTS = 3
@@ -48,17 +48,17 @@ def gate(
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
     for _ in range(_MAX_ATTEMPTS):
-        began_s, run_id = clock.monotonic_s(), ""
+        began_s, reign = clock.monotonic_s(), ""
 
         def args_for(node: Node, until_s: float = began_s + timeout_s) -> tuple[Argument, ...]:
-            nonlocal run_id
-            run_id = node.run_id
+            nonlocal reign
+            reign = node.reign
             return (
                 actor_id,
                 int(on),
                 nonce,
                 node.deadline_us(until_s),
-                run_id,
+                reign,
                 settings().outbox_limit,
                 keys.member,
                 *map(int, expected or ()),
@@ -71,7 +71,7 @@ def gate(
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
         redis.observe_clock(keys.meta, now_us)
-        if run_id_of(keys) != run_id:
+        if reign_of(keys) != reign:
             raise ReactionUndecided(
                 f"Redis restarted during the change of {target.type} {target.id}; try again."
             )

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from plaza.infra import redis
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, Node
 from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
-from plaza.reactions.redis_keys import idle_ttl_ms, keys_of, run_id_of
+from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
 
 FENCE_TTL_S = 300
 HYDRATION_LEASE_TTL_MS = 10_000
@@ -26,31 +26,31 @@ TOMBSTONE = load_script(_LUA / "tombstone.lua")
 
 
 class HydrationLease(NamedTuple):
-    """The reply of lease_hydration.lua, and the run of the node that gave it."""
+    """The reply of lease_hydration.lua, and the node that gave it."""
 
     code: str
     token: str
-    run_id: str
+    node: Node
     entries: int
 
 
 def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
     """Try to take leases to load targets, for 10 s."""
     token = secrets.token_hex(8)
-    calls, run_ids = [], []
+    calls, nodes = [], []
     for kind, target in wanted:
         keys = keys_of(kind.name, target)
-        run_ids.append(run_id_of(keys))
+        nodes.append(redis.find_node(keys.meta))
         calls.append(
             Call(
                 LEASE_HYDRATION,
                 (keys.meta, keys.outbox, keys.lease),
-                (run_ids[-1], token, HYDRATION_LEASE_TTL_MS),
+                (nodes[-1].reign, token, HYDRATION_LEASE_TTL_MS),
             )
         )
     return [
-        HydrationLease(code, token, run_id, entries)
-        for run_id, (code, entries) in zip(run_ids, redis.run_all(calls), strict=True)
+        HydrationLease(code, token, node, entries)
+        for node, (code, entries) in zip(nodes, redis.run_all(calls), strict=True)
     ]
 
 
@@ -111,7 +111,7 @@ def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     keys.existence,
                 ),
                 (
-                    lease.run_id,
+                    lease.node.reign,
                     lease.token,
                     snapshot.db_version,
                     snapshot.total,
@@ -119,6 +119,7 @@ def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) 
                     snapshot.last_version_us,
                     keys.member,
                     idle_ttl_ms(),
+                    lease.node.run_id,
                     *(part for pair in snapshot.newest for part in pair),
                 ),
             )

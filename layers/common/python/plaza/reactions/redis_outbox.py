@@ -11,7 +11,7 @@ from plaza.infra import outbox, redis
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call
 from plaza.reactions.model import KINDS, Kind, ReactionEvent, ReactionKey, Target
-from plaza.reactions.redis_keys import keys_of, outboxes_key, run_id_of
+from plaza.reactions.redis_keys import keys_of, outboxes_key, reign_of
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
@@ -46,7 +46,7 @@ def sweep_all(
             Call(
                 SWEEP,
                 (keys.meta, keys.outbox, keys.outboxes),
-                (run_id_of(keys), keys.member, grace_us, count, max_wait_us),
+                (reign_of(keys), keys.member, grace_us, count, max_wait_us),
             )
         )
     swept = []

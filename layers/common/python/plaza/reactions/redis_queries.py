@@ -16,8 +16,8 @@ from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,
     keys_of,
-    run_id_of,
-    run_ids_of,
+    reign_of,
+    reigns_of,
     run_on_known_nodes,
 )
 
@@ -62,9 +62,9 @@ def read_all(
             Call(
                 READ,
                 [key for i in group for key in all_keys[i][:_KEYS_OF_READ]],
-                (run_id, actor, ttl_ms),
+                (reign, actor, ttl_ms),
             )
-            for group, run_id in zip(groups, run_ids_of(firsts), strict=True)
+            for group, reign in zip(groups, reigns_of(firsts), strict=True)
         ]
 
     counts: list[CachedCount | None] = [None] * len(wanted)
@@ -100,7 +100,7 @@ def read_page(
     order = "desc" if latest else "asc"
 
     def calls() -> list[Call]:
-        args = (run_id_of(keys), begin, order, count)
+        args = (reign_of(keys), begin, order, count)
         return [Call(PAGE, (keys.meta, keys.recent, keys.earliest), args)]
 
     [reply] = run_on_known_nodes([keys], calls, source=source)
@@ -120,7 +120,7 @@ def cache_earliest(
     ``db_version``. False when the target is not loaded or has a newer version."""
     keys = keys_of(kind.name, target)
     args: list[Argument] = [
-        run_id_of(keys),
+        reign_of(keys),
         db_version,
         earliest[-1].version_us,
         EARLIEST_TTL_S * 1000,

@@ -71,4 +71,4 @@ def drop_lists(actor_id: int) -> None:
 
 
 def _floor_at(node: Node) -> str:
-    return f"floor:{node.run_id}"
+    return f"floor:{node.reign}"

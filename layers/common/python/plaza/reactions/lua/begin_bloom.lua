@@ -2,7 +2,7 @@
 
   KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
-  ARGV[1]  run_id of this node
+  ARGV[1]  reign of this node
   ARGV[2]  build: a unique name
   ARGV[3]  number of actors that the filter is sized for
 

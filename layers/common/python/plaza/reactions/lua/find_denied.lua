@@ -3,7 +3,7 @@
   KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, complete, bloom, ...
   KEYS[2]  {<shard>}:<kind>:<target>:recent  zset: actor -> version, the newest saved actors
   KEYS[3]  {<shard>}:<kind>:<target>:bloom   bitmap: Bloom filter of saved actors that are not in recent
-  ARGV[1]  run_id of this node
+  ARGV[1]  reign of this node
   ARGV[2...]  actors
 
   Bounded by: 250 actors a page.

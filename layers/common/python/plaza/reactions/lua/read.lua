@@ -6,7 +6,7 @@
            recent   zset: actor -> version, the newest saved actors
            bloom    bitmap: Bloom filter of saved actors that are not in recent
            filling  bitmap: the Bloom filter under construction, if any
-  ARGV[1]  run_id of this node
+  ARGV[1]  reign of this node
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds; 0 on a replica, which renews none
 
@@ -22,10 +22,10 @@
 --!include state
 --!include rebuild
 --!include idle
-local run_id, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local reign, actor, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
 local function read_target(meta_key, outbox, recent, bloom, filling)
-  local meta = read_meta(meta_key, run_id)
+  local meta = read_meta(meta_key, reign)
   if not meta then return false end
   local total = meta.base + meta.delta
   if meta.outbox_count == 0 then renew_ttl(meta_key, recent, bloom, filling, ttl_ms) end

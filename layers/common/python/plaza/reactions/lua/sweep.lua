@@ -1,9 +1,9 @@
 --[[ sweep: find a target's outbox entries that waited too long, and schedule its next sweep.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, run_id, blocked, sweeps, sweep_cursor, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, sweeps, sweep_cursor, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or time of the next sweep
-  ARGV[1]  run_id of this node
+  ARGV[1]  reign of this node
   ARGV[2]  member: the target's name in outboxes
   ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
@@ -25,9 +25,9 @@ local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
 
 local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
 local blocked = meta and tonumber(fields[6])
--- A target of another run of this node may be blocked: unless it is hydrated, its keys never expire.
-local is_of_other_run = not meta and redis.call('EXISTS', meta_key) == 1
-if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_run then
+-- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
+local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
+if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_reign then
   unindex_outbox(index, member)
   return {'SWEPT', '0'}
 end

@@ -1,0 +1,127 @@
+"""A Redis master with a replica that is promoted, and later demoted, without a restart.
+
+Both keep their process and resynchronise partially where their histories allow it, as nodes under
+Sentinel do, and those of ElastiCache in a planned failover.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from local.stack.cluster import connect_node
+from local.stack.processes import wait_until
+from local.stack.servers import Server, prepare_redis
+
+_TIMEOUT_S = 30.0
+_POLL_INTERVAL_S = 0.01
+_MAX_PAUSE_MS = 10_000
+# Pings and expirations of a master that has lost its replica would make the histories differ.
+REPLICATION = (
+    "repl-ping-replica-period 3600",
+    "repl-timeout 600",
+    "repl-diskless-sync yes",
+    "repl-diskless-sync-delay 0",
+    "repl-diskless-load swapdb",
+    "shutdown-timeout 0",
+)
+
+
+class RedisPair:
+    """Two servers: ``master``, and ``replica``, which is that of the master once ``follow`` ran."""
+
+    def __init__(self, master: Server, replica: Server) -> None:
+        self.master, self.replica = master, replica
+
+    def start(self) -> None:
+        """Start both, and let the replica follow."""
+        self.master.start()
+        self.replica.start()
+        self.follow()
+
+    def stop(self) -> None:
+        self.master.stop()
+        self.replica.stop()
+
+    def resume(self) -> None:
+        self.master.resume()
+        self.replica.resume()
+
+    def follow(self) -> None:
+        """Make the replica one of the master, and wait until it has all of its data."""
+        with connect_node(self.replica) as client:
+            client.execute_command("REPLICAOF", "127.0.0.1", self.master.port)
+        self.wait_until_replicated()
+
+    def wait_until_replicated(self) -> None:
+        """Wait until the replica has all that the master has now."""
+        offset = self._offset()
+        assert wait_until(
+            lambda: self._has_received(offset), _TIMEOUT_S, step_s=_POLL_INTERVAL_S
+        ), "the replica does not follow"
+
+    def promote(self) -> None:
+        """Promote the replica. The old master goes on as one until ``follow`` runs."""
+        with connect_node(self.replica) as client:
+            client.execute_command("REPLICAOF", "NO", "ONE")
+        self.master, self.replica = self.replica, self.master
+
+    def fail_over(self) -> None:
+        """Swap master and replica without a loss: no writes are accepted meanwhile. Connections
+        stay open."""
+        with connect_node(self.master) as client:
+            client.execute_command("CLIENT", "PAUSE", _MAX_PAUSE_MS, "WRITE")
+            self.wait_until_replicated()
+            self.promote()
+            self.follow()
+            client.execute_command("CLIENT", "UNPAUSE")
+
+    @contextlib.contextmanager
+    def lose_unreplicated_writes(self) -> Iterator[None]:
+        """Lose the writes that the master accepts in the block: it hangs, and the replica, which
+        has none of them, is promoted. ``resume`` and ``follow`` end the failover."""
+        self.wait_until_replicated()
+        self.replica.pause()
+        try:
+            with connect_node(self.master) as client:  # else the kernel buffers for the replica
+                client.execute_command("CLIENT", "KILL", "TYPE", "replica")
+            yield
+            self.master.pause()
+        finally:
+            self.replica.resume()
+        self.promote()
+
+    def _offset(self) -> int:
+        return int(_info(self.master, "replication")["master_repl_offset"])
+
+    def _has_received(self, offset: int) -> bool:
+        found = _info(self.replica, "replication")
+        return (
+            found["role"] == "slave"
+            and int(found["master_port"]) == self.master.port
+            and found["master_link_status"] == "up"
+            and int(found["slave_repl_offset"]) >= offset
+        )
+
+
+def prepare_pair(directory: Path, settings: Iterable[str] = ()) -> RedisPair:
+    """Configure two servers; ``settings`` are added to those of both."""
+    return RedisPair(
+        *(
+            prepare_redis(directory / name, settings=(*REPLICATION, *settings))
+            for name in ("a", "b")
+        )
+    )
+
+
+def count_partial_resyncs(server: Server) -> int:
+    """Return how many replicas a master has accepted without a full copy."""
+    return int(_info(server, "stats")["sync_partial_ok"])
+
+
+def _info(server: Server, section: str) -> dict[str, Any]:
+    with connect_node(server) as client:
+        found: dict[str, Any] = client.info(section)
+        return found
