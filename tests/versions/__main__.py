@@ -3,6 +3,9 @@
   python -m tests.versions                          the baseline beside the working tree, once
   python -m tests.versions --seconds 600            again with other traffic, for ten minutes
   python -m tests.versions --commit v0.2.0          another earlier version
+  python -m tests.versions --use-cases "PUT /"      use cases of tests/faults whose names match
+
+A use case is prepared by one version and carried out by the other, in both directions.
 
 Prints each problem with its phase, and the values in Redis that only one version read. Exit status
 1 for any problem.
@@ -11,19 +14,23 @@ Prints each problem with its phase, and the values in Redis that only one versio
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
 
 from local.paths import ROOT, LocalError
 from local.stack import servers
+from tests.faults.use_cases import USE_CASES
 from tests.versions import trees
-from tests.versions.deployment import NEW, OLD, open_deployment
-from tests.versions.rollout import find_one_sided_queues, roll_out
+from tests.versions.deployment import open_deployment
+from tests.versions.rollout import roll_out_until_shared
 from tests.versions.traffic import Traffic
-from tests.versions.values import Values, describe, monitoring
+from tests.versions.use_cases import DIRECTIONS, play_use_case, prepare
+from tests.versions.values import Values
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=0, help="begin no run after so long")
     parser.add_argument("--commit", default=trees.read_baseline(), help="the earlier version")
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
+    parser.add_argument("--use-cases", help="a regular expression for names; all: ''")
     args = parser.parse_args(argv)
     until_s, seed, failed = time.monotonic() + args.seconds, args.seed, 0
     try:
@@ -47,11 +55,10 @@ def main(argv: Sequence[str] | None = None) -> int:
                 servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)
             ) as mysql,
         ):
+            if args.use_cases is not None:
+                return play_use_cases(redis.url, mysql.url, old, args.use_cases)
             while True:
-                problems = play(redis.url, mysql.url, old, seed)
-                for problem in problems:
-                    print(f"  {problem}", flush=True)
-                failed += bool(problems)
+                failed += play(redis.url, mysql.url, old, seed)
                 seed += 1
                 if time.monotonic() >= until_s:
                     break
@@ -62,23 +69,38 @@ def main(argv: Sequence[str] | None = None) -> int:
     return int(failed > 0)
 
 
-def play(redis_url: str, mysql_url: str, old: Path, seed: int) -> list[str]:
-    """Play a deploy and a rollback once, in new processes. Returns the problems."""
+def play(redis_url: str, mysql_url: str, old: Path, seed: int) -> bool:
+    """Play a deploy and a rollback, in new processes, and print the problems. Returns whether there
+    were any."""
     began_s, values = time.monotonic(), Values()
-    with (
-        monitoring(redis_url, values),
-        open_deployment(redis_url, mysql_url, old, ROOT, seed=seed) as deployment,
-    ):
-        roll_out(Traffic(deployment))
-        problems = [*deployment.problems, *find_one_sided_queues(deployment)]
+    with open_deployment(redis_url, mysql_url, old, ROOT, seed=seed) as deployment:
+        problems = roll_out_until_shared(Traffic(deployment), redis_url, values)
         consumed = deployment.consumed.total()
-    problems += describe(values.find_missing((OLD, NEW)))
-    print(
-        f"seed {seed}: {len(problems)} problems, {consumed} messages consumed, "
-        f"{len(values.written)} kinds of values, {time.monotonic() - began_s:.0f} s",
-        flush=True,
+    show(
+        f"seed {seed}: {len(problems)} problems, {consumed} messages consumed,"
+        f" {len(values.written)} kinds of values, {time.monotonic() - began_s:.0f} s",
+        problems,
     )
-    return problems
+    return bool(problems)
+
+
+def play_use_cases(redis_url: str, mysql_url: str, old: Path, pattern: str) -> int:
+    """Play use cases in both directions, and print the problems. Returns the exit status."""
+    cases = [case for case in USE_CASES if re.search(pattern, case.name)]
+    failed = 0
+    with open_deployment(redis_url, mysql_url, old, ROOT) as deployment:
+        base = prepare(deployment)
+        for case, (first, second) in product(cases, DIRECTIONS):
+            problems = play_use_case(deployment, case, base, first, second)
+            show(f"{case.name}, {first} then {second}: {len(problems)} problems", problems)
+            failed += bool(problems)
+    print(f"{len(cases)} use cases in two directions, {failed} runs with problems")
+    return int(failed > 0)
+
+
+def show(line: str, problems: Sequence[str]) -> None:
+    """Print a line and the problems below it, at once."""
+    print("\n".join([line, *(f"  {problem}" for problem in problems)]), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from tests.versions.deployment import NEW, OLD, Deployment
 from tests.versions.traffic import ADMIN, KINDS, Traffic
 
 # About jobs and processes (``check_reports``).
-_UNCOMPARED = (
+UNCOMPARED = (
     "/ops/breakers",
     "/ops/health",
     "/ops/keys",
@@ -23,7 +23,7 @@ _UNCOMPARED = (
 )
 # Cursors, and the time of an answer.
 _VARYING = {"next", "now", "audited_at", "exact"}
-_QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop"}
+QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop"}
 _TARGETS = 3
 _LISTS = (
     ("GET /users/{user_id}/followers", "user"),
@@ -57,32 +57,35 @@ def check_agreement(traffic: Traffic) -> None:
 
     The version that answers first, and so fills the caches in Redis, is drawn for each read.
     """
-    deployment = traffic.deployment
-    deployment.reset_api()
+    traffic.deployment.reset_api()
     for operation, caller, ids, query in _reads(traffic):
-        if not all(operation in version.routes for version in deployment.versions.values()):
-            continue
-        order = deployment.dice.sample((OLD, NEW), 2)
-        answers = {
-            version: deployment.ask(
-                version,
-                operation,
-                caller,
-                ids=ids,
-                query=query,
-                role="admin" if caller == ADMIN else "user",
-            )
-            for version in order
-        }
-        old, new = answers[OLD], answers[NEW]
-        about = f"{operation} {dict(ids)} to {caller}"
-        if old.status != new.status:
-            deployment.note(f"{about}: {OLD} answers {old.status}, {NEW} answers {new.status}")
-            continue
-        for difference in find_differences(old.body, new.body):
-            deployment.note(f"{about}: {difference}")
+        compare_answers(traffic.deployment, operation, caller, ids, query)
     _check_lists(traffic)
     _check_totals(traffic)
+
+
+def compare_answers(
+    deployment: Deployment,
+    operation: str,
+    caller: int | None,
+    ids: Mapping[str, Id],
+    query: Mapping[str, Any],
+) -> None:
+    """Note where the answers of both versions to one read differ."""
+    if not all(operation in version.routes for version in deployment.versions.values()):
+        return
+    role = "admin" if caller == ADMIN else "user"
+    answers = {
+        version: deployment.ask(version, operation, caller, ids=ids, query=query, role=role)
+        for version in deployment.dice.sample((OLD, NEW), 2)
+    }
+    old, new = answers[OLD], answers[NEW]
+    about = f"{operation} {dict(ids)} to {caller}"
+    if old.status != new.status:
+        deployment.note(f"{about}: {OLD} answers {old.status}, {NEW} answers {new.status}")
+        return
+    for difference in find_differences(old.body, new.body):
+        deployment.note(f"{about}: {difference}")
 
 
 def check_reports(traffic: Traffic) -> None:
@@ -126,11 +129,11 @@ def _reads(traffic: Traffic) -> Iterator[Read]:
     known |= {"shop_id": record.shops, "voucher_id": record.vouchers, "type_id": [3]}
     for path, methods in contract()["paths"].items():
         names = re.findall(r"\{(\w+)\}", path)
-        if "get" not in methods or path.startswith(_UNCOMPARED) or not set(names) <= set(known):
+        if "get" not in methods or path.startswith(UNCOMPARED) or not set(names) <= set(known):
             continue
         declared = methods["get"].get("parameters", ())
         wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
-        query = {name: _QUERIES[name] for name in wanted if name in _QUERIES}
+        query = {name: QUERIES[name] for name in wanted if name in QUERIES}
         if path in ("/users", "/posts"):
             some = record.of_type(path.strip("/").removesuffix("s"))[-10:]
             query["ids"] = ",".join(map(str, some))

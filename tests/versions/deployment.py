@@ -282,6 +282,7 @@ class Deployment(Harness):
         version = self.versions[name]
         for message in batch:
             self.consumed[consumer.queue, message.sender, name] += 1
+        dead = self.aws.count().get(consumer.dead_letters, 0)
         folder, about = version.consumers[consumer.queue].folder, f"{consumer.queue} by {name}"
         senders = sorted({message.sender for message in batch})
         try:
@@ -292,8 +293,9 @@ class Deployment(Harness):
         self._read_log(about, version.workers)
         if response["batchItemFailures"]:
             self.note(f"{about}, sent by {senders}, failed {len(response['batchItemFailures'])}")
-        if dead := self.aws.remove_messages(consumer.dead_letters, 100):
-            self.note(f"{about}, sent by {senders}, dead-lettered: {dead[0].body}")
+        if self.aws.count().get(consumer.dead_letters, 0) > dead:
+            body = self.aws.queues[consumer.dead_letters][-1].body
+            self.note(f"{about}, sent by {senders}, dead-lettered: {body}")
         return response
 
     def run_schedule(self, folder: str) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 
 from tests.versions.agreement import check_agreement, check_reports
-from tests.versions.deployment import NEW, OLD, Deployment, Phase
+from tests.versions.deployment import BEFORE, NEW, OLD, Deployment, Phase
 from tests.versions.traffic import STEPS, Traffic
+from tests.versions.values import Values, describe, monitoring
 
 PHASES = (
     Phase("old only", (OLD,), (OLD,)),
@@ -24,6 +24,7 @@ PHASES = (
 _QUIET = {"acknowledgements", "repairs", "orders_dlq", "rebuilds"}
 _REPORTED = PHASES[-2:]
 _DELIVER_EVERY = 4
+MAX_ROUNDS = 3
 # Not run in each phase: partitions take seconds, gauges ask CloudWatch, and a step starts
 # reconciliations.
 _SKIPPED = {"schedule/maintain_log", "schedule/sample_gauges", "schedule/reconcile"}
@@ -37,19 +38,16 @@ def roll_out(
     steps: Sequence[Step] = STEPS,
     *,
     is_over: Callable[[], bool] = lambda: False,
-    until_s: float = 0,
 ) -> None:
-    """Play all steps in each phase, in random order, and again until ``until_s`` of the monotonic
-    clock, or until it ``is_over``. Problems are those of the deployment."""
-    traffic.deployment.phase = phases[0]
-    traffic.prepare()
-    while True:
-        for phase in phases:
-            for _ in play_phase(traffic, phase, steps):
-                if is_over():
-                    return
-        if time.monotonic() >= until_s:
-            return
+    """Play all steps in each phase, in random order, until it ``is_over``. Problems are those of
+    the deployment."""
+    if traffic.deployment.phase == BEFORE:
+        traffic.deployment.phase = phases[0]
+        traffic.prepare()
+    for phase in phases:
+        for _ in play_phase(traffic, phase, steps):
+            if is_over():
+                return
 
 
 def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> Iterator[None]:
@@ -93,17 +91,31 @@ def leave_messages(traffic: Traffic, steps: Sequence[Step]) -> None:
 
 
 def find_one_sided_queues(deployment: Deployment) -> list[str]:
-    """Return the queues of which a version that sends messages had none consumed by the other, and
-    those of both versions that had no message."""
+    """Return the queues of both versions of which one consumed no message of the other."""
     found = []
     common = set.intersection(*(set(v.consumers) for v in deployment.versions.values()))
     for queue in sorted(common - _QUIET):
-        pairs = {
-            (sender, consumer) for name, sender, consumer in deployment.consumed if name == queue
-        }
         found += [
             f"{queue}: no message of the {sender} version reached the {consumer} one"
             for sender, consumer in ((OLD, NEW), (NEW, OLD))
-            if (sender, consumer) not in pairs
+            if not deployment.consumed[queue, sender, consumer]
         ]
     return found
+
+
+def roll_out_until_shared(traffic: Traffic, redis_url: str, values: Values) -> list[str]:
+    """Play deploys and rollbacks until each version has read and consumed what the other one wrote
+    and sent, at most ``MAX_ROUNDS``. Returns all problems.
+
+    ``redis_url``: for a user who may MONITOR. Which value is read again is chance, so one round may
+    lack some.
+    """
+    deployment, missing = traffic.deployment, [""]
+    for _ in range(MAX_ROUNDS):
+        with monitoring(redis_url, values):
+            deployment.new_process()  # MONITOR shows the names of all connections
+            roll_out(traffic)
+        missing = [*find_one_sided_queues(deployment), *describe(values.find_missing((OLD, NEW)))]
+        if deployment.problems or not missing:
+            break
+    return [*deployment.problems, *missing]

@@ -6,6 +6,7 @@ PLAZA_VERSIONS_SEED=7 plays other traffic; ``python -m tests.versions`` plays mo
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 from local.paths import ROOT, LocalError
 from local.stack.servers import Server
 from plaza.infra import mysql
+from tests.faults.use_cases import USE_CASES
 from tests.support.servers import IS_CLUSTER
 from tests.versions import trees
 from tests.versions.deployment import (
@@ -26,18 +28,20 @@ from tests.versions.deployment import (
     open_deployment,
 )
 from tests.versions.mutations import MUTATIONS, Mutation
-from tests.versions.rollout import find_one_sided_queues, roll_out
+from tests.versions.rollout import roll_out, roll_out_until_shared
 from tests.versions.traffic import Traffic
-from tests.versions.values import MIN_WRITES, Values, add_commands, describe, monitoring, shape_of
+from tests.versions.use_cases import DIRECTIONS, play_use_case, prepare
+from tests.versions.values import MIN_WRITES, Values, add_commands, describe, shape_of
 
 SEED = int(os.environ.get("PLAZA_VERSIONS_SEED", "1"))
+SAMPLED_USE_CASES = 5
 SHORT = (
     Phase("old only", (OLD,), (OLD,)),
     Phase("canary", (OLD, NEW), (NEW,)),
     Phase("consumers rolled back", (NEW, OLD), (OLD,)),
 )
 
-needs_one_redis = pytest.mark.skipif(IS_CLUSTER, reason="MONITOR shows one node")
+pytestmark = pytest.mark.skipif(IS_CLUSTER, reason="MONITOR shows a single Redis")
 
 
 @pytest.fixture(scope="module")
@@ -51,20 +55,21 @@ def deployment(redis_url: str, mysql_url: str, baseline: Path) -> Iterator[Deplo
         yield opened
 
 
-@needs_one_redis
 def test_neighbouring_versions_agree_during_a_deploy_and_a_rollback(
     deployment: Deployment, redis_server: Server
 ) -> None:
-    values = Values()
-    with monitoring(redis_server.url, values):
-        deployment.new_process()  # so that MONITOR shows the names of all connections
-        roll_out(Traffic(deployment))
-    assert deployment.problems == []
-    assert find_one_sided_queues(deployment) == []
-    assert describe(values.find_missing((OLD, NEW))) == []
+    assert roll_out_until_shared(Traffic(deployment), redis_server.url, Values()) == []
 
 
-@needs_one_redis
+def test_use_case_prepared_by_one_version_is_carried_out_by_the_other(
+    deployment: Deployment,
+) -> None:
+    dice = random.Random(SEED)
+    base = prepare(deployment)
+    for case in dice.sample(USE_CASES, SAMPLED_USE_CASES):
+        assert play_use_case(deployment, case, base, *dice.choice(DIRECTIONS)) == []
+
+
 @pytest.mark.parametrize("name", MUTATIONS)
 def test_incompatible_change_is_found(
     deployment: Deployment, baseline: Path, tmp_path: Path, name: str

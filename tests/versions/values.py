@@ -69,7 +69,7 @@ class Values:
 
     def find_missing(self, versions: Sequence[str]) -> dict[str, list[str]]:
         """Return the shapes of which a value of one of the versions was not read by another, with
-        the crossings that are missing. A shape that a version writes hardly ever needs none from it."""
+        the crossings that are missing. A shape that a version hardly writes needs none from it."""
         missing = {}
         for shape, writers in sorted(self.written.items()):
             if any(re.fullmatch(pattern, shape) for pattern in UNSHARED):
