@@ -9,7 +9,7 @@ from typing import Any
 from tests.faults.harness import Id
 from tests.support.routes import contract
 from tests.versions.deployment import NEW, OLD, Deployment
-from tests.versions.traffic import ADMIN, KINDS, Traffic
+from tests.versions.traffic import ADMIN, KINDS, PAGE, Traffic
 
 # About jobs and processes (``check_reports``).
 UNCOMPARED = (
@@ -25,6 +25,8 @@ UNCOMPARED = (
 _VARYING = {"next", "now", "audited_at", "exact"}
 QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop"}
 _TARGETS = 3
+_LONG_PAGE = 10
+_LONG = ("GET /users/me/export", "GET /posts/ranking")
 _LISTS = (
     ("GET /users/{user_id}/followers", "user"),
     ("GET /users/{user_id}/following", "user"),
@@ -166,11 +168,13 @@ def _check_lists(traffic: Traffic) -> None:
             _compare_actors(traffic, operation, walks[0], ("follow", "user", target_id), "user")
     for operation in _OWN_LISTS:
         user_id = dice.choice(record.users)
+        limit = _LONG_PAGE if operation in _LONG else PAGE
         walks = [
-            traffic.walk(operation, versions, user_id) for versions in ((OLD, NEW), (NEW, OLD))
+            traffic.walk(operation, versions, user_id, limit=limit)
+            for versions in ((OLD, NEW), (NEW, OLD))
         ]
         _compare_walks(traffic.deployment, f"{operation} of {user_id}", walks)
-    place = {"x": 13.4, "y": 52.53, "radius": 5000, "limit": 5}
+    place = {"x": 13.4, "y": 52.53, "radius": 5000, "limit": _LONG_PAGE}
     for query in (place, {**place, "type": "3"}):
         walks = [
             traffic.walk("GET /shops", versions, None, **query)
@@ -179,7 +183,7 @@ def _check_lists(traffic: Traffic) -> None:
         _compare_walks(traffic.deployment, f"GET /shops {query}", walks)
     for window in ("day", "week", "hot"):
         walks = [
-            traffic.walk("GET /posts/ranking", versions, None, window=window)
+            traffic.walk("GET /posts/ranking", versions, None, window=window, limit=_LONG_PAGE)
             for versions in ((OLD, NEW), (NEW, OLD))
         ]
         _compare_walks(traffic.deployment, f"GET /posts/ranking, {window}", walks)

@@ -27,7 +27,7 @@ _DEFAULT_SWITCHES = {
     "anonymous_factor": 1.0,
     "stopped_sales": [],
 }
-_PAGE = 2
+PAGE = 2
 _MAX_PAGES = 100
 _STOCK = 100
 
@@ -579,7 +579,7 @@ class Traffic:
                 operation,
                 caller,
                 ids=ids or {},
-                query={"limit": _PAGE, **query, **cursor},
+                query={"limit": PAGE, **query, **cursor},
                 role="admin" if caller == ADMIN else "user",
             )
             if "items" not in answer:
