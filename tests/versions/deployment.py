@@ -391,9 +391,10 @@ def open_deployment(
         stack.enter_context(aws.serving())
         stack.enter_context(set_up_for(redis_url, mysql_url, is_cluster=False, redis_timeout_s=5))
         versions = {OLD: Version(OLD, old), NEW: Version(NEW, new)}
-        environment = {**os.environ, **_UNREACHED}
         for version in versions.values():
-            environment |= make_variables(aws, version.template)
+            os.environ.update(make_variables(aws, version.template))  # the audit reads archives
+        reset_process()
+        environment = {**os.environ, **_UNREACHED}
         deployment = Deployment(
             redis_url,
             mysql_url,
