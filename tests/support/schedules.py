@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Mapping
+from functools import wraps
 from inspect import signature, unwrap
 from typing import Any
 
@@ -19,8 +19,20 @@ def run_without_waits(handler: Callable[[Any, Any], Any]) -> Any:
         if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
             waits = {k: v for k, v in _WAITS.items() if k in signature(value).parameters}
             if waits:
-                namespace[name] = partial(value, **waits)
+                namespace[name] = _replacing(value, waits)
     try:
         return namespace["handler"]({}, None)
     finally:
         namespace.update(kept)
+
+
+def _replacing(function: Callable[..., Any], arguments: Mapping[str, Any]) -> Callable[..., Any]:
+    """Return ``function`` with these arguments, whatever its caller passes for them."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        bound = signature(function).bind(*args, **kwargs)
+        bound.arguments.update(arguments)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
