@@ -57,7 +57,12 @@ def play_phase(traffic: Traffic, phase: Phase, steps: Sequence[Step]) -> Iterato
     deployment = traffic.deployment
     deployment.phase = phase
     for number, step in enumerate(deployment.dice.sample(steps, len(steps))):
-        step(traffic, phase.api[0], phase.api[-1])
+        try:
+            step(traffic, phase.api[0], phase.api[-1])
+        except Exception as error:
+            if not deployment.problems:
+                raise
+            deployment.note(f"{step.__name__} can't continue: {error!r}")
         if number % _DELIVER_EVERY == 0:
             deliver_some(deployment)
         yield
