@@ -124,7 +124,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
+    reign = redis.find_node(KEYS.head).reign
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
@@ -336,7 +337,7 @@ def test_a_check_in_that_was_not_sent_is_sent_by_its_repeat(clock: Clock, plaza:
     assert plaza.queues.messages[CHECKINS] == []
     assert check_in() == ("2026-11-21", 1)
     [body] = plaza.queues.messages[CHECKINS]
-    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, (
+    assert CHECKINS.decode(str(body)).version_us == 1_795_262_400_000_000, (
         "the time of the first check-in"
     )
 
@@ -348,7 +349,7 @@ def test_dead_lettered_days_count_in_the_streak(
     for _ in range(4):
         check_in()
         clock.advance(days=1)
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.take(CHECKINS)]
     redis.execute("FLUSHALL")
     assert check_in() == ("2026-11-25", 1), "the earlier days are stored nowhere yet"
     with monkeypatch.context() as patch:
@@ -368,7 +369,7 @@ def test_adding_stored_days_to_the_outbox_changes_nothing(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_in()
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.messages[CHECKINS]]
     plaza.queues.drain()
     before = read_month()
     with monkeypatch.context() as patch:
@@ -435,7 +436,7 @@ def test_a_batch_in_any_order_and_with_duplicates_is_stored_once(
         check_in()
         clock.advance(days=1)
     bodies = plaza.queues.take(CHECKINS)
-    events = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
+    events = [CHECKINS.decode(str(body)) for body in reversed(bodies * 3)]
     persist.persist_checkins(events[:5])
     persist.persist_checkins(events)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
@@ -460,7 +461,7 @@ def test_a_batch_that_was_stored_but_not_acknowledged_is_retried(
         patch.setattr(redis_store, "acknowledge_all", lambda events: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             persist.persist_checkins(
-                [CheckInEvent.from_json(b) for b in plaza.queues.messages[CHECKINS]]
+                [CHECKINS.decode(str(b)) for b in plaza.queues.messages[CHECKINS]]
             )
     assert (rows(), len(outbox())) == (["2026-11-21"], 1)
     plaza.queues.drain()
@@ -517,7 +518,7 @@ def test_a_late_day_of_another_month_joins_the_streak(clock: Clock, plaza: World
     redis.execute("FLUSHALL")
     clock.advance(days=1)
     assert (check_in(), read_month("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
-    persist.persist_checkins([CheckInEvent.from_json(body) for body in late])
+    persist.persist_checkins([CHECKINS.decode(str(body)) for body in late])
     assert read_month("2026-12").streak == 5, "the outbox counts"
     assert read_month("2026-11").days == [27, 28, 29, 30]
 
@@ -558,6 +559,23 @@ def test_two_concurrent_readers_both_hydrate(clock: Clock) -> None:
     stored = mysql_store.read(ADA, date(2026, 11, 1))
     for lease in (first, second):
         assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), stored)
+
+
+def test_what_the_version_before_hydrated_is_hydrated_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_run("2026-11-21", 2)
+    before = read_month()
+    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    reads, read = [], mysql_store.read
+
+    def count(user_id: int, first: date) -> Any:
+        reads.append(first)
+        return read(user_id, first)
+
+    monkeypatch.setattr(mysql_store, "read", count)
+    assert [read_month() for _ in range(2)] == [before] * 2
+    assert len(reads) == 1
 
 
 # ---------------------------------------------------------------- servers are unavailable
