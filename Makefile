@@ -112,6 +112,10 @@ faults: setup ## lose the reply of each outgoing call of each use case (ARGS="--
 mutants: setup ## play hand-written mutants against the tests, write docs/mutants.md (ARGS="reactions/gate --jobs 4")
 	@.venv/bin/python -m tests.mutants $(ARGS)
 
+.PHONY: versions
+versions: setup ## run an earlier version beside this one, deploy and roll back (ARGS="--seconds 600 --commit v0.2.0")
+	@.venv/bin/python -m tests.versions $(ARGS)
+
 .PHONY: soak
 soak: setup ## check memory and audit in hours of use, compressed to minutes (ARGS="--minutes 20")
 	@.venv/bin/python -m local soak $(ARGS)
@@ -200,7 +204,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .local-versions .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list

@@ -194,13 +194,6 @@ MUTANTS = [
         "counters/mysql_store.py",
         [RECONCILIATION],
         (
-            "users-not-locked",
-            "ORDER BY user_id FOR UPDATE",
-            "ORDER BY user_id",
-            "The counters of users are locked until the commit.",
-            "The INSERT before it locks them, and at READ COMMITTED a plain read is as new.",
-        ),
-        (
             "correct-adds",
             'f"{c} = VALUES({c})" for c in columns)}\n        """\n    )\n\n\ndef correct_users',
             'f"{c} = {c} + VALUES({c})" for c in columns)}\n        """\n    )\n\n\ndef correct_users',
@@ -210,18 +203,6 @@ MUTANTS = [
     *mutants_of(
         "counters/redis_store.py",
         [COUNTERS, CLAIMS, FOLLOW_CLAIMS, "tests/integration/follows/test_follows.py"],
-        (
-            "announced-forever",
-            '("EXPIRE", key, projections.FENCE_TTL_S, "NX"),',
-            "",
-            "The sign of a reader expires.",
-        ),
-        (
-            "announced-again",
-            '("EXPIRE", key, projections.FENCE_TTL_S, "GT"),',
-            "",
-            "A later reader renews the sign.",
-        ),
         (
             "claims-not-cached",
             '(f"{{{shard}}}:user:{user_id}:counters", f"{{{shard}}}:user:{user_id}:claims")',

@@ -121,15 +121,21 @@ MUTANTS = [
         ),
         (
             "gap-of-time-only",
-            "(left > max_ahead or (left > 0 and now - meta.blocked > GAP_US))",
-            "(left > 0 and now - meta.blocked > GAP_US)",
+            "(left > max_ahead or (left > 0 and math.abs(now - meta.blocked) > GAP_US))",
+            "(left > 0 and math.abs(now - meta.blocked) > GAP_US)",
             "Too many commits ahead are a gap.",
         ),
         (
             "gap-of-number-only",
-            "(left > max_ahead or (left > 0 and now - meta.blocked > GAP_US))",
+            "(left > max_ahead or (left > 0 and math.abs(now - meta.blocked) > GAP_US))",
             "(left > max_ahead)",
             "A commit that is missing for a second is a gap.",
+        ),
+        (
+            "gap-of-later-clock",
+            "math.abs(now - meta.blocked) > GAP_US",
+            "now - meta.blocked > GAP_US",
+            "A target that was blocked at a time ahead of the clock has a gap.",
         ),
         (
             "eviction-unfinished",
@@ -164,7 +170,7 @@ MUTANTS = [
         ),
         (
             "page-not-watched",
-            "if fields[10] then meta.on_rows",
+            "if fields[9] then meta.on_rows",
             "if false then meta.on_rows",
             "A commit drops the cached page that it changes.",
         ),
@@ -278,9 +284,15 @@ MUTANTS = [
         ),
         (
             "no-first-filter",
-            "if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end",
-            "if meta.complete then meta.complete = false end",
+            "meta.complete, meta.bloom = false, BLOOM_FIRST_BITS\n",
+            "meta.complete = false\n",
             "The first eviction begins a filter, which is not lacking any actor.",
+        ),
+        (
+            "first-filter-unsealed",
+            "redis.call('SETBIT', bloom, BLOOM_FIRST_BITS, 1) -- its seal",
+            "",
+            "The first filter has a seal, without which it denies no actor.",
         ),
         (
             "eviction-unbounded",

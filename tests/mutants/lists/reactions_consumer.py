@@ -535,9 +535,15 @@ MUTANTS = [
         ),
         (
             "provisional-begins",
-            "return self.sent_ms * 1000 + 999",
-            "return self.sent_ms * 1000",
+            "return min(self.sent_ms, self.deadline_ms or self.sent_ms) * 1000 + 999",
+            "return min(self.sent_ms, self.deadline_ms or self.sent_ms) * 1000",
             "A provisional event is after the gate's events of its millisecond.",
+        ),
+        (
+            "provisional-late",
+            "min(self.sent_ms, self.deadline_ms or self.sent_ms)",
+            "self.sent_ms",
+            "An event that SQS stored after its request had failed has the time of its deadline.",
         ),
         (
             "kinds-mixed",
@@ -822,8 +828,8 @@ MUTANTS = [
         ),
         (
             "tombstone-of-one-kind",
-            "            for kind in KINDS.values()\n            if target.type in kind.targets",
-            "            for kind in list(KINDS.values())[:1]\n            if target.type in kind.targets",
+            "            for target in deleted\n            for kind in KINDS.values()\n",
+            "            for target in deleted\n            for kind in list(KINDS.values())[:1]\n",
             "A deleted target refuses reactions of all kinds.",
         ),
         (
@@ -850,13 +856,13 @@ MUTANTS = [
         ),
         (
             "gap",
-            'if s.code == "GAP"]',
+            'if page.code == "GAP"]',
             "if False]",
             "A target that misses a commit is loaded again.",
         ),
         (
             "cold",
-            'if s.code == "COLD"]',
+            'if page.code == "COLD"]',
             "if False]",
             "A target that has an outbox and is not loaded is loaded.",
         ),

@@ -220,15 +220,21 @@ MUTANTS = [
         ),
         (
             "index-not-nx",
-            "redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[7])",
-            "redis.call('ZADD', KEYS[8], version_text, ARGV[7])",
+            "redis.call('ZADD', KEYS[8], 'NX', version > now",
+            "redis.call('ZADD', KEYS[8], version > now",
             "The first entry of a blocked target does not postpone its sweep.",
         ),
         (
             "index-missing",
-            "redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[7])",
+            "redis.call('ZADD', KEYS[8], 'NX', version > now and now or version_text, ARGV[7])",
             "",
             "A target with outbox entries is in the index.",
+        ),
+        (
+            "index-of-version",
+            "version > now and now or version_text, ARGV[7])",
+            "version_text, ARGV[7])",
+            "The index has the time of acceptance, not a version ahead of the clock.",
         ),
         (
             "no-rebuild",

@@ -313,7 +313,7 @@ MUTANTS = [
         [TOMBSTONE],
         (
             "not-stored",
-            "redis.call('HSET', KEYS[1], 'mode', (string.gsub(mode, ':live:', ':deleted:')))",
+            "redis.call('HSET', KEYS[1], 'mode', (string.gsub(mode, ':%a+:', ':deleted:', 1)))",
             "",
             "A deleted target refuses reactions.",
         ),

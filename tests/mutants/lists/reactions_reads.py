@@ -42,7 +42,7 @@ MUTANTS = [
         ),
         (
             "no-rebuild",
-            "request_rebuild(meta_key, filter_of(meta), meta.base)}",
+            "request_rebuild(meta_key, filter, meta.base)}",
             "0}",
             "A read of an unknown actor requests a build of the filter.",
         ),
@@ -76,8 +76,8 @@ MUTANTS = [
         ),
         (
             "ties-cut",
-            "if #found == 2 * count and count > 0 then",
-            "if false then",
+            "if #page < 2 * count or count == 0 then return page end",
+            "if true then return page end",
             "A page has all actors of equal versions or none.",
         ),
         (
@@ -88,8 +88,8 @@ MUTANTS = [
         ),
         (
             "cached-is-complete",
-            "return {2, unpack(first)}",
-            "return {1, unpack(first)}",
+            "return {2, unpack(complete_ties(KEYS[3], first))}",
+            "return {1, unpack(complete_ties(KEYS[3], first))}",
             "The cached first page is not all.",
             "The caller takes 1 and 2 alike: both have the whole first page.",
         ),
@@ -99,21 +99,28 @@ MUTANTS = [
         [GATE, BLOOM],
         (
             "filter-ignored",
-            "if filter ~= '0' and not bloom_has(bloom, tonumber(filter), actor) then return '0' end",
-            "",
+            "  return '0', filter\nend",
+            "  return nil, filter\nend",
             "An actor whom the filter denies is off.",
         ),
         (
             "filter-denies-all",
-            "if filter ~= '0' and not bloom_has(bloom, tonumber(filter), actor) then return '0' end",
-            "if filter ~= '0' then return '0' end",
+            "if filter == '0' or bloom_has(bloom, tonumber(filter), actor) then",
+            "if filter == '0' then",
             "A filter denies none of its members.",
         ),
         (
             "missing-filter-denies",
-            "if filter ~= '0' and not bloom_has(",
-            "if not bloom_has(",
+            "if filter == '0' or bloom_has(bloom, tonumber(filter), actor) then",
+            "if filter ~= '0' and bloom_has(bloom, tonumber(filter), actor) then",
             "Without a filter an actor outside of recent is unknown.",
+            "Without a filter the key has no seal, either: the next line returns the same.",
+        ),
+        (
+            "unsealed-denies",
+            "if redis.call('GETBIT', bloom, filter) == 0 then return nil, '0' end",
+            "",
+            "A filter that lost its key denies no actor.",
         ),
     ),
     *mutants_of(
@@ -133,15 +140,15 @@ MUTANTS = [
         ),
         (
             "every-time",
-            "if tonumber(redis.call('HGET', key, 'build_requested_at') or 0) >"
-            " now_ms - REBUILD_AGAIN_MS then return 0 end",
+            "if math.abs(now_ms - tonumber(redis.call('HGET', key, 'build_requested_at') or 0)) <"
+            " REBUILD_AGAIN_MS then return 0 end",
             "",
             "A build is requested once in ten minutes.",
         ),
         (
             "never-again",
-            "or 0) > now_ms - REBUILD_AGAIN_MS then return 0 end",
-            "or 0) > 0 then return 0 end",
+            "if math.abs(now_ms - tonumber(redis.call('HGET', key, 'build_requested_at') or 0)) <",
+            "if tonumber(redis.call('HGET', key, 'build_requested_at') or 0) > 0 and 0 <",
             "A build that did not finish in ten minutes is requested again.",
         ),
     ),
@@ -206,8 +213,8 @@ MUTANTS = [
         ),
         (
             "targets-with-filter",
-            "not (meta.complete or meta.bloom > 0)",
-            "not meta.complete",
+            "if not meta.complete and (meta.bloom == 0 or redis.call('GETBIT', filter, meta.bloom) == 0) then",
+            "if not meta.complete then",
             "Actors are looked for in filters, too.",
         ),
         (
