@@ -256,6 +256,6 @@ def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
         return found
 
     monkeypatch.setattr(counters.mysql_store, "_lock_content", create_after_first)
-    found = mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
+    found = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
     assert calls == [[post], [post]]
     assert (found[post].totals["like_total"], found[post].versions["like_total"]) == (3, 4)

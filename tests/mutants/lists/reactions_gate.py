@@ -10,6 +10,28 @@ BLOOM = "tests/integration/reactions/test_bloom.py"
 MUTANTS = [
     *mutants_of(
         "reactions/lua/gate.lua",
+        ["tests/integration/moderation/test_moderation.py"],
+        (
+            "hidden",
+            "if status == 'hidden' and want == '1' and redis",
+            "if false and redis",
+            "A hidden target takes no new reactions.",
+        ),
+        (
+            "hidden-unlike",
+            "if status == 'hidden' and want == '1' and redis",
+            "if status == 'hidden' and redis",
+            "A reaction to a hidden target can be taken back.",
+        ),
+        (
+            "hidden-from-author",
+            "and redis.call('HGET', meta_key, 'author') ~= actor then",
+            "then",
+            "The author of a hidden target may react to it.",
+        ),
+    ),
+    *mutants_of(
+        "reactions/lua/gate.lua",
         [GATE, BLOOM],
         (
             "late",

@@ -7,6 +7,7 @@ from tests.mutants.mutant import mutants_of
 HYDRATE = "tests/integration/reactions/test_hydrate.py"
 APPLY = "tests/integration/reactions/test_apply.py"
 GATE = "tests/integration/reactions/test_gate.py"
+MODERATION = "tests/integration/moderation/test_moderation.py"
 TOMBSTONE = "tests/integration/reactions/test_tombstone.py"
 BLOOM = "tests/integration/reactions/test_bloom.py"
 
@@ -316,6 +317,34 @@ MUTANTS = [
             "redis.call('HSET', KEYS[1], 'mode', (string.gsub(mode, ':%a+:', ':deleted:', 1)))",
             "",
             "A deleted target refuses reactions.",
+        ),
+    ),
+    *mutants_of(
+        "reactions/lua/set_visibility.lua",
+        [MODERATION],
+        (
+            "older",
+            "if not m[1] or tonumber(m[2] or 0) >= tonumber(ARGV[1]) then return 0 end",
+            "if not m[1] then return 0 end",
+            "An older version does not change the visibility.",
+        ),
+        (
+            "hidden-is-live",
+            "mode = string.gsub(m[1], ':live:', ':hidden:')",
+            "mode = m[1]",
+            "A hidden target refuses reactions.",
+        ),
+        (
+            "shown-is-hidden",
+            "mode = string.gsub(m[1], ':hidden:', ':live:')",
+            "mode = m[1]",
+            "A target that is visible again takes reactions.",
+        ),
+        (
+            "shown-is-not-deleted",
+            "mode = string.gsub(m[1], ':hidden:', ':live:')",
+            "mode = string.gsub(m[1], ':%a+:', ':live:', 1)",
+            "Deletion is final.",
         ),
     ),
     *mutants_of(
