@@ -150,6 +150,19 @@ def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
     assert found == {7: "a value"}
 
 
+def test_a_reader_stores_its_value_where_its_fence_still_is(plaza: World) -> None:
+    [lost] = projections.announce_reads([KEY])
+    redis.execute("DEL", KEY)
+    [fence] = projections.announce_reads([KEY])
+    assert projections.announce_reads([KEY]) == [fence], "readers at once have one fence"
+    projections.store_read([Projection(KEY, 3, "lost")], [lost])
+    assert stored() is None
+    projections.store_read([Projection(KEY, 3, "v3")], [fence])
+    projections.store_read([Projection(KEY, 2, "v2")], [fence])
+    assert stored() == (3, "v3")
+    assert FENCE_TTL_S < redis.execute("TTL", KEY) <= 1.1 * TTL_S
+
+
 def test_keys_that_a_replica_lacks_are_read_from_its_master(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -196,6 +196,13 @@ def test_a_late_duplicate_does_not_remove_an_actor_that_is_on(plaza: World) -> N
     assert recent() == [8, 7]
 
 
+def test_a_duplicate_with_an_older_row_keeps_the_base_of_an_entry(plaza: World) -> None:
+    put(n=5)
+    version_us = gate(7).version_us
+    assert apply(3, 9, [(7, 10, True)]).code == "DUPLICATE"
+    assert (outbox(), total()) == ({7: (1, version_us, 0)}, 1)
+
+
 def test_a_duplicate_does_not_confirm_a_newer_entry(plaza: World) -> None:
     put()
     first = gate(7).version_us
@@ -308,6 +315,14 @@ def test_a_commit_missing_for_one_second_is_a_gap(plaza: World) -> None:
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
     age_gap()
     assert apply(2, 2, [(8, 20, True)]) == ApplyResult("GAP", 0, False, 0)
+
+
+def test_a_target_that_was_blocked_ahead_of_the_clock_has_a_gap(plaza: World) -> None:
+    """Given a clock that went back."""
+    put()
+    assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
+    redis.execute("HSET", keys().meta, "blocked", redis_us() + 3600 * GAP_US)
+    assert apply(2, 2, [(8, 20, True)]).code == "GAP"
 
 
 def test_progress_restarts_the_time_until_a_gap(plaza: World) -> None:
