@@ -377,6 +377,14 @@ def test_versions_grow_although_the_clock_is_behind(plaza: World) -> None:
     assert gate(7, on=False).version_us == ahead_us + 3
 
 
+def test_the_index_has_the_time_of_an_entry_whose_version_is_ahead(plaza: World) -> None:
+    put(last_version_us=redis_us() + 3_600_000_000)
+    gate(7)
+    indexed_us = due()
+    assert indexed_us is not None
+    assert indexed_us <= redis_us()
+
+
 def test_a_version_is_above_that_of_a_row_that_is_off(plaza: World) -> None:
     ahead_us = redis_us() + 3_600_000_000
     put(last_version_us=ahead_us)
