@@ -239,7 +239,8 @@ def test_a_filter_of_the_maximum_size_is_not_requested_again(plaza: World) -> No
     put(total=10**8, n=1, complete=False)
     redis_bloom.begin_bloom(LIKE, POST, "b", 10**8)
     assert redis_bloom.fill_bloom(LIKE, POST, "b", [7], True) == "FINISHED"
-    assert (gate(7).code, gate(7).rebuild) == ("UNKNOWN", False)
+    decision = gate(7)
+    assert (decision.code, decision.rebuild) == ("UNKNOWN", False)
 
 
 def test_a_build_that_did_not_finish_in_ten_minutes_is_requested_again(plaza: World) -> None:

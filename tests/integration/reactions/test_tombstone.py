@@ -7,7 +7,7 @@ import pytest
 from plaza.infra import mysql, redis
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
 from plaza.reactions.model import TargetDeleted
-from plaza.targets import markers
+from plaza.targets import Visibility, markers
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.stores import (
@@ -109,3 +109,10 @@ def test_a_target_that_was_deleted_since_its_existence_was_cached_is_not_loaded(
     with pytest.raises(TargetDeleted):
         react.react(LIKE, POST, 8, True)
     assert meta() == {}
+
+
+def test_a_deleted_target_does_not_return_when_its_text_is_shown(plaza: World) -> None:
+    put()
+    react.tombstone([POST])
+    redis_hydration.set_visibility_all([(POST, Visibility(5, None))])
+    assert gate(7).code == "DELETED"

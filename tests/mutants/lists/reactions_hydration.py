@@ -321,7 +321,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "reactions/lua/set_visibility.lua",
-        [MODERATION],
+        [TOMBSTONE, MODERATION],
         (
             "older",
             "if not m[1] or tonumber(m[2] or 0) >= tonumber(ARGV[1]) then return 0 end",
