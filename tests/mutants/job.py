@@ -30,7 +30,7 @@ from tests.support.servers import prepare_redis
 
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
 MODEL_RUNS = 30
-_TIMEOUT_S = {"nearest": 120, "context": 1_200, "model": 900}
+_TIMEOUT_S = {"again": 120, "nearest": 120, "context": 1_200, "model": 900}
 _OWN = ("functions", "infra", "local", "plaza", "tests")  # packages of a checkout
 # Imported before a fork: packages that are the same in each run of pytest.
 _SHARED = (
@@ -126,7 +126,7 @@ class Job:
         if killer:
             stages = {"again": [killer], **stages}
         for stage, tests in stages.items():
-            timeout_s = _TIMEOUT_S.get(stage, _TIMEOUT_S["context"])
+            timeout_s = _TIMEOUT_S[stage]
             with self._mutated(mutant):
                 run = self._run(tests, timeout_s)
             if not run.passed:
@@ -198,9 +198,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _wait(pid: int, timeout_s: float) -> int | None:
-    """Return the exit status of a process; None, and it is killed, when it takes too long."""
-    until_s = time.monotonic() + timeout_s
+    """Return the exit status of a process; None, and it is killed, when it takes too long. Raises
+    EOFError when the runner has ended meanwhile."""
+    until_s, runner = time.monotonic() + timeout_s, os.getppid()
     while time.monotonic() < until_s:
+        if os.getppid() != runner:
+            raise EOFError
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status)
