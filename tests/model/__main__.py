@@ -24,7 +24,7 @@ import pytest
 
 from local.stack import servers
 from plaza.infra import secrets, sqs
-from tests.model.mutations import MUTATIONS, mutate
+from tests.model.mutations import MUTATIONS, REIGN_MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.support.plaza import FakeQueues, World, forget, set_up_for
 
@@ -72,7 +72,7 @@ def play(trouble: str, seeds: range, world: World, patch: pytest.MonkeyPatch) ->
 
 def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int | None:
     """Return the number of runs until a mutation is found, None when ``runs`` do not find it."""
-    troubles = MUTATIONS[name].troubles
+    troubles = MUTATIONS[name].troubles if name in MUTATIONS else ("masters",)
     for run in range(runs):
         trouble = troubles[run % len(troubles)]
         try:
@@ -97,11 +97,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the seed before the first one")
     parser.add_argument("--trouble", choices=TROUBLES)
     parser.add_argument("--mutations", action="store_true", help="break each rule of the protocol")
-    parser.add_argument("--mutation", choices=MUTATIONS, help="break one rule")
+    parser.add_argument("--mutation", choices=[*MUTATIONS, *REIGN_MUTATIONS], help="break one rule")
     options = parser.parse_args()
     with started() as (world, patch):
         if options.mutations or options.mutation:
-            names = [options.mutation] if options.mutation else list(MUTATIONS)
+            names = [options.mutation] if options.mutation else [*MUTATIONS, *REIGN_MUTATIONS]
             show_row("without", "runs", "trouble", "found by")
             show_row(*["---"] * 4)
             found = [find(name, options.runs or 400, world, patch) for name in names]

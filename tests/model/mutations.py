@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.reactions import react
+from plaza.infra import redis
+from plaza.reactions import failover_recovery, mysql_reactions, react, reign_guard
+from tests.model.masters import Masters
 from tests.model.reactions_model import rewrite
 
 
@@ -97,6 +100,57 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
 }
 
+
+def _name_by_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Masters, "name", lambda self, server: f"process{server.database}")
+
+
+def _read_the_name_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redis, "_is_role_due", lambda name: False)
+
+
+def _believe_a_replica(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Masters, "name", lambda self, server: server.reign)
+    patch.setattr(Masters, "refusing_writes", lambda self: nullcontext())
+
+
+def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reign_guard, "pass_guard", lambda *_: True)
+
+
+def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
+    store, again = reign_guard.store_reigns, failover_recovery._acknowledge_again
+    late: list[Any] = []
+
+    def acknowledge_again(*args: Any) -> Any:
+        result = again(*args)
+        while late:
+            store(late.pop())
+        return result
+
+    patch.setattr(reign_guard, "store_reigns", late.append)
+    patch.setattr(failover_recovery, "_acknowledge_again", acknowledge_again)
+
+
+def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
+    def pass_guard(cursor: Any, stored: Any, masters: Any, targets: Any) -> bool:
+        if masters and stored:
+            master = masters[next(iter(masters))]
+            mysql_reactions.succeed_reign(cursor, 0, stored[0], master.reign)
+        return masters is not None
+
+    patch.setattr(reign_guard, "pass_guard", pass_guard)
+
+
+REIGN_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "a reign's name": _name_by_process,
+    "the name is read again": _read_the_name_once,
+    "a replica has no name": _believe_a_replica,
+    "the reign guard": _pass_no_guard,
+    "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
+    "a successor names its predecessor": _succeed_any_reign,
+}
+
 # The gate has a check of its own, or makes a decision in two places.
 _ALSO_IN_GATE = {
     "reign": ("if reign ~= ARGV[5] then", "if false then"),
@@ -107,6 +161,8 @@ _WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a function that applies a mutation with a patch."""
+    if name in REIGN_MUTATIONS:
+        return REIGN_MUTATIONS[name]
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:

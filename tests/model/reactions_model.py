@@ -7,7 +7,7 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,7 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
+    failover_recovery,
     mysql_reactions,
     persist,
     queries,
@@ -47,6 +48,7 @@ from plaza.reactions import (
 )
 from plaza.reactions import queues as reactions_queues
 from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
+from tests.model.masters import REIGN_AGE_S, Masters, hook_masters
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
 from tests.support.keyspace import find_keys
@@ -98,10 +100,11 @@ class Trouble:
     flush: float = 0.0
     rollback: float = 0.0
     drop: float = 0.0
+    promote: float = 0.0  # the other node becomes master; not on a cluster
 
     @property
     def loses_data(self) -> bool:
-        return self.flush > 0 or self.rollback > 0
+        return self.flush > 0 or self.rollback > 0 or self.promote > 0
 
     @property
     def is_lossy(self) -> bool:
@@ -119,6 +122,7 @@ TROUBLES = {
     "late": Trouble(late=0.05),
     "flush": Trouble(flush=0.002, kill=0.002),
     "rollback": Trouble(rollback=0.004, kill=0.002),
+    "masters": Trouble(promote=0.001, kill=0.001, drop=0.001),
     "all": Trouble(0.002, 0.05, 0.05, 0.03, 0.002, 0.001, 0.002, 0.002),
 }
 
@@ -155,6 +159,7 @@ class Run:
     losses: int = 0
     announced_after: dict[greenlet, int] = field(default_factory=dict)
     devices: list[greenlet] = field(default_factory=list)
+    masters: Masters | None = None
     is_calm: bool = False
     is_unchecked: bool = False
 
@@ -260,7 +265,13 @@ class Run:
                 if not again:
                     self._delete(bodies, batch)
 
-        self.scheduler.spawn(work)
+        self._spawn_anywhere(work)
+
+    def _spawn_anywhere(self, work: Callable[[], None]) -> None:
+        """Spawn a process, which may be on the old side of a partition."""
+        process = self.scheduler.spawn(work)
+        if self.masters and not self.is_calm and self.rng.random() < 0.3:
+            self.masters.connect_to_other(process)
 
     @staticmethod
     def _delete(queued: list[str], batch: Sequence[str]) -> None:
@@ -276,7 +287,7 @@ class Run:
                 persist.acknowledge_again([reactions_queues.Unacknowledged.from_json(body)])
                 self._delete(bodies, [body])
 
-        self.scheduler.spawn(work)
+        self._spawn_anywhere(work)
 
     def rebuild(self) -> None:
         kind, target = self.rng.choice(self.targets)
@@ -301,6 +312,9 @@ class Run:
             with suppress(Unavailable):
                 # The grace is longer than a request: its entry is not sent before its reply.
                 sweep.sweep_outbox(grace_us=GRACE_US)
+                if self.masters:
+                    self.masters.replicate()  # a replica is never behind by two runs
+                    failover_recovery.acknowledge_after_failover()
 
         self.scheduler.spawn(work)
 
@@ -389,6 +403,83 @@ class Run:
             redis.execute("DEL", key)
             self.losses += 1
 
+    def _change_masters(self, masters: Masters) -> None:
+        """Promote the other node, end a partition, or let a replica catch up."""
+        rng = self.rng
+        if masters.other.is_master and rng.random() < 0.5:
+            self.note("REJOIN")
+            masters.rejoin()
+            return
+        masters.rejoin()
+        if is_planned := rng.random() < 0.5:
+            masters.replicate()
+        is_cut_off = not is_planned and rng.random() < 0.6
+        keeps = rng.random() < 0.5
+        self.note(f"PROMOTE planned {is_planned}, cut off {is_cut_off}, connections stay {keeps}")
+        masters.promote(cut_off=is_cut_off, keep_connections=keeps)
+        self.losses += 1
+        self.stats["promotions"] += 1
+
+    def fail_back(self, masters: Masters) -> None:
+        """After the last commit, promote once or twice more; two runs of the sweeper follow. What
+        a process with an old connection reads later is right or not exact."""
+        for _ in range(self.rng.randint(0, 2)):
+            masters.replicate()
+            masters.promote(cut_off=False, keep_connections=True)
+        if self.rng.random() < 0.7:
+            self._save_on_the_old_side(masters)
+        for _ in range(2):
+            failover_recovery.acknowledge_after_failover()
+            self.queues.drain()
+        self.calm_down()
+        self.scheduler.clock.advance(int(REIGN_AGE_S * 1e6))
+        for connection in masters.old:
+            for actor in self.rng.sample(ACTORS, 2):
+                process = self.scheduler.spawn(lambda actor=actor: self._read_late(actor))  # type: ignore[misc]
+                masters.connections[process] = connection
+        self.scheduler.finish()
+
+    def _save_on_the_old_side(self, masters: Masters) -> None:
+        """Let a consumer save a last event on the old side of a partition, while the sweeper and a
+        reader are connected to the other master."""
+        kind, target = self.rng.choice(self.targets)
+        actor = self.rng.choice([a for a in ACTORS if kind is not FOLLOW or a != target.id])
+        want = not _rows(kind, target).get(actor, (False, 0))[0]
+        now = self.scheduler.steps
+        self.requests[kind, target, actor].append(Request(want, now, now, "provisional"))
+        self.scheduler.sleep(0.0011)
+        react.publish(ReactionEvent(ReactionKey(*target, kind.name, actor), want, None))
+        bodies = self.queues.take(reactions_queues.REACTIONS)
+        masters.replicate()
+        masters.promote(cut_off=True, keep_connections=True)
+
+        def save() -> None:
+            persist.save([read_event(body) for body in bodies])
+
+        def read() -> None:
+            with suppress(Unavailable):
+                queries.read_counts([(kind, target)], actor)
+
+        self.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+        self.scheduler.spawn(read)
+        if self.rng.random() < 0.5:
+            self.scheduler.finish()
+        masters.connect_to_other(self.scheduler.spawn(save))
+        self.scheduler.finish()
+        masters.rejoin()
+
+    def _read_late(self, actor: int) -> None:
+        try:
+            counts, exact = queries.read_counts(self.targets, actor)
+        except Unavailable:
+            return
+        if exact:
+            for (kind, target), (total, state) in zip(self.targets, counts, strict=True):
+                on = {a for a, (is_on, _) in _rows(kind, target).items() if is_on}
+                assert (total, state) == (len(on), actor in on), (
+                    f"{kind.name} {target}: {total}, {state} by an old connection, rows {on}"
+                )
+
     # -- one step
 
     def advance(self) -> None:
@@ -400,6 +491,10 @@ class Run:
             self.roll_back()
         if rng.random() < trouble.drop:
             self.drop()
+        if self.masters and rng.random() < trouble.promote:
+            self._change_masters(self.masters)
+        elif self.masters and rng.random() < 0.005:
+            self.masters.replicate()
         if rng.random() < (0.01 if self.scheduler.redis_away else trouble.redis_away):
             self.scheduler.redis_away = not self.scheduler.redis_away
         self.queues.away = rng.random() < trouble.queue_away
@@ -431,6 +526,8 @@ class Run:
         """Stop the faults; run processes and consumers until nothing is left to do."""
         self.is_calm = True
         self.queues.away = self.scheduler.redis_away = False
+        if self.masters:
+            self.masters.rejoin()
         while self.late:
             self.execute_late()
         for step in range(MAX_QUIET_STEPS):
@@ -443,10 +540,14 @@ class Run:
             elif alive:
                 self.scheduler.step()
             elif any(self.queues.messages.values()):
+                if self.masters:  # a sweeper with an old connection may have stored its reign
+                    failover_recovery.acknowledge_after_failover()
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
                 sweep.sweep_outbox(grace_us=0)
+                if self.masters:
+                    failover_recovery.acknowledge_after_failover()
                 if not any(self.queues.messages.values()) and self.is_quiet():
                     for kind, target in self.targets:  # leases of killed processes expire
                         redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
@@ -604,7 +705,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         """Store the model's time in the key that scripts read, see ``set_up``, then send."""
         _forget_clocks()
         run.is_unchecked = True
-        return send_pipeline([("SET", "model:now", run.scheduler.clock.now_us), *commands])[1:]
+        with run.masters.refusing_writes() if run.masters else nullcontext():
+            return send_pipeline([("SET", "model:now", run.scheduler.clock.now_us), *commands])[1:]
 
     def execute_at(command: Sequence[Any]) -> Any:
         [answer] = send_at([command])
@@ -666,6 +768,9 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_send", send_at)
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
+    if run.trouble.promote and not IS_CLUSTER:
+        run.masters = Masters(run.scheduler)
+        hook_masters(run.masters, monkeypatch)
     _discard_old_totals(run, monkeypatch)
     execute, send = redis._execute, cluster.send
 
@@ -673,10 +778,10 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         args = bind(command, "")
         if args[0] == "EVALSHA":
             return call(args, lambda: execute_at(args))
-        return execute_at(args) if args[0] == "EVAL" else execute(args)
+        return execute_at(args) if args[0] == "EVAL" or run.masters else execute(args)
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
-        is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main
+        is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler.main
         is_gate = is_script and args[1] == redis_gate.GATE.sha
         if is_gate and not run.is_calm and run.rng.random() < run.trouble.late:
             due = run.scheduler.steps + run.rng.randrange(MAX_LATE_STEPS)
@@ -864,7 +969,7 @@ def _check_users(run: Run) -> None:
         followers, follows_total, likes, collects = map(int, rows[0])
         expected = UserCounter(followers, follows_total, 0, likes, collects, counted.version)
         assert counted == expected, f"the counters of user {user_id}"
-        if not run.trouble.rollback:
+        if not run.trouble.rollback and not run.masters:
             projected = in_redis.get(user_id, counted)
             assert projected == counted, f"user {user_id} in Redis: {projected}, not {counted}"
         if not run.trouble.is_lossy:
@@ -908,6 +1013,8 @@ def run_seed(
                     if all(device.dead for device in run.devices):
                         break
                 run.calm_down()
+                if run.masters:
+                    run.fail_back(run.masters)
                 check_quiet(run)
             if trouble == "none" and not IS_CLUSTER:  # on a cluster a step may exceed the gap
                 assert not run.stats["dropped"], "a target was dropped without a lost commit"
@@ -940,6 +1047,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
+        "redis_epoch", "redis_reign", "watermark",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")

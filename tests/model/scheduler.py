@@ -59,7 +59,7 @@ class Scheduler:
         self.redis_away = False
         self._asleep: dict[greenlet, int] = {}
         self._killed: set[greenlet] = set()
-        self._main = getcurrent()
+        self.main = getcurrent()
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make processes pause at each call to Redis and MySQL."""
@@ -84,7 +84,7 @@ class Scheduler:
                 self.alive.remove(getcurrent())
                 self._asleep.pop(getcurrent(), None)
 
-        process = greenlet(run, parent=self._main)
+        process = greenlet(run, parent=self.main)
         self.alive.append(process)
         return process
 
@@ -119,13 +119,13 @@ class Scheduler:
         ``finally``."""
         if getcurrent() in self._killed:
             raise GreenletExit
-        if getcurrent() is not self._main:
-            self._main.switch()
+        if getcurrent() is not self.main:
+            self.main.switch()
 
     def sleep(self, seconds: float) -> None:
         """Replace ``clock.sleep``: run other processes until the time is over."""
         until_us = self.clock.now_us + int(seconds * 1e6)
-        if getcurrent() is self._main:
+        if getcurrent() is self.main:
             self.clock.advance(until_us - self.clock.now_us)
         while self.clock.now_us < until_us:
             self.pause()
@@ -135,7 +135,7 @@ class Scheduler:
 
         def paused(work: Callable[[], Any], *retries: RetryRule) -> Any:
             self.pause()
-            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self._main:
+            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self.main:
                 raise RedisDown("unavailable in the model", may_have_run=False)
             result = call(work, *retries)
             self.pause()
