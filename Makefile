@@ -101,7 +101,7 @@ models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000
 	  --no-loadscope-reorder tests/model $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; ARGS="pairs": two faults)
+chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults)
 	@.venv/bin/python -m tests.chaos $(ARGS)
 
 .PHONY: faults

@@ -69,7 +69,7 @@ Expand = Annotated[
     Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
-app = Api(identify)
+app = Api(identify, names={"/posts/ranking": ["GET"]})
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}

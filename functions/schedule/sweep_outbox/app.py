@@ -1,5 +1,7 @@
 """Send outbox entries that are not acknowledged in time again, every minute."""
 
+from functools import partial
+
 from plaza.checkins.sweep import sweep_checkins
 from plaza.infra import clock
 from plaza.infra.scheduled_jobs import run_jobs, scheduled
@@ -8,11 +10,13 @@ from plaza.reactions.sweep import sweep_outbox
 
 
 @scheduled("sweep_outbox")
-def handler(event: object, context: object) -> dict[str, int]:
-    """Run once; return how many entries of each kind were sent."""
+def handler(event: dict[str, object], context: object) -> dict[str, int]:
+    """Run once; return how many entries of each kind were sent. An operator who is going to empty
+    Redis sends all reactions of outboxes: ``{"everything": true}``."""
+    everything = event.get("everything") is True
     return run_jobs(
         {
-            "republished": sweep_outbox,
+            "republished": partial(sweep_outbox, everything=everything),
             "checkins_republished": sweep_checkins,
             "acknowledged_again": acknowledge_after_failover,
         },

@@ -124,7 +124,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
+    reign = redis.find_node(KEYS.head).reign
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
@@ -558,6 +559,23 @@ def test_two_concurrent_readers_both_hydrate(clock: Clock) -> None:
     stored = mysql_store.read(ADA, date(2026, 11, 1))
     for lease in (first, second):
         assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), stored)
+
+
+def test_what_the_version_before_hydrated_is_hydrated_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_run("2026-11-21", 2)
+    before = read_month()
+    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    reads, read = [], mysql_store.read
+
+    def count(user_id: int, first: date) -> Any:
+        reads.append(first)
+        return read(user_id, first)
+
+    monkeypatch.setattr(mysql_store, "read", count)
+    assert [read_month() for _ in range(2)] == [before] * 2
+    assert len(reads) == 1
 
 
 # ---------------------------------------------------------------- servers are unavailable

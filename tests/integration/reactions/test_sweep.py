@@ -328,6 +328,19 @@ def test_the_sweeper_pauses_while_the_queue_has_a_backlog(
     assert sweep.sweep_outbox(grace_us=0) == 1
 
 
+def test_a_sweep_of_everything_ignores_the_backlog_and_earlier_sweeps(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put()
+    gate(7)
+    for _ in range(12):
+        sweep_once()
+    monkeypatch.setattr(sqs, "measure", lambda queue: Depth(20_000, 0, 0))
+    assert sweep.sweep_outbox() == 0
+    assert sweep.sweep_outbox(everything=True) == 1
+    assert len(plaza.queues.take(queues.REACTIONS)) == 1
+
+
 def test_the_sweeper_records_the_age_of_the_oldest_entry(
     plaza: World, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,15 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plaza.auth.sessions import Session
+from plaza.auth.sessions import MAX_CACHED_S, Session
 from plaza.infra import clock, redis
 from plaza.infra.limits import Bucket
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
 from plaza.switches import refresh
 
-MAX_TTL_S = 3600
-ENDED_TTL_S = 2 * MAX_TTL_S
 # For a token without a session: longer than any request that may have read one earlier.
 NO_SESSION_TTL_S = 60
 _END_MARKER = "0:ended:0:0:0"  # parses as a session that is over
@@ -49,7 +47,7 @@ def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session |
 
 def store(token_sha256: bytes, session: Session) -> None:
     """Cache a session for 1 h or until it expires, unless it was ended. Raises RedisDown."""
-    left_s = max(1, min(MAX_TTL_S, session.expires_at_s - int(clock.now_s())))
+    left_s = max(1, min(MAX_CACHED_S, session.expires_at_s - int(clock.now_s())))
     times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
     value = ":".join(str(part) for part in (session.user_id, session.role, *times))
     redis.run(_STORE, (session_key(token_sha256),), (value, left_s, _END_MARKER))

@@ -135,7 +135,8 @@ class Api:
     parameters. Each route declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or
     ``PUBLIC``, and the ``switch`` that stops it, if any. With ``admits_unknown_tokens`` the routes
     themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows, with their
-    methods; by default those of the routes.
+    methods; by default those of the routes. ``names`` are paths of other functions whose last part
+    API Gateway takes for an id of a route of this one, with their methods.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Api:
         *,
         admits_unknown_tokens: bool = False,
         paths: Mapping[str, Iterable[str]] | None = None,
+        names: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         self.identify = identify
         self.routes: dict[str, Route] = {}
@@ -152,6 +154,8 @@ class Api:
         self.client_ip = ""
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
+        # Paths without a parameter -> their methods.
+        self._names = {path: set(methods) for path, methods in (names or {}).items()}
 
     def route(
         self,
@@ -168,6 +172,8 @@ class Api:
             read_arguments = _choose_reader(function)
             route = Route(method, path, function, security, switch, contract, read_arguments)
             self.routes[route.key] = route
+            if "<" not in path:
+                self._names.setdefault(path, set()).add(method)
             return function
 
         return register
@@ -216,6 +222,9 @@ class Api:
         """Return the response of the route of a request. Raises what the route raises; without a
         route MethodNotAllowed, NotFound."""
         route = self.routes.get(event["routeKey"])
+        methods = self._names.get(event["rawPath"])
+        if route is not None and methods is not None and route.method not in methods:
+            route = None  # API Gateway took ``search`` of ``/shops/search`` for an id
         self.admit(event, PUBLIC if route is None else route.security)
         if route is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
@@ -233,11 +242,11 @@ class Api:
                 return MethodNotAllowed(f"{path} allows {allow}, not {method}.", allow=allow)
         return NotFound(f"Path {path[:200]} does not exist.")
 
-    def _own_paths(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+    def _own_paths(self) -> dict[str, set[str]]:
+        found = {path: set(methods) for path, methods in self._names.items()}
         for key in self.routes:
             method, _, path = key.partition(" ")
-            found.setdefault(path, []).append(method)
+            found.setdefault(path, set()).add(method)
         return found
 
 

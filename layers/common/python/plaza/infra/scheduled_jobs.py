@@ -20,6 +20,7 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import key_of
 
 E = TypeVar("E")
+R = TypeVar("R")
 Handler = Callable[[E, object], dict[str, Any]]
 
 RUNS_KEY = key_of("schedules", "runs")
@@ -78,12 +79,12 @@ def read_runs() -> dict[str, ScheduledRun]:
     return runs
 
 
-def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
+def run_jobs(jobs: Mapping[str, Callable[[], R]], run: int) -> dict[str, R]:
     """Run all ``jobs``; return name -> result. Raises the first error after all have run.
     Each ``run``, a number, begins with another job, so that timeouts cut off different jobs."""
     names = list(jobs)
     first = run % len(names)
-    results: dict[str, int] = {}
+    results: dict[str, R] = {}
     errors: list[Exception] = []
     for name in names[first:] + names[:first]:
         try:

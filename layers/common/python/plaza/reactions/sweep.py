@@ -28,15 +28,17 @@ _TARGETS_PER_ROUND = 100
 EVENTS_PER_TARGET = 500
 
 
-def sweep_outbox(grace_us: int | None = None) -> int:
+def sweep_outbox(grace_us: int | None = None, *, everything: bool = False) -> int:
     """Send entries again that waited longer than ``grace_us``; return how many the queue accepted.
 
-    ``grace_us`` None: the parameter ``ResendAfter``. At most 50,000 events and 20 s a run; the next
-    run continues. Raises RedisDown, QueueDown.
+    ``grace_us`` None: the parameter ``ResendAfter``. ``everything``: send each entry, also one that
+    was swept a moment ago or while the backlog is long. At most 50,000 events and 20 s a run; the
+    next run continues. Raises RedisDown, QueueDown.
     """
     spilled = _send_spilled()
-    backlog = REACTIONS.count_backlog()
-    if backlog > MAX_BACKLOG:
+    if everything:
+        grace_us = -MAX_WAIT_US
+    elif (backlog := REACTIONS.count_backlog()) > MAX_BACKLOG:
         record("sweep_paused", {"sweeps_paused": 1}, backlog=backlog)
         return spilled
 
