@@ -1,5 +1,7 @@
 """The audit report: where Redis, the counters, the rows and the log differ.
 
+from plaza import counters
+
 Compares what ``local.audit.stores`` has read, without the product's code. Reactions are compared
 exactly while the system is busy, too: a target in Redis is MySQL's state at one version of its
 counter, and the log has the commits since. All else is exact only while nothing is in transit.
@@ -16,7 +18,7 @@ from local.audit.checkins import find_wrong_calendars
 from local.audit.orders import QUEUES, find_reused_ids, find_stranded_orders
 from local.audit.stores import CachedCounter, Difference, MysqlState, RedisState, TargetState
 from local.audit.vouchers import find_oversold, find_wrong_sales
-from plaza.counters import UserCounter
+from plaza.counters import USER_COUNTER, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.reactions import KINDS, Target
 
@@ -391,7 +393,10 @@ def find_wrong_projections(record: MysqlState, cache: RedisState) -> Iterator[Di
         counter = record.users.get(user_id, UserCounter())
         if _read_user(projected) != _totals_of(counter) or projected.version > counter.version:
             yield _differs(
-                f"counters of user {user_id}", projected, counter.to_json(), counter.version
+                f"counters of user {user_id}",
+                projected,
+                USER_COUNTER.encode(counter),
+                counter.version,
             )
     for post_id, projected in sorted(cache.comments.items()):
         target = Target("post", post_id)
@@ -413,10 +418,8 @@ def _differs(of: str, projected: CachedCounter, value: str, version: int) -> Dif
 
 def _read_user(projected: CachedCounter) -> dict[str, int]:
     """Return a user's totals in Redis, empty if unreadable."""
-    try:
-        return _totals_of(UserCounter.from_json(projected.value))
-    except (ValueError, TypeError):
-        return {}
+    counter = USER_COUNTER.read(projected.value)
+    return {} if counter is None else _totals_of(counter)
 
 
 def _totals_of(counter: UserCounter) -> dict[str, int]:

@@ -337,7 +337,7 @@ def test_a_check_in_that_was_not_sent_is_sent_by_its_repeat(clock: Clock, plaza:
     assert plaza.queues.messages[CHECKINS] == []
     assert check_in() == ("2026-11-21", 1)
     [body] = plaza.queues.messages[CHECKINS]
-    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, (
+    assert CHECKINS.decode(str(body)).version_us == 1_795_262_400_000_000, (
         "the time of the first check-in"
     )
 
@@ -349,7 +349,7 @@ def test_dead_lettered_days_count_in_the_streak(
     for _ in range(4):
         check_in()
         clock.advance(days=1)
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.take(CHECKINS)]
     redis.execute("FLUSHALL")
     assert check_in() == ("2026-11-25", 1), "the earlier days are stored nowhere yet"
     with monkeypatch.context() as patch:
@@ -369,7 +369,7 @@ def test_adding_stored_days_to_the_outbox_changes_nothing(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_in()
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.messages[CHECKINS]]
     plaza.queues.drain()
     before = read_month()
     with monkeypatch.context() as patch:
@@ -436,7 +436,7 @@ def test_a_batch_in_any_order_and_with_duplicates_is_stored_once(
         check_in()
         clock.advance(days=1)
     bodies = plaza.queues.take(CHECKINS)
-    events = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
+    events = [CHECKINS.decode(str(body)) for body in reversed(bodies * 3)]
     persist.persist_checkins(events[:5])
     persist.persist_checkins(events)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
@@ -461,7 +461,7 @@ def test_a_batch_that_was_stored_but_not_acknowledged_is_retried(
         patch.setattr(redis_store, "acknowledge_all", lambda events: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             persist.persist_checkins(
-                [CheckInEvent.from_json(b) for b in plaza.queues.messages[CHECKINS]]
+                [CHECKINS.decode(str(b)) for b in plaza.queues.messages[CHECKINS]]
             )
     assert (rows(), len(outbox())) == (["2026-11-21"], 1)
     plaza.queues.drain()
@@ -518,7 +518,7 @@ def test_a_late_day_of_another_month_joins_the_streak(clock: Clock, plaza: World
     redis.execute("FLUSHALL")
     clock.advance(days=1)
     assert (check_in(), read_month("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
-    persist.persist_checkins([CheckInEvent.from_json(body) for body in late])
+    persist.persist_checkins([CHECKINS.decode(str(body)) for body in late])
     assert read_month("2026-12").streak == 5, "the outbox counts"
     assert read_month("2026-11").days == [27, 28, 29, 30]
 

@@ -16,12 +16,11 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target, persist, queries, react, sweep
 from plaza.reactions.model import (
     OutboxFull,
-    ReactionEvent,
     ReactionUndecided,
     TargetDeleted,
     TargetMissing,
 )
-from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
 from tests.support.plaza import Sent, World, forget, read_event
@@ -56,7 +55,7 @@ def test_a_like_is_spilled_while_the_queue_is_unavailable(
     assert "publish_postponed" in capsys.readouterr().out
     assert set(outbox()) == {7}
     [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
-    event = ReactionEvent.from_json(body)
+    event = REACTIONS.decode(str(body))
     assert (queue, event.key.actor_id, event.version_us) == ("reactions", 7, outbox()[7][1])
 
 
@@ -111,7 +110,7 @@ def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_aw
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
         [message] = plaza.queues.messages["acknowledgements"]
-        [commit] = Unacknowledged.from_json(message).commits
+        [commit] = ACKNOWLEDGEMENTS.decode(str(message)).commits
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
         assert (commit.db_version, commit.total, commit.is_new) == (2, 1, True)
 
@@ -263,7 +262,7 @@ def test_reads_of_mysql_take_from_the_fallback_budget(
 def test_a_batch_without_redis_and_queue_is_delivered_again(plaza: World, redis_away: Away) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
-    batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
+    batch = [REACTIONS.decode(str(b)) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):

@@ -8,6 +8,7 @@ import pytest
 
 from plaza.infra import id_filter, mysql, redis
 from plaza.shops import jobs, mysql_shops, queues, redis_store
+from plaza.shops import queues as shops_queues
 from plaza.shops.model import FILTER, ShopJobStep
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
@@ -143,9 +144,9 @@ def test_a_long_build_continues_through_the_queue_in_bounded_steps(
     monkeypatch.setattr("plaza.shops.jobs.PAGE", 10)
     monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 3)
     insert([(i, None, None, None) for i in range(1, 96)])
-    plaza.queues.send("shops", ShopJobStep(FILTER).to_json())
+    plaza.queues.send("shops", shops_queues.SHOPS.encode(ShopJobStep(FILTER)))
     with counting_work() as work:
-        jobs.run_jobs([queues.SHOPS.decode(body) for body in plaza.queues.take("shops")])
+        jobs.run_jobs([queues.SHOPS.decode(str(body)) for body in plaza.queues.take("shops")])
     assert work.statements == 1 + 3
     plaza.queues.drain()
     assert all(may_exist(i) for i in range(1, 96))
