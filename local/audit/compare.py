@@ -8,7 +8,6 @@ counter, and the log has the commits since. All else is exact only while nothing
 """
 
 import random
-import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +23,6 @@ from plaza.reactions import KINDS, Target
 
 USER_COUNTERS = {column.removesuffix("_total"): column for column in USER_COLUMNS}
 MAX_FILTER_CHECKS = 10_000  # actors of one target that are checked in its Bloom filter
-MAX_SWEEP_WAIT_US = 7_200_000_000  # no sweep is due later than this
 SWEPT_QUEUES = frozenset({"reactions"})  # queues whose spilled messages the sweeper sends
 _COMMENTS = "comment_total"
 
@@ -306,17 +304,14 @@ def _find_denied(hot: TargetState, actor_ids: Collection[int]) -> list[int]:
 
 def find_wrong_outboxes(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
     """Yield outboxes that contradict their target's meta, or that no sweep would find."""
-    last_us = time.time_ns() // 1000 + MAX_SWEEP_WAIT_US
     for counted, hot in sorted(cache.hot.items()):
         of = f"{counted[0]} {counted[1]}"
         if hot.unreadable:
             yield Difference(of, f"unreadable: {hot.unreadable}")
         if hot.moving:
             continue
-        if hot.outbox and hot.due_us is None:
+        if hot.outbox and hot.indexed_us is None:
             yield Difference(of, f"{len(hot.outbox)} pending, and not in the outbox index")
-        elif hot.outbox and (hot.due_us or 0) > last_us:
-            yield Difference(of, f"{len(hot.outbox)} pending, and not swept before {hot.due_us}")
         if not hot.loaded:
             continue
         if hot.outbox_count != len(hot.outbox):
@@ -362,7 +357,7 @@ def find_lost_commits(cache: RedisState) -> Iterator[Difference]:
             continue
         if past := [n for n in ahead if n <= hot.db_version]:
             yield Difference(of, f"ahead, but applied @{hot.db_version}: {_format_sample(past)}")
-        elif not hot.blocked or hot.due_us is None:
+        elif not hot.blocked or hot.indexed_us is None:
             yield Difference(of, f"ahead @{hot.db_version}, and not swept: {_format_sample(ahead)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -12,10 +13,11 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.checkins import CheckInEvent, daily_checkin, mysql_store, persist, redis_store, sweep
+from plaza.checkins.gauges import read_outboxes
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
-from plaza.infra import mysql, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.infra.errors import Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
@@ -398,28 +400,98 @@ def test_a_day_that_was_never_sent_is_swept(clock: Clock, plaza: World) -> None:
 
 
 def age_outbox(us: int = 60_000_000) -> None:
-    """Move the acceptance of all entries of the outbox ``us`` into the past."""
-    then = redis_us() - us
-    for day in outbox():
-        redis.execute("HSET", KEYS.outbox, day, then)
-    redis.execute("ZADD", KEYS.outboxes, then, ADA)
+    """Move the acceptance of all entries of the outbox, and its sweeps, ``us`` into the past."""
+    for day, accepted_us in redis.client().hgetall(KEYS.outbox).items():
+        redis.execute("HSET", KEYS.outbox, day, int(accepted_us) - us)
+    redis.execute("ZINCRBY", KEYS.outboxes, -us, ADA)
+    if swept_us := redis.execute("GET", KEYS.sweep):
+        redis.execute("SET", KEYS.sweep, int(swept_us) - us)
 
 
-def test_the_sweep_waits_for_the_consumer_and_backs_off(clock: Clock, plaza: World) -> None:
+def test_a_day_is_due_after_the_grace_and_whenever_its_age_has_doubled(
+    clock: Clock, plaza: World
+) -> None:
     read_month()
-    redis_store.check_in(ADA, date(2026, 11, 21), 1)
-    age_outbox(10_000_000)
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
     assert sweep.sweep_checkins() == 0, "within the grace"
-    age_outbox(60_000_000)
+    sent = []
+    for minute in range(1, 70):
+        age_outbox()
+        if sweep.sweep_checkins():
+            sent.append(minute)
+    assert sent == [1, 2, 4, 8, 16, 32, 60]
+
+
+def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
+    clock: Clock, plaza: World
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    for _ in range(40):
+        age_outbox()
+        sweep.sweep_checkins()
+    plaza.queues.take(CHECKINS)
+    redis_store.check_in(ADA, date(2026, 11, 22), redis_us())
+    assert sweep.sweep_checkins() == 0
+    age_outbox()
     assert sweep.sweep_checkins() == 1
-    assert sweep.sweep_checkins() == 0, "it waits as long as the entry is old"
-    assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
-        "one minute, less the grace"
-    )
+    [body] = plaza.queues.take(CHECKINS)
+    assert json.loads(body)["day"] == "2026-11-22"
+    assert read_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
 
 
-def now_us() -> float:
-    return float(redis_us())
+def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins() == 1
+    first_us = redis.execute("ZSCORE", KEYS.outboxes, ADA)
+    assert first_us <= redis_us()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins(grace_us=1) == 1
+    assert redis.execute("ZSCORE", KEYS.outboxes, ADA) == first_us, "accepted before that sweep"
+
+
+def test_a_day_is_due_although_the_last_sweep_is_ahead_of_the_clock(
+    clock: Clock, plaza: World
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    age_outbox()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0
+
+
+def test_an_empty_outbox_has_no_progress(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    sweep.sweep_checkins(grace_us=0)
+    redis.execute("DEL", KEYS.outbox)
+    redis.execute("ZADD", KEYS.outboxes, 1, ADA)
+    sweep.sweep_checkins(grace_us=0)
+    assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
+
+
+def test_days_that_the_queue_did_not_accept_stay_due(
+    clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    age_outbox()
+    with monkeypatch.context() as patch:
+        patch.setattr(sqs, "send_all", lambda queue, messages, deadline: 0)
+        assert sweep.sweep_checkins() == 0
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0
+
+
+def test_erasing_a_user_deletes_the_progress_of_sweeps(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    sweep.sweep_checkins(grace_us=0)
+    assert redis.execute("EXISTS", KEYS.sweep) == 1
+    redis_store.forget(ADA, [date(2026, 11, 21)])
+    assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
 
 
 def test_the_sweep_sends_nothing_while_the_backlog_is_long(clock: Clock, plaza: World) -> None:
