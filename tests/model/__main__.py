@@ -27,6 +27,7 @@ from plaza.infra import secrets, sqs
 from tests.model.mutations import MUTATIONS, REIGN_MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.support.plaza import FakeQueues, World, forget, set_up_for
+from tests.support.servers import add_login, model_settings
 
 
 @contextmanager
@@ -36,11 +37,13 @@ def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
     fake = FakeQueues()
     with (
         tempfile.TemporaryDirectory() as directory,
-        servers.run_server(servers.prepare_redis(Path(directory) / "redis")) as redis,
+        servers.run_server(
+            servers.prepare_redis(Path(directory) / "redis", settings=model_settings())
+        ) as redis,
         servers.run_server(
             servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)
         ) as mysql,
-        set_up_for(redis.url, mysql.url, is_cluster=False, redis_timeout_s=5),
+        set_up_for(add_login(redis.url), mysql.url, is_cluster=False, redis_timeout_s=5),
     ):
         for name in ("send", "send_all", "measure"):
             patch.setattr(sqs, name, getattr(fake, name))

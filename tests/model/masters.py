@@ -1,6 +1,6 @@
 """The masters of a model: two nodes, of which one is master at a time, or believes to be.
 
-The nodes are two databases of one Redis. A process is connected to one of them; the endpoint leads
+The nodes are two databases of one Redis; the login of a replica may only read. A process is connected to one of them; the endpoint leads
 new connections to the master. A promotion makes the other node master, with a new reign. Then the
 old one is its replica, or is cut off from it and goes on as a master until the partition ends.
 Connections stay, or are cut. A replica gets the data of its master as a whole, from time to time:
@@ -9,8 +9,8 @@ what is written in between is lost with its master.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+import re
+from collections.abc import Iterable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -23,10 +23,21 @@ from redis.exceptions import ReadOnlyError
 from plaza.infra import redis, settings
 from plaza.infra.redis import Node
 from tests.model.scheduler import Scheduler
+from tests.support.servers import LOGIN, REPLICA_LOGIN
 
 REIGN_AGE_S = 0.02  # at most, of a name that a process has read
-_MODEL_NOW = b"model:now"
-Data = dict[bytes, tuple[bytes, int]]
+# A command; one of a script, of Redis 7.0 and of later versions.
+_REFUSED = re.compile("no permissions|script can't (run|access)|ACL failure in script")
+# Replaces the keys of the database ARGV[2] by those of ARGV[1].
+_COPY = """
+redis.call('SELECT', ARGV[2])
+local old = redis.call('KEYS', '*')
+if #old > 0 then redis.call('UNLINK', unpack(old)) end
+redis.call('SELECT', ARGV[1])
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if key ~= 'model:now' then redis.call('COPY', key, key, 'DB', ARGV[2]) end
+end
+"""
 
 
 @dataclass(eq=False)
@@ -51,9 +62,11 @@ class Masters:
     connections: MutableMapping[greenlet, tuple[Server, Node]] = field(
         default_factory=WeakKeyDictionary
     )
-    _selected: int | None = None
+    _selected: tuple[int, bool] | None = None
+    _admin: Any = field(init=False)
 
     def __post_init__(self) -> None:
+        self._admin = redis_py.Redis.from_url(settings.settings().redis_url)
         self.master = Server(0, "reign0")
         self.other = Server(1, "reign0", is_master=False)
 
@@ -62,7 +75,7 @@ class Masters:
     def replicate(self) -> None:
         """Copy the data of the master to its replica; not across a partition."""
         if not self.other.is_master:
-            self._write(self.other, self._read(self.master))
+            self.copy(self.master, self.other)
 
     def promote(self, *, cut_off: bool, keep_connections: bool) -> None:
         """Make the other node master. Its predecessor goes on as a master when it is cut off."""
@@ -130,38 +143,30 @@ class Masters:
 
     def select(self, client: Any) -> Any:
         """Lead the connection of ``client`` to the node of the present process; return it."""
-        database = self.connect()[0].database
-        if database != self._selected:
-            client.execute_command("SELECT", database)
-            self._selected = database
+        server = self.connect()[0]
+        selected = server.database, self.may_write(server)
+        if selected != self._selected:
+            client.execute_command("AUTH", *(LOGIN if selected[1] else REPLICA_LOGIN))
+            client.execute_command("SELECT", server.database)
+            self._selected = selected
         return client
 
-    @contextmanager
-    def refusing_writes(self) -> Iterator[None]:
-        """Undo what is written, and raise ReadOnlyError, when the node is a replica."""
-        server = self.connect()[0]
-        before = None if server.is_master else self._read(server)
-        yield
-        if before is not None and _values(self._read(server)) != _values(before):
-            self._write(server, before)
-            raise ReadOnlyError("the node is a replica")
+    @staticmethod
+    def check_refused(replies: Iterable[Any]) -> None:
+        """Raise ReadOnlyError when the node refused a write, also one of a script."""
+        for reply in replies:
+            if isinstance(reply, list):
+                Masters.check_refused(reply)
+            elif isinstance(reply, Exception) and _REFUSED.search(str(reply)):
+                raise ReadOnlyError("the node is a replica")
 
-    # -- data
+    def may_write(self, server: Server) -> bool:
+        """Return whether a node accepts writes."""
+        return server.is_master
 
-    def _read(self, server: Server) -> Data:
-        with _raw(server) as client:
-            found = {}
-            for key in client.keys("*"):
-                value = client.dump(key)
-                if key != _MODEL_NOW and value is not None:
-                    found[key] = value, max(0, client.pttl(key))
-            return found
-
-    def _write(self, server: Server, data: Data) -> None:
-        with _raw(server) as client:
-            client.flushdb()
-            for key, (value, ttl_ms) in data.items():
-                client.restore(key, ttl_ms, value)
+    def copy(self, old: Server, new: Server) -> None:
+        """Replace the data of ``new`` by that of ``old``."""
+        self._admin.eval(_COPY, 0, old.database, new.database)
 
 
 class Nodes(MutableMapping[str, Node]):
@@ -197,15 +202,3 @@ def hook_masters(masters: Masters, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(redis, "client", lambda: masters.select(client()))
     patch.setattr(redis, "forget_client", masters.disconnect)
     patch.setattr(redis, "_observe_role", masters.observe_role)
-    for server in (masters.master, masters.other):
-        with _raw(server) as raw:
-            raw.flushdb()
-
-
-def _values(data: Data) -> dict[bytes, bytes]:
-    return {key: value for key, (value, _) in data.items()}
-
-
-def _raw(server: Server) -> Any:
-    """Return a client of a node whose values are bytes."""
-    return redis_py.Redis.from_url(settings.settings().redis_url, db=server.database)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from plaza.infra import redis
 from plaza.reactions import failover_recovery, mysql_reactions, react, reign_guard
@@ -111,7 +111,7 @@ def _read_the_name_once(patch: pytest.MonkeyPatch) -> None:
 
 def _believe_a_replica(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Masters, "name", lambda self, server: server.reign)
-    patch.setattr(Masters, "refusing_writes", lambda self: nullcontext())
+    patch.setattr(Masters, "may_write", lambda self, server: True)
 
 
 def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
@@ -119,17 +119,22 @@ def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
 
 
 def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
-    store, again = reign_guard.store_reigns, failover_recovery._acknowledge_again
-    late: list[Any] = []
+    store, acknowledge = (
+        reign_guard.store_reigns,
+        failover_recovery.acknowledge_after_failover,
+    )
+    late: dict[greenlet, Any] = {}
 
-    def acknowledge_again(*args: Any) -> Any:
-        result = again(*args)
-        while late:
-            store(late.pop())
-        return result
+    def acknowledge_first() -> int:
+        queued = acknowledge()
+        if masters := late.pop(getcurrent(), None):
+            store(masters)
+        return queued
 
-    patch.setattr(reign_guard, "store_reigns", late.append)
-    patch.setattr(failover_recovery, "_acknowledge_again", acknowledge_again)
+    patch.setattr(
+        reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters})
+    )
+    patch.setattr(failover_recovery, "acknowledge_after_failover", acknowledge_first)
 
 
 def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import time
 import traceback
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -705,8 +705,11 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         """Store the model's time in the key that scripts read, see ``set_up``, then send."""
         _forget_clocks()
         run.is_unchecked = True
-        with run.masters.refusing_writes() if run.masters else nullcontext():
-            return send_pipeline([("SET", "model:now", run.scheduler.clock.now_us), *commands])[1:]
+        now = ("SET", "model:now", run.scheduler.clock.now_us)
+        _, *replies = send_pipeline([now, *commands])
+        if run.masters:
+            run.masters.check_refused(replies)
+        return replies
 
     def execute_at(command: Sequence[Any]) -> Any:
         [answer] = send_at([command])
