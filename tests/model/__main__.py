@@ -24,8 +24,9 @@ import pytest
 
 from local.stack import servers
 from plaza.infra import secrets, sqs
-from tests.model.mutations import MUTATIONS, REIGN_MUTATIONS, mutate
+from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
+from tests.model.stories import STORIES, run_story
 from tests.support.plaza import FakeQueues, World, forget, set_up_for
 from tests.support.servers import add_login, model_settings
 
@@ -75,12 +76,15 @@ def play(trouble: str, seeds: range, world: World, patch: pytest.MonkeyPatch) ->
 
 def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int | None:
     """Return the number of runs until a mutation is found, None when ``runs`` do not find it."""
-    troubles = MUTATIONS[name].troubles if name in MUTATIONS else ("masters",)
+    troubles = MUTATIONS[name].troubles
     for run in range(runs):
         trouble = troubles[run % len(troubles)]
         try:
             with redirect_stdout(StringIO()):
-                run_seed(run + 1, trouble, world, patch, mutate(name))
+                if trouble in STORIES:
+                    run_story(trouble, world, patch, mutate(name))
+                else:
+                    run_seed(run + 1, trouble, world, patch, mutate(name))
         except Exception as error:  # any error finds the mutation
             reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
             show_row(name, run + 1, trouble, reason[:120])
@@ -100,11 +104,11 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the seed before the first one")
     parser.add_argument("--trouble", choices=TROUBLES)
     parser.add_argument("--mutations", action="store_true", help="break each rule of the protocol")
-    parser.add_argument("--mutation", choices=[*MUTATIONS, *REIGN_MUTATIONS], help="break one rule")
+    parser.add_argument("--mutation", choices=MUTATIONS, help="break one rule")
     options = parser.parse_args()
     with started() as (world, patch):
         if options.mutations or options.mutation:
-            names = [options.mutation] if options.mutation else [*MUTATIONS, *REIGN_MUTATIONS]
+            names = [options.mutation] if options.mutation else list(MUTATIONS)
             show_row("without", "runs", "trouble", "found by")
             show_row(*["---"] * 4)
             found = [find(name, options.runs or 400, world, patch) for name in names]

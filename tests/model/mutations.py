@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 from greenlet import getcurrent, greenlet
 
-from plaza.infra import redis
-from plaza.reactions import failover_recovery, mysql_reactions, react, reign_guard
+from plaza.follows import FollowLimit, follow_user
+from plaza.infra import mysql, redis
+from plaza.infra.clock import Deadline
+from plaza.reactions import (
+    FOLLOW,
+    Outcome,
+    Target,
+    failover_recovery,
+    mysql_reactions,
+    queries,
+    react,
+    reign_guard,
+)
 from tests.model.masters import Masters
-from tests.model.reactions_model import rewrite
+from tests.model.reactions_model import HOUR_US, rewrite
 
 
 class Mutation(NamedTuple):
-    """A replaced text of a script, and the troubles that find it soonest."""
+    """A replaced text of a script, and the troubles and stories that find it soonest.
+    ``script`` is '' for a mutation of Python only, see ``_IN_PYTHON``."""
 
     script: str
     old: str
@@ -76,6 +89,9 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("none", "drops"),
     ),
     "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
+    "the seal of a filter": Mutation(
+        "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
+    ),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),
@@ -85,6 +101,12 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
+    ),
+    "the fence of an announced read": Mutation(
+        "STORE_READ",
+        "if current[1] == fence and tonumber(current[2]) <= tonumber(version) then",
+        "if tonumber(current[2] or 0) <= tonumber(version) then",
+        ("drops", "flush"),
     ),
     "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
@@ -97,6 +119,32 @@ MUTATIONS: Mapping[str, Mutation] = {
     ),
     "the version of the first page": Mutation(
         "CACHE_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
+    ),
+    "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
+    "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
+    "a repeated follow passes the gate": Mutation("", "", "", ("away", "all")),
+    "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
+    "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
+    "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
+    "a replica has no name": Mutation("", "", "", ("masters",)),
+    "the reign guard": Mutation("", "", "", ("masters",)),
+    "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
+    "a successor names its predecessor": Mutation("", "", "", ("masters",)),
+    "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
+    "a wait that began in the future is over": Mutation(
+        "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("clock back",)
+    ),
+    "an entry of the future is due": Mutation(
+        "SWEEP",
+        "if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
+        "if grace_us <= 0 then return true end",
+        ("clock back",),
+    ),
+    "a commit of an old epoch confirms nothing": Mutation(
+        "APPLY",
+        "math.floor(db_version / EPOCH) == math.floor(meta.db_version / EPOCH)",
+        "true",
+        ("a restore", "restore"),
     ),
 }
 
@@ -131,9 +179,7 @@ def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
             store(masters)
         return queued
 
-    patch.setattr(
-        reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters})
-    )
+    patch.setattr(reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters}))
     patch.setattr(failover_recovery, "acknowledge_after_failover", acknowledge_first)
 
 
@@ -147,41 +193,92 @@ def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reign_guard, "pass_guard", pass_guard)
 
 
-REIGN_MUTATIONS: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+# The gate has a check of its own, or makes a decision in two places.
+_ALSO_IN_GATE = {
+    "reign": ("if reign ~= ARGV[5] then", "if false then"),
+    "assertions": ("local is_new = base and", "local is_new = changed and base and"),
+}
+# Scripts by the included text that a mutation replaces.
+_INCLUDED_BY: Mapping[str, Sequence[str]] = {
+    "": (),
+    "READ_META": ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED"),
+    "STATE": ("READ", "GATE"),
+}
+
+
+def _publish_changes_only(patch: pytest.MonkeyPatch) -> None:
+    publish = react.publish
+
+    def publish_changed(event: Any) -> bool:
+        return True if event.version_us == 1 else publish(event)
+
+    patch.setattr(react, "publish", publish_changed)
+
+
+def _send_without_deadline(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "replace", lambda event, **_: event)
+
+
+class _NoWait(Deadline):
+    """A deadline that callers do not wait for."""
+
+    left_s = 0.0
+
+
+def _answer_failures_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "Deadline", _NoWait)
+    patch.setattr(react, "PROVISIONAL_ORDER_S", 0.05)
+
+
+def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
+    def read(target: Target, actor_id: int) -> Outcome:
+        [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
+        if not followers.viewer_state:
+            raise FollowLimit("at the limit")
+        return Outcome(True, followers.total, False)
+
+    patch.setattr(follow_user, "_repeat_follow", read)
+
+
+def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
+    source = inspect.getsource(mysql.run_in_snapshot)
+    line = 'cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")'
+    assert line in source, "run_in_snapshot sets no isolation level"
+    defined: dict[str, Any] = {}
+    exec(source.replace(line, "pass"), vars(mysql), defined)
+    patch.setattr(mysql, "run_in_snapshot", defined["run_in_snapshot"])
+
+
+def _follow_any_clock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redis, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
+
+
+_IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "assertions": _publish_changes_only,
+    "the deadline of a provisional event": _send_without_deadline,
+    "the late answer of a failed send": _answer_failures_at_once,
+    "a repeated follow passes the gate": _read_repeated_follows,
+    "the isolation of a snapshot": _read_snapshots_committed,
     "a reign's name": _name_by_process,
     "the name is read again": _read_the_name_once,
     "a replica has no name": _believe_a_replica,
     "the reign guard": _pass_no_guard,
     "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
     "a successor names its predecessor": _succeed_any_reign,
+    "a clock's maximum lead": _follow_any_clock,
 }
-
-# The gate has a check of its own, or makes a decision in two places.
-_ALSO_IN_GATE = {
-    "reign": ("if reign ~= ARGV[5] then", "if false then"),
-    "assertions": ("local is_new = base and", "local is_new = changed and base and"),
-}
-_WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
 
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     """Return a function that applies a mutation with a patch."""
-    if name in REIGN_MUTATIONS:
-        return REIGN_MUTATIONS[name]
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
-        for script in scripts:
+        if name in _IN_PYTHON:
+            _IN_PYTHON[name](patch)
+        for script in _INCLUDED_BY.get(mutation.script, (mutation.script,)):
             rewrite(patch, script, mutation.old, mutation.new)
         if name in _ALSO_IN_GATE:
             rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
-        if name == "assertions":
-            publish = react.publish
-
-            def publish_changed(event: Any) -> bool:
-                return True if event.version_us == 1 else publish(event)
-
-            patch.setattr(react, "publish", publish_changed)
 
     return apply

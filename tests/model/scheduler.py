@@ -4,6 +4,7 @@ Each process (a request, a consumer's batch, a sweep) is a greenlet that runs th
 It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice selects
 the process that continues, is killed or sleeps. A transaction is one step: consumers of a target
 are serialized by its counter's row (``counters.lock_content``), so smaller steps find nothing more.
+A snapshot pauses before each of its statements.
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ class Clock:
         self._now_us += by_us
 
 
+class _PausingCursor:
+    """A cursor that pauses before each statement."""
+
+    def __init__(self, cursor: Any, pause: Callable[[], None]) -> None:
+        self._cursor = cursor
+        self._pause = pause
+
+    def execute(self, sql: str, args: Any = None) -> Any:
+        self._pause()
+        return self._cursor.execute(sql, args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
 class Scheduler:
     """Runs processes a step at a time, in an order that ``rng`` decides.
 
@@ -71,6 +87,25 @@ class Scheduler:
         monkeypatch.setattr(clock, "now_us", lambda: self.clock.now_us)
         monkeypatch.setattr(clock, "monotonic_s", lambda: self.clock.now_us / 1e6)
         monkeypatch.setattr(clock, "sleep", self.sleep)
+
+    def hook_snapshots(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make processes pause between the statements of a snapshot, on a connection of its own."""
+        run, connect = mysql.run_in_snapshot, mysql._connect
+        of_snapshot: dict[greenlet, Any] = {}
+
+        def run_in_snapshot(work: Callable[[Any], Any]) -> Any:
+            process = getcurrent()
+            if process is self.main:
+                return run(work)
+            of_snapshot[process] = connection = mysql._open()
+            try:
+                return run(lambda cursor: work(_PausingCursor(cursor, self.pause)))
+            finally:
+                del of_snapshot[process]
+                connection.close()
+
+        monkeypatch.setattr(mysql, "run_in_snapshot", run_in_snapshot)
+        monkeypatch.setattr(mysql, "_connect", lambda: of_snapshot.get(getcurrent()) or connect())
 
     def spawn(self, work: Callable[[], Any]) -> greenlet:
         """Return a new process, which starts with one of the next steps."""
