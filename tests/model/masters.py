@@ -1,10 +1,10 @@
 """The masters of a model: two nodes, of which one is master at a time, or believes to be.
 
-The nodes are two databases of one Redis; the login of a replica may only read. A process is connected to one of them; the endpoint leads
-new connections to the master. A promotion makes the other node master, with a new reign. Then the
-old one is its replica, or is cut off from it and goes on as a master until the partition ends.
-Connections stay, or are cut. A replica gets the data of its master as a whole, from time to time:
-what is written in between is lost with its master.
+The nodes are two databases of one Redis; the login for a replica may only read. A process is
+connected to one of them; the endpoint leads new connections to the master. A promotion makes the
+other node master, with a new reign. Then the old one is its replica, or is cut off from it and goes
+on as a master until the partition ends. Connections stay, or are cut. A replica gets the data of
+its master as a whole, from time to time: what is written in between is lost with its master.
 """
 
 from __future__ import annotations

@@ -92,6 +92,9 @@ STORES = (
 
 # What a backup has and a restore replaces. The log is before its projections.
 RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter")
+# Errors of a consumer after which SQS delivers its messages again; the second one, when a restore
+# takes the counter that it has just created.
+DELIVERED_AGAIN = (Unavailable, mysql_store.MissingCounters)
 
 Pair = tuple[Kind, Target, int]
 
@@ -285,7 +288,7 @@ class Run:
         again = not self.is_calm and self.rng.random() < 0.1
 
         def work() -> None:
-            with suppress(Unavailable):
+            with suppress(*DELIVERED_AGAIN):
                 persist.save([read_event(body) for body in batch])
                 if not again:
                     self._delete(bodies, batch)
@@ -308,7 +311,7 @@ class Run:
         body = self.rng.choice(bodies)
 
         def work() -> None:
-            with suppress(Unavailable):
+            with suppress(*DELIVERED_AGAIN):
                 persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body))])
                 self._delete(bodies, [body])
 

@@ -141,7 +141,7 @@ def _old_connection(run: Run, moment: int) -> bool:
     failover_recovery.acknowledge_after_failover()
     _react(run, 2)
     _save_all(run)
-    run.scheduler.clock.advance(int(REIGN_AGE_S * 1e6))
+    run.scheduler.clock.advance(2 * int(REIGN_AGE_S * 1e6))
     _finish(reader)
     return False
 
