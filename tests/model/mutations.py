@@ -131,14 +131,20 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
     "a successor names its predecessor": Mutation("", "", "", ("masters",)),
     "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
-    "a wait that began in the future is over": Mutation(
-        "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("clock back",)
+    "a sweep ends a wait of the future": Mutation(
+        "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("a lost commit",)
+    ),
+    "a commit ends a wait of the future": Mutation(
+        "APPLY", "math.abs(now - meta.blocked)", "(now - meta.blocked)", ("a lost commit",)
+    ),
+    "the index has times of acceptance": Mutation(
+        "GATE", "version > now and now or version_text", "version_text", ("a row of the future",)
     ),
     "an entry of the future is due": Mutation(
         "SWEEP",
         "if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
         "if grace_us <= 0 then return true end",
-        ("clock back",),
+        ("an entry of the future", "clock back"),
     ),
     "a commit of an old epoch confirms nothing": Mutation(
         "APPLY",
@@ -193,10 +199,10 @@ def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reign_guard, "pass_guard", pass_guard)
 
 
-# The gate has a check of its own, or makes a decision in two places.
-_ALSO_IN_GATE = {
-    "reign": ("if reign ~= ARGV[5] then", "if false then"),
-    "assertions": ("local is_new = base and", "local is_new = changed and base and"),
+# Another script has a check of its own, or makes a decision in two places: script, old, new.
+_ALSO = {
+    "reign": ("GATE", "if reign ~= ARGV[5] then", "if false then"),
+    "assertions": ("GATE", "local is_new = base and", "local is_new = changed and base and"),
 }
 # Scripts by the included text that a mutation replaces.
 _INCLUDED_BY: Mapping[str, Sequence[str]] = {
@@ -278,7 +284,7 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
             _IN_PYTHON[name](patch)
         for script in _INCLUDED_BY.get(mutation.script, (mutation.script,)):
             rewrite(patch, script, mutation.old, mutation.new)
-        if name in _ALSO_IN_GATE:
-            rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
+        if name in _ALSO:
+            rewrite(patch, *_ALSO[name])
 
     return apply

@@ -273,8 +273,10 @@ class Run:
 
         def work() -> None:
             deltas: Mapping[tuple[str, int], dict[str, int]] = {target: {"comment_total": 1}}
+            restored = self.restored
             mysql.run_in_transaction(lambda cursor: counters.add_to_content(cursor, deltas))
-            self.comments += 1
+            if self.restored == restored:
+                self.comments += 1
 
         self.comments_begun += 1
         self.scheduler.spawn(work)

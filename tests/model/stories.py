@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from itertools import count
 
 import pytest
-from greenlet import greenlet
+from greenlet import GreenletExit, greenlet
 
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
+from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from tests.model.masters import REIGN_AGE_S, Masters
-from tests.model.reactions_model import Run, Trouble, begin_empty, hook, set_up
+from tests.model.reactions_model import GRACE_US, HOUR_US, Run, Trouble, begin_empty, hook, set_up
 from tests.support.plaza import World, read_event
 
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
@@ -57,6 +58,12 @@ def _react(run: Run, actor: int) -> None:
     """Let an actor like the target; the message waits on the queue."""
     [(kind, target)] = run.targets
     assert react.react(kind, target, actor, True).exact
+
+
+def _publish_provisional(run: Run, actor: int) -> None:
+    """Publish a like that was answered 202."""
+    [(kind, target)] = run.targets
+    react.publish(ReactionEvent(ReactionKey(*target, kind.name, actor), True, None))
 
 
 def _save_all(run: Run) -> None:
@@ -206,10 +213,64 @@ def _restore(run: Run, moment: int) -> bool:
     return is_played
 
 
+def _lost_commit(run: Run, moment: int) -> bool:
+    """The commit of a 202 is lost, the next one waits, and the clock of Redis goes back. A sweep or
+    one more commit notices the loss."""
+    react.hydrate(run.targets)
+    _publish_provisional(run, 1)
+    consumer = _spawn_consumer(run)
+    _step_until_saved(run, consumer, 1)
+    consumer.throw(GreenletExit)
+    _publish_provisional(run, 2)
+    _save_all(run)
+    run.jump()
+    run.scheduler.clock.advance(2_000_000)
+    if moment == 0:
+        sweep.sweep_outbox(grace_us=GRACE_US)
+        _check_answer(run, {1, 2})
+        return True
+    _publish_provisional(run, 3)
+    _save_all(run)
+    _check_answer(run, {1, 2, 3})
+    return False
+
+
+def _entry_of_the_future(run: Run, moment: int) -> bool:
+    """A process dies before it sends a reaction, and the clock of Redis goes back."""
+    _react(run, 1)
+    run.queues.messages.clear()
+    run.jump()
+    _check_swept(run, {1})
+    return False
+
+
+def _row_of_the_future(run: Run, moment: int) -> bool:
+    """A process dies before it sends a reaction to a target that has a row of the next hour."""
+    [(kind, target)] = run.targets
+    version_us = run.scheduler.clock.now_us + HOUR_US
+    persist.save([ReactionEvent(ReactionKey(*target, kind.name, 2), True, version_us)])
+    _react(run, 1)
+    run.queues.messages.clear()
+    _check_swept(run, {1, 2})
+    return False
+
+
+def _check_swept(run: Run, on: set[int]) -> None:
+    """Check that a sweep after the grace sends what MySQL lacks."""
+    run.scheduler.clock.advance(2_000_000)
+    sweep.sweep_outbox(grace_us=GRACE_US)
+    run.queues.drain()
+    assert _count_rows(run) == len(on), f"{_count_rows(run)} rows after a sweep, on: {on}"
+    _check_answer(run, on)
+
+
 STORIES: Mapping[str, tuple[Trouble, Story]] = {
     "a reign returns": (Trouble(promote=1), _reign_returns),
     "an old connection": (Trouble(promote=1), _old_connection),
     "two masters": (Trouble(promote=1), _two_masters),
     "a snapshot": (Trouble(), _snapshot),
+    "a lost commit": (Trouble(back=1), _lost_commit),
+    "an entry of the future": (Trouble(back=1), _entry_of_the_future),
+    "a row of the future": (Trouble(), _row_of_the_future),
     "a restore": (Trouble(restore=1), _restore),
 }
