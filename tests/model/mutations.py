@@ -126,7 +126,7 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
     "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
     "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
-    "a replica has no name": Mutation("", "", "", ("masters",)),
+    "a replica has no name": Mutation("", "", "", ("an old connection", "masters")),
     "the reign guard": Mutation("", "", "", ("masters",)),
     "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
     "a successor names its predecessor": Mutation("", "", "", ("masters",)),

@@ -13,13 +13,23 @@ import pytest
 from greenlet import GreenletExit, greenlet
 
 from plaza.infra import mysql
-from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
+from plaza.reactions import (
+    LIKE,
+    Target,
+    failover_recovery,
+    persist,
+    queries,
+    react,
+    redis_hydration,
+    sweep,
+)
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 from tests.model.masters import REIGN_AGE_S, Masters
 from tests.model.reactions_model import GRACE_US, HOUR_US, Run, Trouble, begin_empty, hook, set_up
 from tests.support.plaza import World, read_event
 
+LEASE_MS = 60_000  # of real time: no lease ends within a story
 Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
 
 
@@ -34,6 +44,7 @@ def run_story(
     for moment in count():
         with monkeypatch.context() as patch:
             set_up(world, patch, 0)
+            patch.setattr(redis_hydration, "HYDRATION_LEASE_TTL_MS", LEASE_MS)
             if mutate:
                 mutate(patch)
             run = begin_empty(trouble, world, [(LIKE, Target("post", moment + 1))])
@@ -137,7 +148,7 @@ def _reign_returns(run: Run, moment: int) -> bool:
 
 
 def _old_connection(run: Run, moment: int) -> bool:
-    """A reader that is still connected to a replica, which lags behind its master."""
+    """A reader that is still connected to a replica, which lags behind its master, reads twice."""
     masters = _masters_of(run)
     _react(run, 1)
     _save_all(run)
@@ -150,6 +161,11 @@ def _old_connection(run: Run, moment: int) -> bool:
     _save_all(run)
     run.scheduler.clock.advance(2 * int(REIGN_AGE_S * 1e6))
     _finish(reader)
+    _react(run, 3)
+    _save_all(run)
+    reads_again = run.scheduler.spawn(lambda: _check_answer(run, {1, 2, 3}))
+    masters.connections[reads_again] = masters.connections[reader]
+    _finish(reads_again)
     return False
 
 
