@@ -288,7 +288,7 @@ class Run:
 
     def loses_reply(self) -> bool:
         """Return whether the reply to the present call is lost."""
-        if self.calm or getcurrent() is self.scheduler._main:
+        if self.calm or getcurrent() is self.scheduler.main:
             return False
         return self.rng.random() < self.trouble.lost_reply
 
