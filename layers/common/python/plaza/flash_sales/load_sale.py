@@ -6,6 +6,9 @@ later ones from their consumer. Cancelled orders are loaded first: a consumer th
 as a success may still acknowledge it. After a loss the orders that SQS refused are decided first,
 and the generation drains until the queue is empty, 30 s at most: reservations of the lost
 generation take precedence over new ones.
+
+The waitlist of a live sale is read again when its node has another reign: a node that was promoted
+may lack buyers who joined, and have some who left.
 """
 
 from __future__ import annotations
@@ -39,7 +42,8 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Load the state of a voucher into Redis unless it is live there. Returns when it is live.
+    """Load the state of a voucher into Redis unless it is live there, or its waitlist if that was
+    read under another reign. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
     longer than 4 s or another process loads: the next call continues; RedisDown, MysqlDown.
@@ -61,14 +65,18 @@ def load_sale(voucher_id: int) -> None:
 
 def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
-    if redis_store.open_sale(sale, backlog.count_unfinished() == 0) == "DRAINING":
+    _open(sale, backlog.count_unfinished() == 0)
+
+
+def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
+    if redis_store.open_sale(sale, drained, reign) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
     redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
 
 def _load(voucher: Voucher) -> None:
     deadline = Deadline.in_s(MAX_RUN_S)
-    now_us = clock.now_us()
+    now_us, reign = clock.now_us(), redis_store.read_reign(voucher.id)
     # State that Redis loses from here on is not begun again: its generation has been used.
     progress = redis_store.read_progress(voucher.id)
     generation = (
@@ -85,6 +93,8 @@ def _load(voucher: Voucher) -> None:
     if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], withdrawn=False)
         progress = LoadProgress(sale, "loading")
+    if progress.phase == "live" and not progress.is_current:
+        progress = LoadProgress(sale, "loading", stage=2)
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)
         if sold is None:
@@ -100,13 +110,14 @@ def _load(voucher: Voucher) -> None:
     if lost:
         persist.decide_outbox(deadline, voucher.id)
     if progress.phase != "live":
-        open_if_drained(sale) if lost else redis_store.open_sale(sale, drained=True)
+        drained = not lost or backlog.count_unfinished() == 0
+        _open(sale, drained, reign if progress.phase == "loading" else "")
 
 
 def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
     """Load the cancelled orders, the successes and the waitlist; return how many successes, None if
     another generation has begun. Raises NotReady at the deadline."""
-    sale, sold = progress.sale, 0
+    sale, sold, is_new = progress.sale, 0, progress.stage < 2
     if progress.stage == 0:
         while page := mysql_orders.read_cancelled(sale.voucher_id, progress.after, _PAGE):
             if not redis_store.load_orders(sale, page, CANCELLED):
@@ -126,7 +137,20 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
         if not redis_waitlist.join(sale, page):
             return None
         progress = _advance(progress._replace(after=page[-1][0]), deadline)
+    if not is_new:
+        _remove_absent(sale)
     return sold
+
+
+def _remove_absent(sale: SaleGeneration) -> None:
+    """Remove buyers from the waitlist of whom MySQL has no entry: a lost request removed them. One
+    round trip, and a statement and a round trip for each 500 of them."""
+    buyer_ids = redis_waitlist.read_buyers(sale)
+    for start in range(0, len(buyer_ids), redis_waitlist.MAX_LEAVING):
+        part = buyer_ids[start : start + redis_waitlist.MAX_LEAVING]
+        waiting = mysql_waitlist.find_waiting(sale.voucher_id, part)
+        if absent := [buyer_id for buyer_id in part if buyer_id not in waiting]:
+            redis_waitlist.leave(sale, absent)
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:

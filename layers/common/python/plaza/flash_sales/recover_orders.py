@@ -237,9 +237,10 @@ def _acknowledge(
 
 
 def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
-    """Continue loads that no order continues any more."""
+    """Continue loads that no order continues any more, and read the waitlists of live sales again
+    whose node has another reign."""
     for voucher_id, counts in redis_store.read_counts([voucher.id for voucher in vouchers]).items():
-        if not counts.live:
+        if not counts.live or counts.reign != redis_store.read_reign(voucher_id):
             _load(voucher_id)
 
 
