@@ -144,13 +144,15 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
 
 def _remove_absent(sale: SaleGeneration) -> None:
     """Remove buyers from the waitlist of whom MySQL has no entry: a lost request removed them. One
-    round trip, and a statement and a round trip for each 500 of them."""
+    round trip, and a statement for each 500 buyers."""
     buyer_ids = redis_waitlist.read_buyers(sale)
     for start in range(0, len(buyer_ids), redis_waitlist.MAX_LEAVING):
         part = buyer_ids[start : start + redis_waitlist.MAX_LEAVING]
-        waiting = mysql_waitlist.find_waiting(sale.voucher_id, part)
+        waiting = {buyer_id for _, buyer_id in mysql_waitlist.find(sale.voucher_id, part)}
         if absent := [buyer_id for buyer_id in part if buyer_id not in waiting]:
             redis_waitlist.leave(sale, absent)
+            # One who joined meanwhile had the place that was removed.
+            redis_waitlist.join(sale, mysql_waitlist.find(sale.voucher_id, absent))
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:

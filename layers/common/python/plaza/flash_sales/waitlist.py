@@ -81,8 +81,8 @@ def read_place(voucher_id: int, buyer_id: int) -> WaitlistPlace:
     sale = _find_sale(voucher_id)
     order, place = redis_waitlist.read_place(sale, buyer_id)
     if order is None and place is None:
-        seq = mysql_waitlist.find_seq(voucher_id, buyer_id)
-        if seq is not None and redis_waitlist.join(sale, [(seq, buyer_id)]):
+        lost = mysql_waitlist.find(voucher_id, [buyer_id])
+        if lost and redis_waitlist.join(sale, lost):
             _, place = redis_waitlist.read_place(sale, buyer_id)
     if place is None or _has_ended(place):
         raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
