@@ -126,3 +126,27 @@ def test_a_buyer_who_left_is_offered_nothing(
         waitlist.read_place(sold_out.id, 2)
     assert waitlist.read_place(sold_out.id, 3).accept_by_us
     sales.check(sold_out.id)
+
+
+def test_a_unit_that_the_older_copy_has_unsold_can_be_sold_before_a_buyer_who_waits(
+    plaza: World, pair: RedisPair, proxy: Proxy
+) -> None:
+    """The limit in docs/limits.md: one unit is unsold in the copy, so one new buyer gets one."""
+    voucher = sales.offer(stock=2)
+    buy(plaza, voucher.id, 1)
+    with lose_writes(pair, proxy):
+        buy(plaza, voucher.id, 5)
+        waitlist.join_waitlist(voucher.id, 2)
+        cancel_of(voucher, 1)  # its unit is offered to 2
+    order, _ = place_order.place_order(voucher.id, 4)
+    with pytest.raises(SoldOut):
+        place_order.place_order(voucher.id, 6)
+    plaza.queues.drain()
+    recover_orders.recover_orders()
+    assert queries.read_order(order.id, 4).status == SUCCESS
+    assert waitlist.read_place(voucher.id, 2).position == 1
+    assert sales.holders(voucher.id) == [4, 5]
+    cancel_order.cancel_order(order.id, 4)
+    recover_orders.recover_orders()
+    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    sales.check(voucher.id)

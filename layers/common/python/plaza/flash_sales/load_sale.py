@@ -82,8 +82,9 @@ def _load(voucher: Voucher) -> None:
     generation = (
         progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
     )
-    # The first generation follows no other.
-    lost = generation > 1 and voucher.terms.opens_us <= now_us
+    # The first generation follows no other, unless its node has another reign.
+    is_current = progress is None or progress.is_current
+    lost = (generation > 1 or not is_current) and voucher.terms.opens_us <= now_us
     progress = progress or redis_store.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
@@ -92,9 +93,9 @@ def _load(voucher: Voucher) -> None:
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], withdrawn=False)
-        progress = LoadProgress(sale, "loading")
-    if progress.phase == "live" and not progress.is_current:
-        progress = LoadProgress(sale, "loading", stage=2)
+        progress = LoadProgress(sale, "loading", is_current=is_current)
+    if (progress.phase == "live" and not is_current) or _lacks_waitlist_alone(progress, voucher):
+        progress = LoadProgress(sale, "loading", stage=2, is_current=False)
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)
         if sold is None:
@@ -110,14 +111,23 @@ def _load(voucher: Voucher) -> None:
     if lost:
         persist.decide_outbox(deadline, voucher.id)
     if progress.phase != "live":
-        drained = not lost or backlog.count_unfinished() == 0
-        _open(sale, drained, reign if progress.phase == "loading" else "")
+        has_loaded = progress.phase == "loading"
+        drained = (has_loaded and not lost) or backlog.count_unfinished() == 0
+        _open(sale, drained, reign if has_loaded else "")
+
+
+def _lacks_waitlist_alone(progress: LoadProgress, voucher: Voucher) -> bool:
+    """Return whether a sale is loading because of another reign, and its orders are complete."""
+    if progress.is_current or progress.phase != "loading" or progress.stage or progress.after:
+        return False
+    counts = redis_store.read_counts([voucher.id]).get(voucher.id)
+    return counts is not None and not counts.lacks_orders(voucher)
 
 
 def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
     """Load the cancelled orders, the successes and the waitlist; return how many successes, None if
     another generation has begun. Raises NotReady at the deadline."""
-    sale, sold, is_new = progress.sale, 0, progress.stage < 2
+    sale, sold = progress.sale, 0
     if progress.stage == 0:
         while page := mysql_orders.read_cancelled(sale.voucher_id, progress.after, _PAGE):
             if not redis_store.load_orders(sale, page, CANCELLED):
@@ -137,7 +147,7 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
         if not redis_waitlist.join(sale, page):
             return None
         progress = _advance(progress._replace(after=page[-1][0]), deadline)
-    if not is_new:
+    if not progress.is_current:
         _remove_absent(sale)
     return sold
 

@@ -120,6 +120,15 @@ class SaleCounts(NamedTuple):
     waiting: int
     reign: str | None
 
+    def lacks_orders(self, voucher: Voucher) -> bool:
+        """Return whether MySQL had more decided orders when ``voucher`` was read, before these
+        counts. Cancelled orders only grow, and so do successes and cancelled orders together."""
+        sold = voucher.terms.stock - voucher.stock
+        return (
+            self.cancelled < voucher.cancelled
+            or self.sold + self.cancelled < sold + voucher.cancelled
+        )
+
 
 def state_key(voucher_id: int) -> str:
     return f"{_base(voucher_id)}:sale"

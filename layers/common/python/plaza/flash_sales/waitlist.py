@@ -2,7 +2,7 @@
 
 MySQL has who waits and in which order, Redis makes the offers. Entries are written to MySQL first
 and deleted there first, so Redis that lost its data makes the same offers again, with a new time to
-accept, and an offer that has ended is not made again.
+accept, and an offer that has ended is not made again. A place that Redis lacks is read from MySQL.
 """
 
 from __future__ import annotations

@@ -52,5 +52,5 @@ for i = 4, #ARGV, 2 do
   end
 end
 add_to_counts(KEYS[1], 0, 0, 0, added)
-make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]))
+make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]), 0)
 return {'JOINED', added}

@@ -33,4 +33,4 @@ for i = 4, #ARGV do
   end
 end
 add_to_counts(KEYS[1], freed, 0, 0 - freed, 0 - left)
-return {'LEFT', make_offers(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[2]))}
+return {'LEFT', make_offers(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[2]), freed)}
