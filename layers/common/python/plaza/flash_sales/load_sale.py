@@ -7,8 +7,9 @@ as a success may still acknowledge it. After a loss the orders that SQS refused 
 and the generation drains until the queue is empty, 30 s at most: reservations of the lost
 generation take precedence over new ones.
 
-The waitlist of a live sale is read again when its node has another reign: a node that was promoted
-may lack buyers who joined, and have some who left.
+A node that was promoted has another reign: it may lack orders and buyers who joined, and have buyers
+who left. What it lacks is read again; ``make_offers`` in Lua closes the sale before, if a unit
+returns that buyers may wait for.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Load the state of a voucher into Redis unless it is live there, or its waitlist if that was
-    read under another reign. Returns when it is live.
+    """Load the state of a voucher into Redis unless it is live there and was read under the present
+    reign. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
     longer than 4 s or another process loads: the next call continues; RedisDown, MysqlDown.
@@ -94,8 +95,9 @@ def _load(voucher: Voucher) -> None:
     if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], withdrawn=False)
         progress = LoadProgress(sale, "loading", is_current=is_current)
-    if (progress.phase == "live" and not is_current) or _lacks_waitlist_alone(progress, voucher):
-        progress = LoadProgress(sale, "loading", stage=2, is_current=False)
+    if not is_current and not (progress.phase == "loading" and (progress.stage or progress.after)):
+        stage = 0 if _lacks_orders(voucher) else 2
+        progress = LoadProgress(sale, "loading", stage, is_current=False)
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)
         if sold is None:
@@ -116,12 +118,9 @@ def _load(voucher: Voucher) -> None:
         _open(sale, drained, reign if has_loaded else "")
 
 
-def _lacks_waitlist_alone(progress: LoadProgress, voucher: Voucher) -> bool:
-    """Return whether a sale is loading because of another reign, and its orders are complete."""
-    if progress.is_current or progress.phase != "loading" or progress.stage or progress.after:
-        return False
+def _lacks_orders(voucher: Voucher) -> bool:
     counts = redis_store.read_counts([voucher.id]).get(voucher.id)
-    return counts is not None and not counts.lacks_orders(voucher)
+    return counts is None or counts.lacks_orders(voucher)
 
 
 def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:

@@ -9,8 +9,8 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
                        reign: under which the waitlist was read from MySQL (``infra.redis``); under
-                       another one the node may lack buyers, and offers no unit until it is read
-                       again; full_us: when the token bucket of orders is full again
+                       another one the node may lack buyers and orders, and offers no unit until
+                       they are read again; full_us: when the token bucket of orders is full again
     :lease     string  held by the process that loads the state
     :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
                                          the pending orders

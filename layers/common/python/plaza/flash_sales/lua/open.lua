@@ -17,9 +17,9 @@ if fields[1] ~= ARGV[1] then return 'STALE_GENERATION' end
 if ARGV[4] ~= '' then redis.call('HSET', KEYS[1], 'reign', ARGV[4]) end
 if fields[2] == 'live' then return 'LIVE' end
 if fields[2] == 'withdrawn' then return 'WITHDRAWN' end
-if fields[2] == 'loading' and ARGV[2] ~= '' then
+if ARGV[2] ~= '' then
   -- Compared as text of one length: an id can exceed the 53 bits of a Lua number.
-  if ARGV[2] > fields[4] then redis.call('HSET', KEYS[1], 'cursor', ARGV[2]) end
+  if fields[2] == 'loading' and ARGV[2] > fields[4] then redis.call('HSET', KEYS[1], 'cursor', ARGV[2]) end
   return 'LOADING'
 end
 local now = redis.call('TIME')
