@@ -1,4 +1,4 @@
-"""Sales after a failover that lost the newest writes of the master: what was answered stays true."""
+"""Sales after a failover that lost the master's newest writes: what was answered stays true."""
 
 from __future__ import annotations
 

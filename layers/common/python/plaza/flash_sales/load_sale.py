@@ -7,9 +7,9 @@ as a success may still acknowledge it. After a loss the orders that SQS refused 
 and the generation drains until the queue is empty, 30 s at most: reservations of the lost
 generation take precedence over new ones.
 
-A node that was promoted has another reign: it may lack orders and buyers who joined, and have buyers
-who left. What it lacks is read again; ``make_offers`` in Lua closes the sale before, if a unit
-returns that buyers may wait for.
+A node that was promoted has another reign: it may lack orders and buyers who joined, and have
+buyers who left. What it lacks is read again; ``make_offers`` in Lua closes the sale before, if a
+unit returns that buyers may wait for.
 """
 
 from __future__ import annotations
