@@ -137,7 +137,7 @@ class TargetState:
     ``loaded``: readers use it; else it has only an outbox, or was loaded before Redis restarted.
     ``base``: the counter at ``db_version``. ``recent``: actor -> version, above ``floor_us`` or,
     if ``complete``, all. ``bits``: size of the ``bloom`` filter, 0 without one. ``ahead``: versions
-    of commits that arrived early; ``ahead_stays``: they do not expire. ``due_us``: score in the
+    of commits that arrived early; ``ahead_stays``: they do not expire. ``indexed_us``: score in the
     outbox index, None if absent. ``moving``: it changed during each read. ``unreadable``: what is
     in place of a value that Plaza writes.
     """
@@ -157,7 +157,7 @@ class TargetState:
     bloom: bytes = b""
     ahead: frozenset[int] = frozenset()
     ahead_stays: bool = False
-    due_us: int | None = None
+    indexed_us: int | None = None
     moving: bool = False
     unreadable: str = ""
 
@@ -167,7 +167,10 @@ class TargetState:
         return self.base + self.delta if self.loaded else None
 
     def may_have(self, actor_id: int) -> bool:
-        """Return whether the Bloom filter has all four bits of an actor."""
+        """Return whether the Bloom filter has all four bits of an actor, or lacks its seal and is
+        not used."""
+        if not self._has_bit(self.bits):
+            return True
         digest = hashlib.sha1(str(actor_id).encode(), usedforsecurity=False).hexdigest()
         first, step = int(digest[:8], 16), int(digest[8:16], 16)
         return all(self._has_bit((first + i * step) % self.bits) for i in range(4))
@@ -417,7 +420,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool
         bloom=bloom or b"",
         ahead=frozenset(map(int, ahead)),
         ahead_stays=ahead_ttl_s == -1,
-        due_us=None if due is None else int(due),
+        indexed_us=None if due is None else int(due),
         moving=moving,
     )
     if meta.get("reign") != reign:

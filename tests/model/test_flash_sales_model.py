@@ -30,7 +30,6 @@ from plaza.flash_sales import (
     SUCCESS,
     USED,
     Order,
-    OrderEvent,
     Voucher,
     backlog,
     cancel_order,
@@ -577,7 +576,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     def watched(queue: str, body: str, delay_s: int = 0) -> None:
         run.scheduler.pause()
         send(queue, body, delay_s)
-        event = OrderEvent.from_json(body)
+        event = ORDERS.decode(str(body))
         assert run.sent.setdefault(event.order_id, event.identity) == event.identity, (
             "two orders with one id"
         )

@@ -47,7 +47,7 @@ class Sent(str):
 
 def decode(queue: Queue[T], body: str) -> T:
     """Decode a message as its consumer gets it, with the time at which it was sent."""
-    message = queue.decode(body)
+    message = queue.decode(str(body))
     if isinstance(message, ReactionEvent) and isinstance(body, Sent):
         return replace(message, sent_ms=body.sent_ms, request_id=body.request_id)
     return message
@@ -99,7 +99,7 @@ class FakeQueues:
 
     def _take(self, queue: Queue[Any] | str, message: Outgoing) -> None:
         if self.away:
-            raise QueueDown("SQS is unavailable (simulated)")
+            raise QueueDown("SQS is unavailable (simulated)", may_have_run=False)
         now_ms, request_id = clock.now_ms(), message.attributes.get(REQUEST)
         self.messages[queue].append(Sent(message.body, now_ms, request_id))
 

@@ -20,8 +20,8 @@ from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, persist, react, redis_commits
-from plaza.reactions.model import ReactionEvent, TargetMissing
+from plaza.reactions import FOLLOW, Target, persist, queries, react, redis_commits
+from plaza.reactions.model import TargetMissing
 from plaza.reactions.queues import REACTIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -193,6 +193,41 @@ def test_at_the_limit_an_existing_follow_can_be_repeated(limit_5: World, saved: 
         follows.follow(MISSING_USER, ME)
 
 
+def test_a_repeated_follow_at_the_limit_wins_over_a_provisional_unfollow(
+    limit_5: World, redis_away: Away
+) -> None:
+    follow_many(range(11, 16))
+    limit_5.queues.drain()
+    with redis_away():
+        assert not follows.unfollow(11, ME).exact
+    repeated = follows.follow(11, ME)
+    assert (repeated.exact, repeated.changed, repeated.total) == (True, False, 1)
+    assert len(limit_5.queues.messages[REACTIONS]) == 2
+    limit_5.queues.drain()
+    assert (followed(), total(), claims()) == ({11, 12, 13, 14, 15}, 5, [])
+
+
+def test_a_follow_at_the_limit_that_is_unfollowed_meanwhile_is_refused(
+    limit_5: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow_many(range(11, 16))
+    limit_5.queues.drain()
+    read_counts = queries.read_counts
+
+    def read_then_replace(*args: Any) -> Any:
+        counts = read_counts(*args)
+        monkeypatch.setattr(queries, "read_counts", read_counts)
+        follows.unfollow(11, ME)
+        limit_5.queues.drain()
+        assert follow_many([16]) == [16]
+        return counts
+
+    monkeypatch.setattr(queries, "read_counts", read_then_replace)
+    assert follow_many([11]) == []
+    limit_5.queues.drain()
+    assert (followed(), total(), claims()) == ({12, 13, 14, 15, 16}, 5, [])
+
+
 def test_a_repeated_follow_does_not_release_its_claim(limit_5: World) -> None:
     """The second follow is unchanged; the claim of the first must stay."""
     for user_id in range(11, 21):
@@ -226,16 +261,16 @@ def test_a_follow_repeated_after_an_unfollow_keeps_its_claim(limit_5: World) -> 
         wait_for(is_after(redis_us() + 2 * MAX_CLOCK_SKEW_US), "the clock skew is over")
     first, second, third = limit_5.queues.take(REACTIONS)
     for body in (first, second):
-        persist.save([ReactionEvent.from_json(body)])
+        persist.save([REACTIONS.decode(str(body))])
         assert follow_many([16]) == []
-    persist.save([ReactionEvent.from_json(third)])
+    persist.save([REACTIONS.decode(str(third))])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
 
 def test_repeated_and_late_events_do_not_release_claims_early(limit_5: World) -> None:
     follow_many(range(11, 16))
-    events = [ReactionEvent.from_json(body) for body in limit_5.queues.take(REACTIONS)]
+    events = [REACTIONS.decode(str(body)) for body in limit_5.queues.take(REACTIONS)]
     for batch in (events[:2], events[:2], events[3:], events[1:], events):
         persist.save(batch)
         assert follow_many(range(16, 20)) == []
@@ -251,7 +286,7 @@ def test_a_failed_acknowledgement_keeps_the_claims_until_it_is_repeated(
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
         patch.setattr(redis_commits, "apply_all", fail)
-        persist.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
+        persist.save([REACTIONS.decode(str(f)) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()
@@ -332,7 +367,7 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
             process.kill()
             process.wait()
     bodies = [body for _, *sent in outputs for body in sent]
-    assert len({ReactionEvent.from_json(body).key for body in bodies}) == 5, "each may repeat"
+    assert len({REACTIONS.decode(str(body)).key for body in bodies}) == 5, "each may repeat"
     for body in bodies:
         world.queues.send(REACTIONS, body)
     world.queues.drain()

@@ -58,7 +58,7 @@ def people(plaza: World) -> World:
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " VALUES ('comment', 8, 4, 7)"
     )
-    mysql.run_in_transaction(_count_content)
+    counters.run_in_transaction(_count_content)
     for user_id in (2, 3):
         react(LIKE, POST, user_id, True)
         react(FOLLOW, Target("user", 1), user_id, True)
@@ -391,8 +391,6 @@ def test_an_outbox_that_no_sweep_finds_is_reported(people: World, audit: Audit) 
     assert [str(d) for d in audit().differences] == [
         "like post:7: 1 pending, and not in the outbox index"
     ]
-    plaza_redis.execute("ZADD", keys.outboxes, 2**53, keys.member)
-    assert audit().others == 1
 
 
 def test_commits_ahead_that_no_sweep_applies_are_reported(people: World, audit: Audit) -> None:

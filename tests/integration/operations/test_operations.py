@@ -19,10 +19,11 @@ from plaza.infra.retries import FIRST_SENT
 from plaza.infra.sqs_sender import Sender
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from tests.support.functions import authorization, event, handler
 from tests.support.plaza import World
 
-EVENT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
+EVENT = REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5))
 
 
 class Sqs:
@@ -190,7 +191,8 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
 def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> None:
     """Its version is the time at which the first queue received it, not that of a move."""
     sqs_client.send(
-        "reactions", ReactionEvent(ReactionKey("post", 11, "like", 7), True, None).to_json()
+        "reactions",
+        REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, None)),
     )
     [message] = sqs.client.receive_message(
         QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
@@ -219,7 +221,7 @@ def effective_version_us(message: dict[str, Any]) -> int:
             for name, value in message.get("MessageAttributes", {}).items()
         },
     }
-    consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
+    consume({"Records": [record]}, "reactions", REACTIONS.decode, found.extend)
     return found[0].effective_version_us
 
 

@@ -14,9 +14,10 @@ from plaza.reactions import (
     rebuild,
     redis_bloom,
     redis_hydration,
+    redis_inspection,
     redis_queries,
 )
-from plaza.reactions.queues import BloomBuildStep
+from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
@@ -192,6 +193,34 @@ def test_a_filter_with_too_many_actors_is_requested_again(plaza: World) -> None:
     assert not gate(2, on=False).rebuild
 
 
+@pytest.mark.parametrize("actor", [1, 4], ids=["in the filter", "not in the filter"])
+@pytest.mark.parametrize("origin", ["built", "made by evictions"])
+def test_a_filter_that_lost_its_key_is_not_used(
+    plaza: World, set_up: SetUp, origin: str, actor: int
+) -> None:
+    """Given only the key bloom lost, then a commit that moves an actor into it."""
+    set_up(recent_cap=1)
+    put(total=2, newest=[(2, 20), (1, 10)], complete=origin != "built")
+    if origin == "built":
+        begin()
+        fill(1, last=True)
+    apply(1, 3, [(3, 30, True)])
+    assert gate(4, on=False).code == NO
+    assert redis_inspection.find_denied([(LIKE, POST, [1, 4])]) == [(1, [4])]
+    redis.execute("DEL", keys().outbox, keys().bloom)
+    assert redis_inspection.find_denied([(LIKE, POST, [1, 4])]) == [(0, [])]
+    apply(2, 4, [(5, 50, True)])  # evicts 3
+    [cached] = redis_queries.read_all([(LIKE, POST)], actor)
+    assert cached is not None
+    assert (cached.viewer_state, cached.rebuild) == (None, True)
+    redis.execute("HDEL", keys().meta, "build_requested_at")
+    decision = gate(actor)
+    assert (decision.code, decision.rebuild) == ("UNKNOWN", True)
+    assert begin("b2") == "BEGUN"
+    assert fill(1, 2, 3, build="b2", last=True) == "FINISHED"
+    assert gate(6, on=False).code == NO
+
+
 def test_a_read_requests_a_filter(plaza: World) -> None:
     put(total=9, complete=False)
     [cached] = redis_queries.read_all([(LIKE, POST)], 7)
@@ -215,10 +244,10 @@ def test_a_filter_is_built_from_mysql_in_steps(
     hydrate()
     assert react.react(LIKE, POST, 1, True).changed is False, "read from MySQL"
     [request] = plaza.queues.messages["rebuilds"]
-    assert BloomBuildStep.from_json(request).build == ""
+    assert REBUILDS.decode(str(request)).build == ""
     steps = 0
     while bodies := plaza.queues.take("rebuilds"):
-        rebuild.rebuild([BloomBuildStep.from_json(body) for body in bodies])
+        rebuild.rebuild([REBUILDS.decode(str(body)) for body in bodies])
         steps += 1
     assert steps == 6  # 120 are on: 18 pages of 7, 3 a step
     assert meta()["bloom"] == 2**17

@@ -8,9 +8,10 @@ All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
     :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
     :lease       string  of readers that may hydrate; an acknowledgement ends it
+    :sweep       string  when the last sweep of the outbox began, for two hours
 
 and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
-when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
+when the oldest entry was accepted. Days are numbers: 1 January of year 1
 is 1 (``date.toordinal``).
 
 A streak and a month that were hydrated under another reign are not read: a master that failed may
@@ -60,6 +61,10 @@ class CheckInKeys:
     @property
     def lease(self) -> str:
         return f"{self.head}:lease"
+
+    @property
+    def sweep(self) -> str:
+        return f"{self.head}:sweep"
 
     @property
     def outboxes(self) -> str:
@@ -194,7 +199,7 @@ def forget(user_id: int, days: Iterable[date]) -> None:
     """Delete the keys of a user with the months of ``days``. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     months = {keys.month(day) for day in days}
-    deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, *months])
+    deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, keys.sweep, *months])
     redis.pipeline([*deletions, ("ZREM", keys.outboxes, user_id)])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -11,8 +10,8 @@ from plaza import counters
 from plaza.blocks import queries as block_queries
 from plaza.content import mysql_store, redis_store
 from plaza.content.model import (
+    TEXT,
     ContentDeleted,
-    ContentHidden,
     ContentListsBusy,
     ContentMissing,
     ContentPage,
@@ -26,6 +25,7 @@ from plaza.content.model import (
 )
 from plaza.infra import cache, projections, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
+from plaza.infra.codec import Deleted
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_reads import HotReads
 from plaza.infra.process import LocalCache
@@ -35,7 +35,7 @@ from plaza.reactions import COLLECT, LIKE, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.model import Count
 from plaza.shops import queries as shops_queries
-from plaza.targets import Existence, lookup
+from plaza.targets import Existence, TargetHidden, lookup
 from plaza.users import Card, cards
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def cache_in_process(stored: StoredText) -> None:
 
 def read(target: Target, reader_id: int | None = None) -> Text:
     """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted;
-    ContentHidden unless the reader is its author; MysqlDown."""
+    TargetHidden unless the reader is its author; MysqlDown."""
     found = _read_hot([target])
     if target not in found:
         require_existing(target, lookup.find(*target))  # spares MySQL reads of missing ids
@@ -75,7 +75,7 @@ def read(target: Target, reader_id: int | None = None) -> Text:
     if text is None:
         raise _deleted(target)
     if not text.is_visible_to(reader_id):
-        raise ContentHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
+        raise TargetHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
     return text
 
 
@@ -132,7 +132,7 @@ def require_shop(shop_id: int) -> None:
 
 def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -> ContentView:
     """Return the view of a text; count ``visit``, if any, if it is a post. Raises ContentMissing,
-    ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
+    ContentDeleted, TargetHidden, MysqlDown, RedisDown."""
     [view] = build_views([read(target, actor_id)], actor_id, visit)
     return view
 
@@ -187,7 +187,7 @@ def list_comments(
 ) -> ContentPage:
     """Return a page of the comments of a post, newest first if ``latest``, without those of users
     whom the actor blocks. Raises ContentMissing,
-    ContentDeleted, ContentHidden, ContentListsBusy, MysqlDown, RedisDown."""
+    ContentDeleted, TargetHidden, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id), actor_id)
     return _list(("comment", post_id, latest), after, limit, actor_id)
 
@@ -271,15 +271,16 @@ def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | No
     Two round trips and no statement if all is cached. Raises ContentListsBusy, MysqlDown.
     """
 
-    def load() -> str:
+    def load() -> list[ListPosition]:
         _take_list_token()
-        return json.dumps(mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1))
+        return mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1)
 
+    key = redis_store.list_key(*list_id)
     try:
-        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load, source))
+        positions = cache.read_first_page(key, redis_store.POSITIONS, load, source)
     except (RedisDown, StillLoading):
         return None
-    wanted = [Target(list_id[0], text_id) for _, text_id in positions[:count]]
+    wanted = [Target(list_id[0], position.id) for position in positions[:count]]
     found = _read_hot(wanted)
     if missing := [target for target in wanted if target not in found]:
         _take_list_token()
@@ -377,15 +378,15 @@ def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
 def _read_single_flight(target: Target) -> dict[Target, Text | None]:
     """Return a text from MySQL, which only one of the concurrent readers reads. One statement."""
 
-    def load() -> CacheEntry:
+    def load() -> CacheEntry[Text | Deleted]:
         stored = mysql_store.read([target]).get(target)
         return redis_store.entry_of(stored) if stored else CacheEntry(0, None)
 
     try:
-        cached = cache.load_single_flight(NEVER_STALE, redis_store.text_key(target), load)
+        cached = cache.load_single_flight(NEVER_STALE, redis_store.text_key(target), TEXT, load)
     except (RedisDown, StillLoading):
         return _read_cold([target])
-    if cached.text is None:
+    if cached.value is None:
         return {}
     text = redis_store.text_of(cached)
     _texts.put(target, text)

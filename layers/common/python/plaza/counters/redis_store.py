@@ -1,7 +1,8 @@
 """Projections of counters in Redis (``plaza.infra.projections``), and claims. Unless stated
 otherwise, a function costs one round trip and raises RedisDown.
 
-{<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON
+{<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON; fence: name of the fence
+                                    that readers left
 {<shard>}:user:<id>:claims    zset  target -> time of the claim, microseconds since 1970; follows
                                     that the totals do not include yet
 {<shard>}:user:<id>:counted   hash  claims that were counted or taken back after a later claim of
@@ -17,7 +18,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from plaza.counters.model import Claim, UserCounter
+from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
 from plaza.infra import clock, projections, redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
@@ -58,36 +59,36 @@ def comments_key(post_id: int) -> str:
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
     """Return the totals of the users that are in Redis."""
     ids = list(user_ids)
-    found = projections.read_all([user_key(user_id) for user_id in ids])
+    found = projections.read_all([user_key(user_id) for user_id in ids], USER_COUNTER)
     return {
-        user_id: UserCounter.from_json(projected[1])
+        user_id: projected[1]
         for user_id, projected in zip(ids, found, strict=True)
         if projected is not None
     }
 
 
-def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-    """Store newer totals of users; ``create``: also where Redis has none."""
-    projections.store_all(
-        [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
-        create=create,
-    )
+def project_users(totals: Mapping[int, UserCounter]) -> None:
+    """Store newer totals of users that Redis has totals of."""
+    projections.store_all(_projections_of(totals), create=False)
 
 
-def announce_reads(user_ids: Iterable[int]) -> None:
-    """Leave a fence of version 0 for users without totals, before the totals are read from MySQL
-    to be stored: ``find_cached_users`` finds them."""
-    redis.pipeline(
-        [
-            command
-            for key in map(user_key, user_ids)
-            for command in (
-                ("HSETNX", key, "version", 0),
-                ("EXPIRE", key, projections.FENCE_TTL_S, "NX"),
-                ("EXPIRE", key, projections.FENCE_TTL_S, "GT"),
-            )
-        ]
-    )
+def announce_reads(user_ids: Sequence[int]) -> dict[int, str]:
+    """Leave a fence for users without totals, before the totals are read from MySQL to be stored:
+    ``find_cached_users`` finds them. Return the fence of each user."""
+    fences = projections.announce_reads([user_key(user_id) for user_id in user_ids])
+    return dict(zip(user_ids, fences, strict=True))
+
+
+def store_read_users(totals: Mapping[int, UserCounter], announced: Mapping[int, str]) -> None:
+    """Store newer totals of users where the fence that ``announce_reads`` returned still is."""
+    projections.store_read(_projections_of(totals), [announced[user_id] for user_id in totals])
+
+
+def _projections_of(totals: Mapping[int, UserCounter]) -> list[Projection]:
+    return [
+        Projection(user_key(u), total.version, USER_COUNTER.encode(total))
+        for u, total in totals.items()
+    ]
 
 
 def find_cached_users(user_ids: Iterable[int]) -> set[int]:
@@ -118,9 +119,9 @@ def read_comments(
 ) -> dict[int, tuple[int, int]]:
     """Return (comments, version) of the posts that are in ``source``."""
     ids = list(post_ids)
-    found = projections.read_all([comments_key(post_id) for post_id in ids], source)
+    found = projections.read_all([comments_key(p) for p in ids], COMMENT_TOTAL, source)
     return {
-        p: (int(projected[1]), projected[0])
+        p: (projected[1], projected[0])
         for p, projected in zip(ids, found, strict=True)
         if projected
     }
@@ -130,7 +131,7 @@ def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> 
     """Store newer (comments, version) of posts, as ``project_users`` does."""
     projections.store_all(
         [
-            Projection(comments_key(p), version, str(total))
+            Projection(comments_key(p), version, COMMENT_TOTAL.encode(total))
             for p, (total, version) in totals.items()
         ],
         create=create,

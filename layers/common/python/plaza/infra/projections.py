@@ -2,25 +2,30 @@
 
 Redis stores a projection only if it is newer, so duplicates and late ones do no harm. Readers
 create projections, writers update existing ones: a writer that finds none leaves its version as a
-fence, so that a reader that read MySQL before cannot store the older value.
+fence, so that a reader that read MySQL before cannot store the older value. Where writers update
+the projections of announced readers only, a reader leaves the fence, and stores its value only if
+that fence still is there: if it was lost, a writer may have passed without finding the reader.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra import redis, replicas
+from plaza.infra.codec import Codec
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown, RunAll
 from plaza.infra.shards import group_by_tag, shard_of
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
@@ -29,6 +34,7 @@ _LONG_VALUE = 1_000  # characters; longer values have a run of their own
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
+STORE_READ = load_script(_SCRIPTS / "store_read.lua")
 
 
 class Projection(NamedTuple):
@@ -46,13 +52,20 @@ def key_of(target: str, what: str) -> str:
     return f"{{{shard_of(target)}}}:{target}:{what}"
 
 
-def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[tuple[int, str] | None]:
-    """Return (version, value) of each key, None without a value. One round trip; one more for keys
-    that a replica lacks. Raises RedisDown."""
-    found = [parse_reply(reply) for reply in source((), [read_command(key) for key in keys])]
-    if source is replicas.run_all and None in found:
-        return read_all(keys)
-    return found
+def read_all(
+    keys: Sequence[str], codec: Codec[T], source: RunAll = redis.run_all
+) -> list[tuple[int, T] | None]:
+    """Return (version, value) of each key, None for a miss: no value, or one that this version
+    cannot decode. One round trip; one more for keys that a replica lacks. Raises RedisDown."""
+    return _read(keys, [codec] * len(keys), source)
+
+
+def read_pair(
+    first: tuple[str, Codec[T]], second: tuple[str, Codec[U]], source: RunAll = redis.run_all
+) -> tuple[tuple[int, T] | None, tuple[int, U] | None]:
+    """Return (version, value) of two keys with a codec each; otherwise as ``read_all``."""
+    found = _read([first[0], second[0]], [first[1], second[1]], source)
+    return found[0], found[1]
 
 
 def read_command(key: str) -> Command:
@@ -60,9 +73,10 @@ def read_command(key: str) -> Command:
     return "HMGET", key, "version", "value"
 
 
-def parse_reply(reply: Any) -> tuple[int, str] | None:
-    """Return (version, value) in the reply to ``read_command``, None without a value."""
-    version, value = reply
+def parse_reply(reply: Any, codec: Codec[T]) -> tuple[int, T] | None:
+    """Return (version, value) in the reply to ``read_command``, None for a miss."""
+    version, text = reply
+    value = codec.read(text)
     return None if value is None else (int(version), value)
 
 
@@ -82,6 +96,36 @@ def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
     return stored
 
 
+def announce_reads(keys: Sequence[str]) -> list[str]:
+    """Leave a fence of version 0 where a key has none, and return the fence of each key, for
+    ``store_read``. One round trip. Raises RedisDown."""
+    fence = secrets.token_hex(6)
+    replies = redis.pipeline(
+        [
+            command
+            for key in keys
+            for command in (
+                ("HSETNX", key, "fence", fence),
+                ("HSETNX", key, "version", 0),
+                ("HGET", key, "fence"),
+                ("EXPIRE", key, FENCE_TTL_S, "NX"),
+                ("EXPIRE", key, FENCE_TTL_S, "GT"),
+            )
+        ]
+    )
+    return [str(found) for found in replies[2::5]]
+
+
+def store_read(projections: Sequence[Projection], fences: Sequence[str]) -> None:
+    """Store each projection where its fence still is, unless Redis has a newer one. One round trip.
+    Raises RedisDown."""
+    calls = []
+    for group in group_by_tag([projection.key for projection in projections], _MAX_KEYS):
+        args = [arg for i in group for arg in (fences[i], *_render(projections[i]))]
+        calls.append(Call(STORE_READ, [projections[i].key for i in group], args))
+    redis.run_all(calls)
+
+
 def drop_all(versions: Mapping[str, int]) -> None:
     """Drop the values older than the version of their key, which stays as a fence for 60 s.
     One round trip. Raises RedisDown."""
@@ -95,12 +139,13 @@ def read_through(
     read_redis: Callable[[Sequence[int]], dict[int, T]],
     read_mysql: Callable[[Sequence[int]], dict[int, T]],
     store: Callable[..., None],
-    announce: Callable[[Sequence[int]], None] | None = None,
+    announce: Callable[[Sequence[int]], Any] | None = None,
 ) -> dict[int, T]:
     """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
 
     ``announce`` is called before ``read_mysql`` where writers look for readers instead of leaving
-    fences. Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises.
+    fences; ``store`` gets its result. Up to two round trips and one ``read_mysql``, and one round
+    trip for ``announce``. Raises what ``read_mysql`` raises.
     """
     try:
         found = read_redis(ids)
@@ -109,18 +154,32 @@ def read_through(
     if missing := [i for i in ids if i not in found]:
         if announce:
             try:
-                announce(missing)
+                store = partial(store, announced=announce(missing))
             except RedisDown:
                 return found | read_mysql(missing)
+        else:
+            store = partial(store, create=True)
         fresh = read_mysql(missing)
         with suppress(RedisDown):
-            store(fresh, create=True)
+            store(fresh)
         found |= fresh
     return found
 
 
+def _read(keys: Sequence[str], codecs: Sequence[Codec[Any]], source: RunAll) -> list[Any]:
+    replies = source((), [read_command(key) for key in keys])
+    found = list(map(parse_reply, replies, codecs))
+    if source is replicas.run_all and None in found:
+        return _read(keys, codecs, redis.run_all)
+    return found
+
+
 def _call(projections: Sequence[Projection], create: bool) -> Call:
-    args: list[str | int] = []
-    for _, version, value, ttl_s in projections:
-        args += [version, value, int(ttl_s * random.uniform(0.9, 1.1))]  # spreads the expiry
+    args = [arg for projection in projections for arg in _render(projection)]
     return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))
+
+
+def _render(projection: Projection) -> tuple[int, str, int]:
+    """Return the arguments of a projection; the TTL spreads the expiry."""
+    _, version, value, ttl_s = projection
+    return version, value, int(ttl_s * random.uniform(0.9, 1.1))

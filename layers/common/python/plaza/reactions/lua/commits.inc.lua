@@ -2,7 +2,7 @@
 local MAX_ROWS = 250        -- applied in one call; the next call applies the rest
 local ROWS_OF_COMMIT = 4    -- cost of a commit from ahead, in rows, besides its own rows
 local EVICTION_ROWS = 4     -- cost of an actor that moves to the filters, in rows
-local GAP_US = 1000000      -- a commit that is missing for longer is lost
+local GAP_US = 1000000      -- a commit that is missing for longer, or since a time ahead of the clock, is lost
 local PLACEHOLDER = '?'     -- in ahead: this commit exists, its rows are not in Redis
 local budget = MAX_ROWS     -- rows that this call may still apply or evict
 
@@ -72,7 +72,10 @@ local function evict(meta, recent, bloom, filling, cap)
   local popped, actors = redis.call('ZPOPMIN', recent, count), {}
   for i = 1, #popped, 2 do actors[#actors + 1] = popped[i] end
   meta.floor = math.max(meta.floor, tonumber(popped[#popped]))
-  if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
+  if meta.complete then
+    meta.complete, meta.bloom = false, BLOOM_FIRST_BITS
+    redis.call('SETBIT', bloom, BLOOM_FIRST_BITS, 1) -- its seal
+  end
   add_to_filters(meta, bloom, filling, actors)
   budget = budget - count * EVICTION_ROWS
   return count, over - count
