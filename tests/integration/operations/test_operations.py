@@ -11,10 +11,10 @@ import pytest
 
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
+from plaza.infra.aws_json import AwsJsonClient
 from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
-from plaza.infra.sqs_sender import Sender
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.support.functions import authorization, event, handler
@@ -234,13 +234,13 @@ def test_a_message_that_sqs_refuses_stays_in_the_dlq(
 ) -> None:
     for n in range(4):
         sqs.put("reactions_dlq", f"{n}")
-    post = Sender.post
+    post = AwsJsonClient.post
 
-    def refuse_one(sender: Sender, action: str, parameters: Any) -> Any:
+    def refuse_one(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
         kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
         return post(sender, action, {**parameters, "Entries": kept})
 
-    monkeypatch.setattr(Sender, "post", refuse_one)
+    monkeypatch.setattr(AwsJsonClient, "post", refuse_one)
     result = queue_admin.redrive("reactions", operator_id="9")
     assert (result.moved, result.remaining) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]

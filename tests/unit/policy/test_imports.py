@@ -60,6 +60,19 @@ def test_the_product_imports_no_tool_or_test(file: Path) -> None:
         assert found.module.partition(".")[0] not in {"local", "tests", "bench", "functions"}
 
 
+def test_one_module_creates_tls_contexts() -> None:
+    """Each context loads the CAs of the system: 20 ms of CPU, so connections share one."""
+    creators = {"create_default_context", "SSLContext", "_create_unverified_context"}
+    found = [
+        shown(file)
+        for file in product_files()
+        for node in nodes_of(file)
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) in creators
+    ]
+    assert set(found) == {"layers/common/python/plaza/infra/tls.py"}
+
+
 @pytest.mark.parametrize("file", sorted((PLAZA / "infra").rglob("*.py")), ids=shown)
 def test_infra_imports_no_context(file: Path) -> None:
     for found in imports_of(file):
