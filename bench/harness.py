@@ -19,7 +19,7 @@ from plaza.infra.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS", "ORDERS",
+    "SHOPS", "DROPS", "ORDERS", "CHECKINS",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
-from local.stack.functions import become_function, make_record
+from local.stack.functions import CONTEXT, become_function, make_record
 from local.stack.queue_registry import load_queues
 
 if TYPE_CHECKING:
@@ -226,6 +226,6 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
 
 def _invoke(handler: Any, batch: Sequence[Message]) -> list[Message]:
     records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
-    response = handler({"Records": records}, None)
+    response = handler({"Records": records}, CONTEXT)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}
     return [message for message in batch if str(message.number) in failed]

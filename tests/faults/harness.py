@@ -28,7 +28,7 @@ from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.paths import ROOT
 from local.stack.deployment import ON_ONE_MACHINE
-from local.stack.functions import load_function
+from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
@@ -171,7 +171,7 @@ class Harness:
         known = Caller(caller, role)
         function.app.identify = identify if caller is None else lambda *_: known
         try:
-            answer = function.handler(event, None)
+            answer = function.handler(event, CONTEXT)
         except Killed:
             return Answer(0, None)
         check_documented(operation, answer)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza import auth
 from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
@@ -20,6 +22,7 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
 
@@ -104,7 +107,9 @@ def delete_sessions() -> Response[None]:
     return Response(204)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about sessions."""
     return serve(app, event, context)
 

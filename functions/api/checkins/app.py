@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
@@ -16,6 +18,7 @@ from plaza.infra.http import (
     require_caller,
     serve,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 
 app = Api(identify)
@@ -54,6 +57,8 @@ def get_check_ins(month: MonthParam) -> CheckInsResponse:
     return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about check-ins."""
     return serve(app, event, context)

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
@@ -55,6 +56,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
@@ -344,7 +346,9 @@ def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = 
     return _my_reactions(COLLECT, limit, cursor, expand)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about content."""
     return serve(app, event, context)
 

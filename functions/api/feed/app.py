@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
@@ -23,6 +25,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
 app = Api(identify)
 
@@ -46,7 +49,9 @@ def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
     return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request for the feed."""
     return serve(app, event, context)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import follows
 from plaza.auth.caller_identity import identify
@@ -31,6 +32,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import Outcome
 
@@ -172,7 +174,9 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about follows."""
     return serve(app, event, context)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
@@ -25,6 +27,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
@@ -175,7 +178,9 @@ def show_review(review_id: Id) -> HiddenResponse:
     return _show("review", review_id)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about moderation."""
     return serve(app, event, context)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_lag as read_binlog_lag
@@ -24,6 +25,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
@@ -249,6 +251,8 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request of an operator."""
     return serve(app, event, context)

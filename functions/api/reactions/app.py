@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.infra.api import (
     BEARER,
@@ -17,6 +19,7 @@ from plaza.infra.api import (
     serve,
 )
 from plaza.infra.lazy_modules import LazyModule
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
@@ -157,7 +160,9 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     return {"items": items, "exact": exact}
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reactions."""
     return serve(app, event, context)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.infra import clock
 from plaza.infra.errors import BadInput
@@ -19,6 +21,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
     AuditResponse,
@@ -85,7 +88,9 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reconciliation."""
     return serve(app, event, context)
 

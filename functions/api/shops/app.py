@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
@@ -27,6 +28,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.switch_state import Switch
 from plaza.infra.texts import VISIBLE, check_line
@@ -265,7 +267,9 @@ def delete_shop(shop_id: Id) -> Response[None]:
     return Response(204)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""
     return serve(app, event, context)
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
@@ -19,6 +20,7 @@ from plaza.infra.http import (
     describe_response,
     serve,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -69,7 +71,9 @@ def get_contract() -> Response[str]:
     return Response(200, "application/json", _CONTRACT)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
     if "routeKey" not in event:
         from plaza.infra import balancer_events

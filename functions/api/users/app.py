@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.accounts import ExportPosition, export
 from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
@@ -28,6 +30,7 @@ from plaza.infra.http import (
     serve,
     unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.users import profiles
 from plaza.users.schemas import (
@@ -167,6 +170,8 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about users."""
     return serve(app, event, context)

@@ -1,13 +1,18 @@
 """Send overdue pending orders again; rebuild the filter of vouchers. Every minute."""
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recover_orders import recover_orders
 from plaza.infra import clock
+from plaza.infra.observability import logger, metrics
 from plaza.infra.scheduled_jobs import run_jobs, scheduled
 
 
+@logger.inject_lambda_context
+@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("recover_orders")
-def handler(event: object, context: object) -> dict[str, int]:
+def handler(event: object, context: LambdaContext) -> dict[str, int]:
     """Run once over all sales that are not finalized."""
     return run_jobs(
         {"recovered": recover_orders, "vouchers_filtered": build_filter},

@@ -218,11 +218,15 @@ def test_a_crash_between_sending_and_deleting_leaves_a_duplicate(
 ) -> None:
     sqs.put("reactions_dlq", "a")
 
-    def die(**_: Any) -> None:
-        raise KeyboardInterrupt
+    post = AwsJsonClient.post
+
+    def die(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
+        if action == "DeleteMessageBatch":
+            raise KeyboardInterrupt
+        return post(sender, action, parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqs_client.client(), "delete_message_batch", die)
+        patch.setattr(AwsJsonClient, "post", die)
         with pytest.raises(KeyboardInterrupt):
             queue_admin.redrive("reactions", operator_id="9")
     assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
@@ -237,8 +241,10 @@ def test_a_message_that_sqs_refuses_stays_in_the_dlq(
     post = AwsJsonClient.post
 
     def refuse_one(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
-        kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
-        return post(sender, action, {**parameters, "Entries": kept})
+        if action == "SendMessageBatch":
+            kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
+            parameters = {**parameters, "Entries": kept}
+        return post(sender, action, parameters)
 
     monkeypatch.setattr(AwsJsonClient, "post", refuse_one)
     result = queue_admin.redrive("reactions", operator_id="9")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.stack.functions import load_open_function
+from local.stack.functions import CONTEXT, load_open_function
 from local.stack.gateway import Cors, Request, make_event
 from plaza.infra import balancer_events, clock
 from plaza.infra.balancer_events import MAX_RESPONSE_BYTES, to_gateway_event
@@ -298,10 +298,10 @@ def test_the_health_check_of_a_load_balancer_is_a_constant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     handler = load_open_function("api/system").handler
-    health = handler(event("GET", "/health", origin=ORIGIN), None)
+    health = handler(event("GET", "/health", origin=ORIGIN), CONTEXT)
     assert (health["statusCode"], json.loads(health["body"])) == (200, {"status": "up"})
     assert health["multiValueHeaders"]["access-control-allow-origin"] == ["*"]
-    again = handler(event("GET", "/health"), None)
+    again = handler(event("GET", "/health"), CONTEXT)
     assert "access-control-allow-origin" not in again["multiValueHeaders"]
     assert capsys.readouterr().out == ""
 

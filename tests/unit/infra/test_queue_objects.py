@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from local.stack.functions import CONTEXT
 from plaza.infra import queues
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
@@ -53,9 +54,9 @@ def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
             raise ValueError("a poison message")
 
     assert work.handle is take
-    assert failures(work.handler(batch_of("a", "unreadable"), None)) == []
+    assert failures(work.handler(batch_of("a", "unreadable"), CONTEXT)) == []
     assert taken == ["a"]
-    assert failures(work.handler(batch_of("poison"), None)) == []
+    assert failures(work.handler(batch_of("poison"), CONTEXT)) == []
     assert [m["MessageBody"] for m in sqs.sent] == ["unreadable", "poison"]
     assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work-dlq"}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, observability, settings, sql
+from plaza.infra import mysql, settings, sql
 from plaza.infra import sqs as sqs_client
 from plaza.infra.callers import Caller
 from plaza.infra.consumer import consume
@@ -124,11 +124,11 @@ def test_all_lines_and_the_response_of_a_request_have_its_id(
     assert response["headers"]["x-request-id"] == "my-request-1"
     found = lines(capsys)
     assert [line["event"] for line in found] == ["thing_read", "request_served"]
-    assert {line["request_id"] for line in found} == {"my-request-1"}
+    assert {line["correlation_id"] for line in found} == {"my-request-1"}
     assert (found[1]["caller_id"], found[1]["thing_id"]) == ("9", "7")
     record("something_else")
     [line] = lines(capsys)
-    assert "request_id" not in line
+    assert "correlation_id" not in line
 
 
 def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +145,7 @@ def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str])
         headers = {name.lower(): value for name, value in response["headers"].items()}
         assert (headers["x-request-id"], headers["content-type"]) == ("my-request-2", PROBLEM)
     served = [line for line in lines(capsys) if line["event"] == "request_served"]
-    assert [line["request_id"] for line in served] == ["my-request-2"] * 3
+    assert [line["correlation_id"] for line in served] == ["my-request-2"] * 3
 
 
 def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,20 +161,6 @@ def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     serve(app, event(None, pathParameters={"user_id": "5"}), None)
     line = lines(capsys)[-1]
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
-
-
-def test_the_first_line_of_a_process_has_the_metrics_of_its_cold_start(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(observability._process, "is_cold", True)
-    record("first", {"things": 1})
-    record("second", {"things": 1})
-    first, second = lines(capsys)
-    assert (first["cold_starts"], first["things"]) == (1, 1)
-    assert first["cold_start_cpu_ms"] > 0
-    named = {m["Name"] for m in first["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
-    assert named == {"things", "cold_starts", "cold_start_cpu_ms"}
-    assert "cold_starts" not in second
 
 
 # ---------------------------------------------------------------- queues

@@ -17,14 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from plaza.infra import sqs
 from plaza.infra.clock import Deadline
+from plaza.infra.observability import logger, metrics
 from plaza.infra.retries import RetryPolicy
 from plaza.infra.sqs import QueueDown
 
 if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
     from plaza.infra.consumer import PartialBatchResponse
 
 __all__ = ["Queue", "QueueDown", "declared"]
@@ -100,16 +103,18 @@ class Queue(Generic[T]):
         return self._handle
 
     @property
-    def handler(self) -> Callable[[dict[str, Any], object], PartialBatchResponse]:
+    def handler(self) -> Callable[[dict[str, Any], Any], PartialBatchResponse]:
         """The Lambda handler of the queue's consumer. Raises LookupError."""
         from plaza.infra.consumer import consume  # only a consumer loads its runtime
 
         handle = self.handle
 
-        def handler(event: dict[str, Any], _: object) -> PartialBatchResponse:
+        @logger.inject_lambda_context
+        @metrics.log_metrics(capture_cold_start_metric=True)
+        def handler(event: dict[str, Any], _: LambdaContext) -> PartialBatchResponse:
             return consume(event, self.name, self.decode, handle, self.retry)
 
-        return handler
+        return cast("Callable[[dict[str, Any], Any], PartialBatchResponse]", handler)
 
 
 def declared() -> Mapping[str, Queue[Any]]:

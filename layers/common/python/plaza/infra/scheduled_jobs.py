@@ -20,7 +20,7 @@ from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import key_of
 
 E = TypeVar("E")
-Handler = Callable[[E, object], dict[str, Any]]
+Handler = Callable[[E, Any], dict[str, Any]]
 
 RUNS_KEY = key_of("schedules", "runs")
 _SUCCEEDED = ":succeeded"

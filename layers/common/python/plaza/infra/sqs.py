@@ -2,7 +2,7 @@
 
 Contexts use a ``Queue`` (infra.queues), which uses this module, as the consumer runtime, dead
 letters and operations do. A call takes up to 2 s and is repeated once, except after a timeout.
-``infra.aws_json`` sends messages where it can; botocore makes all other calls.
+``infra.aws_json`` makes the calls, or botocore with credentials that expire.
 
 A message that is sent while a request is served has the request's id as an attribute.
 """
@@ -10,6 +10,7 @@ A message that is sent while a request is served has the request's id as an attr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -88,7 +89,7 @@ def client() -> Any:
 
 
 def _make_client() -> Any:
-    import botocore.session  # slow to import, and unused by a function that only sends
+    import botocore.session  # slow to import
     from botocore.config import Config
 
     config = Config(
@@ -148,41 +149,39 @@ def send_all(
 
 def forward(queue: str, message: Outgoing) -> None:
     """Send one message with its own attributes. One call. Raises QueueDown."""
-    _send("send_message", {"QueueUrl": settings().queues[queue], **_render(message)})
+    _call("send_message", QueueUrl=settings().queues[queue], **_render(message))
 
 
 def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
     """Send up to ten messages; return index -> SQS's error of those that it refused.
     One call. Raises QueueDown."""
     entries = [{"Id": str(i), **_render(message)} for i, message in enumerate(messages)]
-    reply = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
+    reply = _call("send_message_batch", QueueUrl=settings().queues[queue], Entries=entries)
     accepted = {int(entry["Id"]) for entry in reply.get("Successful", [])}
     causes = {int(entry["Id"]): entry for entry in reply.get("Failed", [])}
     return {i: causes.get(i, {}) for i in range(len(messages)) if i not in accepted}
 
 
-_ACTIONS = {"send_message": "SendMessage", "send_message_batch": "SendMessageBatch"}
-
-
-def _send(operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation of the JSON client, or of botocore without one. Raises QueueDown."""
+def _call(operation: str, **parameters: Any) -> Any:
+    """Call an operation by the JSON client, or by botocore without one. Raises QueueDown."""
     sender = _sender.get()
     if sender is None:
-        return _call(operation, **parameters)
-    return SQS.call(lambda: sender.post(_ACTIONS[operation], parameters))
+        return SQS.call(lambda: _call_botocore(operation, parameters))
+    return SQS.call(lambda: sender.post(_action_of(operation), parameters))
 
 
-def _call(operation: str, **parameters: Any) -> Any:
-    """Call an operation of botocore's client. Raises QueueDown."""
+@cache
+def _action_of(operation: str) -> str:
+    return operation.title().replace("_", "")
+
+
+def _call_botocore(operation: str, parameters: Mapping[str, Any]) -> Any:
     from botocore.exceptions import BotoCoreError, ClientError
 
-    def run() -> Any:
-        try:
-            return getattr(client(), operation)(**parameters)
-        except (BotoCoreError, ClientError) as error:
-            raise _translate(error) from error
-
-    return SQS.call(run)
+    try:
+        return getattr(client(), operation)(**parameters)
+    except (BotoCoreError, ClientError) as error:
+        raise _translate(error) from error
 
 
 def _translate(error: Exception) -> AwsError:

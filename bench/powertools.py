@@ -1,0 +1,79 @@
+"""Parts of Powertools, with the inside of Plaza and with their own: CPU of a call."""
+
+import logging
+import os
+from collections.abc import Callable
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+from bench.figures import Figure, Peer
+from bench.harness import Harness
+from bench.meters import cpu_ms
+from local.stack.functions import CONTEXT
+from plaza.infra.observability import CORRELATION_ID, logger, metrics, record
+
+CALLS = 2_000
+ROUNDS = 9
+
+
+def measure(harness: Harness) -> list[Figure]:
+    """Measure each part beside that of Powertools. The best of nine rounds, in turn."""
+    return _log_lines(harness)
+
+
+def _log_lines(harness: Harness) -> list[Figure]:
+    discarded = open(os.devnull, "w")  # noqa: SIM115 - to the end of the process
+    default = Logger(service="default", stream=discarded)
+    logging.getLogger("default").propagate = False
+    theirs = Metrics(service="default", namespace="Plaza")
+    fields = {"route": "PUT /posts/{post_id}/likes/me", "status": 200, "duration_ms": 1.23}
+
+    def write_default() -> None:
+        default.info("request_served", extra=fields)
+
+    def write_metric() -> None:
+        with single_metric("requests_limited", MetricUnit.Count, 1, namespace="Plaza") as metric:
+            metric.add_dimension("function", "local")
+            for name, value in fields.items():
+                metric.add_metadata(name, value)
+
+    @logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @metrics.log_metrics(capture_cold_start_metric=True)
+    def ours(event: object, context: object) -> None: ...
+
+    @default.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @theirs.log_metrics(capture_cold_start_metric=True)
+    def default_handler(event: object, context: object) -> None: ...
+
+    event = {"requestContext": {"requestId": "JKJaXmPLvHcESHA="}}
+    line, default_line, metric, default_metric, context, default_context = _cpu_us(
+        harness,
+        lambda: record("request_served", **fields),
+        write_default,
+        lambda: record("request_served", {"requests_limited": 1}, **fields),
+        write_metric,
+        lambda: ours(event, CONTEXT),
+        lambda: default_handler(event, CONTEXT),
+    )
+    return [
+        Figure("a log line", line, "us", Peer("default formatter", default_line)),
+        Figure("a log line with a metric", metric, "us", Peer("single_metric", default_metric)),
+        Figure("context and metrics of a call", context, "us", Peer("default", default_context)),
+    ]
+
+
+def _cpu_us(harness: Harness, *cases: Callable[[], object]) -> list[float]:
+    """Return the CPU of a call in us, for each case."""
+    calls = harness.scale(CALLS)
+
+    def repeat(case: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(calls):
+                case()
+
+        return run
+
+    runs = [repeat(case) for case in cases]
+    rounds = [[cpu_ms(run) for run in runs] for _ in range(ROUNDS)]
+    return [min(of_case) * 1000 / calls for of_case in zip(*rounds, strict=True)]
