@@ -3,15 +3,23 @@
 import logging
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from bench.api import like_event
 from bench.figures import Figure, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
 from local.stack.functions import CONTEXT
+from plaza.infra.api import BEARER, Id, PlazaResolver
+from plaza.infra.callers import Caller
 from plaza.infra.observability import CORRELATION_ID, logger, metrics, record
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.typing import LambdaContext
 
 CALLS = 2_000
 ROUNDS = 9
@@ -19,7 +27,7 @@ ROUNDS = 9
 
 def measure(harness: Harness) -> list[Figure]:
     """Measure each part beside that of Powertools. The best of nine rounds, in turn."""
-    return _log_lines(harness)
+    return [*_log_lines(harness), *_routes(harness)]
 
 
 def _log_lines(harness: Harness) -> list[Figure]:
@@ -60,6 +68,42 @@ def _log_lines(harness: Harness) -> list[Figure]:
         Figure("a log line", line, "us", Peer("default formatter", default_line)),
         Figure("a log line with a metric", metric, "us", Peer("single_metric", default_metric)),
         Figure("context and metrics of a call", context, "us", Peer("default", default_context)),
+    ]
+
+
+def _routes(harness: Harness) -> list[Figure]:
+    """Measure a request that does nothing, each with its log line."""
+    ours = PlazaResolver(lambda *_: Caller(7))
+    inherited, validating = (
+        APIGatewayHttpResolver(enable_validation=validates) for validates in (False, True)
+    )
+
+    @ours.put("/posts/<post_id>/likes/me", security=BEARER)
+    def like_post(post_id: Id) -> dict[str, Any]:
+        return {"liked": True, "likes": 41, "changed": True, "exact": True}
+
+    for app in (inherited, validating):
+
+        @app.put("/posts/<post_id>/likes/me")
+        def like_post_too(post_id: str) -> dict[str, Any]:
+            return {"liked": True, "likes": 41, "changed": True, "exact": True}
+
+    event, context = like_event(11, 7), cast("LambdaContext", CONTEXT)
+    fields = {"route": event["routeKey"], "status": 200, "duration_ms": 1.23, "caller_id": "7"}
+
+    def resolve(app: APIGatewayHttpResolver) -> None:
+        app.resolve(event, context)
+        record("request_served", **fields)
+
+    route, their_route, validated = _cpu_us(
+        harness,
+        lambda: ours.resolve(event, context),
+        lambda: resolve(inherited),
+        lambda: resolve(validating),
+    )
+    return [
+        Figure("a request, with its log line", route, "us", Peer("inherited", their_route)),
+        Figure("  the same with validation", route, "us", Peer("validating", validated)),
     ]
 
 

@@ -10,22 +10,24 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     BEARER,
-    Api,
-    Cursor,
     Id,
+    PlazaResolver,
+    StoppedBy,
+    pack_cursor,
+    read_id,
+    require_caller,
+    unpack_cursor,
+)
+from plaza.infra.http import (
+    Cursor,
     IdempotencyKey,
     Limit,
     Page,
     describe_problems,
     describe_response,
-    pack_cursor,
-    read_id,
-    require_caller,
-    serve,
-    unpack_cursor,
 )
 from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
@@ -40,12 +42,12 @@ from plaza.moderation.schemas import (
 )
 from plaza.reactions import Target
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
 _ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
 _CREATE = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": describe_response(
         201, ReportResponse, "Created by this request, or by an earlier one with the same key."
     )
@@ -182,7 +184,7 @@ def show_review(review_id: Id) -> HiddenResponse:
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about moderation."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _hide(target_type: str, target_id: str) -> HiddenResponse:

@@ -11,12 +11,12 @@ from plaza.auth.caller_identity import identify
 from plaza.infra.api import (
     BEARER,
     OPTIONAL,
-    Api,
     Id,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     read_id,
     require_caller,
-    serve,
 )
 from plaza.infra.lazy_modules import LazyModule
 from plaza.infra.observability import CORRELATION_ID, logger, metrics
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
@@ -42,7 +42,7 @@ def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> 
         provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
         return decided | provisional | http.describe_problems(401, 404, 410)
 
-    return _OWN | {"switch": Switch.WRITES, "responses": describe}
+    return _OWN | {"middlewares": [StoppedBy(Switch.WRITES)], "responses": describe}
 
 
 _LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")
@@ -56,7 +56,7 @@ def _describe_query() -> dict[int, Any]:
     return found | http.describe_problems(400, 401)
 
 
-_QUERY = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
+_QUERY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
@@ -164,7 +164,7 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reactions."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _target(target_type: str, target_id: str) -> Target:

@@ -6,20 +6,13 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http import (
-    JSON,
-    PUBLIC,
-    Api,
-    Response,
-    ResponseModel,
-    describe_problems,
-    describe_response,
-    serve,
-)
+from plaza.infra.api import JSON, PUBLIC, PlazaResolver
+from plaza.infra.http import ResponseModel, describe_problems, describe_response
 from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
@@ -30,7 +23,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = Api(identify, paths=json.loads(_CONTRACT)["paths"])
+app = PlazaResolver(identify, paths=json.loads(_CONTRACT)["paths"])
 
 
 class Health(ResponseModel):
@@ -81,4 +74,4 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         return balancer_events.serve(app, event, context, handler)
     if event["routeKey"] == "GET /health":  # neither limited nor logged: anyone may ask often
         return _HEALTH
-    return serve(app, event, context)
+    return app.resolve(event, context)

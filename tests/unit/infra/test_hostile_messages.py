@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.infra.api import pack_cursor, read_id, unpack_cursor
 from plaza.infra.consumer import consume
 from plaza.infra.errors import BadInput, NotFound
-from plaza.infra.http import pack_cursor, read_id, unpack_cursor
 from plaza.infra.messages import InvalidMessage
 from plaza.reactions.model import MAX_ID, ReactionEvent
 from plaza.reactions.queues import BloomBuildStep, Unacknowledged

@@ -11,10 +11,10 @@ import pytest
 
 from plaza.infra import mysql, settings, sql
 from plaza.infra import sqs as sqs_client
+from plaza.infra.api import OPTIONAL, PROBLEM, Id, PlazaResolver
 from plaza.infra.callers import Caller
 from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.http import OPTIONAL, PROBLEM, Api, Id, serve
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
 
@@ -101,7 +101,7 @@ def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
 
 # ---------------------------------------------------------------- logs and responses
 
-app = Api(lambda *_: Caller(9))
+app = PlazaResolver(lambda *_: Caller(9))
 
 
 @app.get("/things/<thing_id>", security=OPTIONAL)
@@ -119,7 +119,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_all_lines_and_the_response_of_a_request_have_its_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    response = serve(app, event("my-request-1"), None)
+    response = app.resolve(event("my-request-1"), None)
     assert json.loads(response["body"]) == {"id": "my-request-1"}
     assert response["headers"]["x-request-id"] == "my-request-1"
     found = lines(capsys)
@@ -136,9 +136,9 @@ def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str])
         return event("my-request-2", **more)
 
     responses = [
-        serve(app, other(pathParameters={"thing_id": "8"}), None),
-        serve(app, other(routeKey="GET /nowhere", rawPath="/nowhere"), None),
-        serve(app, other(body="x" * 100_000), None),
+        app.resolve(other(pathParameters={"thing_id": "8"}), None),
+        app.resolve(other(routeKey="GET /nowhere", rawPath="/nowhere"), None),
+        app.resolve(other(body="x" * 100_000), None),
     ]
     assert [response["statusCode"] for response in responses] == [503, 404, 400]
     for response in responses:
@@ -149,7 +149,7 @@ def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str])
 
 
 def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    serve(app, event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
+    app.resolve(event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
     line = lines(capsys)[-1]
     assert "8613800138000" not in json.dumps(line)
     assert "a" not in line
@@ -158,7 +158,7 @@ def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    serve(app, event(None, pathParameters={"user_id": "5"}), None)
+    app.resolve(event(None, pathParameters={"user_id": "5"}), None)
     line = lines(capsys)[-1]
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
 

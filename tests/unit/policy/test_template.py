@@ -17,8 +17,8 @@ from local.stack.alarms import expand_template, make_alarms
 from local.stack.functions import load_function
 from local.stack.openapi import API, CONTRACT, make_contract
 from plaza.auth.caller_identity import identify
+from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PUBLIC
 from plaza.infra.dead_letters import dlq_of
-from plaza.infra.http import ADMIN, BEARER, OPTIONAL, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -558,9 +558,11 @@ PUBLIC_ROUTES = {"send_code", "create_session", "create_visitor_id", "get_health
 def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(folder: str) -> None:
     app = load_function(f"api/{folder}").app
     assert app.identify is identify
-    for route in app.routes.values():
-        is_public = route.function.__name__ in PUBLIC_ROUTES
-        assert route.security in ((PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)), route.key
+    for endpoint in app.endpoints.values():
+        route = endpoint.route
+        is_public = route.func.__name__ in PUBLIC_ROUTES
+        allowed = (PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)
+        assert route.security in allowed, endpoint.key
 
 
 def test_functions_read_no_verdict_of_an_authorizer() -> None:

@@ -49,7 +49,7 @@ class LineFormatter(BasePowertoolsFormatter):
     """Formats a line for Lambda, which reads ``level`` and ``timestamp``, and for CloudWatch.
 
     It has ``function``, the dimension of metrics, and no other name of the function. Powertools'
-    own formatter takes four times the CPU and writes 330 bytes more.
+    own formatter takes twice the CPU and writes 330 bytes more.
     """
 
     def __init__(self) -> None:
