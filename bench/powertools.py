@@ -2,32 +2,53 @@
 
 import logging
 import os
+import statistics
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from bench.api import like_event
 from bench.figures import Figure, Peer
+from bench.first_request import import_path
 from bench.harness import Harness
 from bench.meters import cpu_ms
-from local.stack.functions import CONTEXT
+from local.paths import LAYER, ROOT
+from local.stack.functions import CONTEXT, make_record
 from plaza.infra.api import BEARER, Id, PlazaResolver
 from plaza.infra.callers import Caller
+from plaza.infra.consumer import QueueProcessor
 from plaza.infra.observability import CORRELATION_ID, logger, metrics, record
+from plaza.reactions.model import ReactionEvent, ReactionKey
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 CALLS = 2_000
+IMPORTED = {
+    "the batch processor": "aws_lambda_powertools.utilities.batch",
+    "Idempotency": "aws_lambda_powertools.utilities.idempotency",
+    "Parameters": "aws_lambda_powertools.utilities.parameters",
+    "FeatureFlags": "aws_lambda_powertools.utilities.feature_flags",
+    "boto3": "boto3",
+}
 ROUNDS = 9
 
 
 def measure(harness: Harness) -> list[Figure]:
     """Measure each part beside that of Powertools. The best of nine rounds, in turn."""
-    return [*_log_lines(harness), *_routes(harness)]
+    return [*_log_lines(harness), *_routes(harness), *_batches(harness), *_imports(harness)]
 
 
 def _log_lines(harness: Harness) -> list[Figure]:
@@ -107,9 +128,55 @@ def _routes(harness: Harness) -> list[Figure]:
     ]
 
 
-def _cpu_us(harness: Harness, *cases: Callable[[], object]) -> list[float]:
+def _batches(harness: Harness) -> list[Figure]:
+    """Measure batches of a consumer that does nothing."""
+    event = ReactionEvent(ReactionKey("post", 1, "like", 7), True, 1_743_760_800_000_000)
+    figures = []
+    for size in (10, 1_000):
+        records = [make_record(i, event.to_json(), 1_743_760_800_000) for i in range(size)]
+        ours = QueueProcessor("reactions", ReactionEvent.from_json, lambda batch: None)
+        theirs = BatchProcessor(EventType.SQS)
+
+        def decode(record: SQSRecord) -> ReactionEvent:
+            return ReactionEvent.from_json(record.body)
+
+        def process(processor: BatchProcessor, handler: Callable[..., Any], batch: Any) -> None:
+            process_partial_response(batch, handler, processor)
+
+        own, plain = _cpu_us(
+            harness,
+            partial(process, ours, ours.record_handler, {"Records": records}),
+            partial(process, theirs, decode, {"Records": records}),
+            calls=CALLS // size,
+        )
+        peer = Peer("BatchProcessor, one by one", plain / size)
+        figures.append(Figure(f"a message in a batch of {size}", own / size, "us", peer))
+    return figures
+
+
+def _imports(harness: Harness) -> list[Figure]:
+    """Measure what parts cost a cold start that has what a like has."""
+    function = ROOT / "functions" / "api" / "reactions"
+    env = {**os.environ, **import_path(LAYER, function)}
+    code = "import app, time; began_s = time.process_time(); import {}; "
+    code += "print(time.process_time() - began_s)"
+
+    def run(module: str) -> float:
+        command = [sys.executable, "-c", code.format(module)]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return float(done.stdout) * 1_000
+
+    rounds = [[run(module) for module in IMPORTED.values()] for _ in range(ROUNDS)]
+    medians = [statistics.median(of_module) for of_module in zip(*rounds, strict=True)]
+    return [
+        Figure(f"import of {name}, after those of a like", ms, "ms")
+        for name, ms in zip(IMPORTED, medians, strict=True)
+    ]
+
+
+def _cpu_us(harness: Harness, *cases: Callable[[], object], calls: int = CALLS) -> list[float]:
     """Return the CPU of a call in us, for each case."""
-    calls = harness.scale(CALLS)
+    calls = max(1, harness.scale(calls))
 
     def repeat(case: Callable[[], object]) -> Callable[[], None]:
         def run() -> None:

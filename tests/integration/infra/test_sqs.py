@@ -10,11 +10,11 @@ import pytest
 from plaza.infra import dead_letters, settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.aws_json import AwsJsonClient
-from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
+from tests.support.batches import consume
 
 
 class Sqs:

@@ -12,11 +12,11 @@ import pytest
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.aws_json import AwsJsonClient
-from plaza.infra.consumer import consume
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from tests.support.batches import consume
 from tests.support.functions import authorization, event, handler
 
 EVENT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()

@@ -13,10 +13,10 @@ from plaza.infra import mysql, settings, sql
 from plaza.infra import sqs as sqs_client
 from plaza.infra.api import OPTIONAL, PROBLEM, Id, PlazaResolver
 from plaza.infra.callers import Caller
-from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
+from tests.support.batches import consume
 
 GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
