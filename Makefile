@@ -101,12 +101,16 @@ models: setup ## run the models with many seeds (RUNS=900, PLAZA_MODEL_SEED=1000
 	  --no-loadscope-reorder tests/model $(ARGS)
 
 .PHONY: chaos
-chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; ARGS="pairs": two faults)
+chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down": one cell; "swaps": failovers there and back; "pairs": two faults)
 	@.venv/bin/python -m tests.chaos $(ARGS)
 
 .PHONY: faults
 faults: setup ## lose the reply of each outgoing call of each use case (ARGS="--mode killed --minutes 10")
 	@.venv/bin/python -m tests.faults $(ARGS)
+
+.PHONY: versions
+versions: setup ## run an earlier version beside this one, deploy and roll back (ARGS="--seconds 600 --commit v0.2.0")
+	@.venv/bin/python -m tests.versions $(ARGS)
 
 .PHONY: soak
 soak: setup ## check memory and audit in hours of use, compressed to minutes (ARGS="--minutes 20")
@@ -196,7 +200,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .local-versions .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list

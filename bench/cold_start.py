@@ -27,6 +27,7 @@ from local.stack.functions import make_record
 from plaza.auth import new_session
 from plaza.infra import redis
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 
 RUNS = 9
 SHOWN = 8
@@ -98,7 +99,7 @@ def _prepare(harness: Harness) -> list[_Case]:
         for event in (like_event(POST, USER), post_event(POST, USER))
     )
     message = ReactionEvent(ReactionKey("post", POST, "like", USER), True, time.time_ns() // 1_000)
-    batch = {"Records": [make_record(1, message.to_json(), time.time_ns() // 1_000_000)]}
+    batch = {"Records": [make_record(1, REACTIONS.encode(message), time.time_ns() // 1_000_000)]}
     return [
         _Case("a like", "api/reactions", like, 150),
         _Case("a post", "api/content", post, 200),

@@ -15,7 +15,7 @@ from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import count_round_trips
 from local.paths import LocalError
 from local.stack.functions import make_api_event
-from plaza.content.queues import FanOut
+from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import fan_out, rebuild, redis_store
 from plaza.feed.model import INBOX, Timeline
 from plaza.infra import redis, settings, sqs
@@ -86,9 +86,9 @@ def _fan_out(harness: Harness) -> list[Figure]:
 
 
 def _push(post_id: int) -> None:
-    _sent.append(FanOut(post_id).to_json())
+    _sent.append(FANOUTS.encode(FanOut(post_id)))
     while _sent:
-        fan_out.fan_out([FanOut.from_json(_sent.pop())])
+        fan_out.fan_out([FANOUTS.decode(_sent.pop())])
 
 
 def _zadd_raw(inboxes: Sequence[Timeline], number: int) -> None:

@@ -27,6 +27,7 @@ from plaza.infra.observability import record
 from plaza.infra.settings import settings
 from plaza.reactions import redis_gate, redis_keys
 from plaza.reactions.model import LIKE, ReactionEvent, ReactionKey, Target
+from plaza.reactions.queues import REACTIONS
 
 POSTS = range(1, 101)
 CALLS = 1000
@@ -57,7 +58,9 @@ def measure(harness: Harness) -> list[Figure]:
     gate = _cpu_ms(harness, _run_gate)
     line = _cpu_ms(harness, _log)
     sqs = boto3.client("sqs")
-    body = ReactionEvent(ReactionKey("post", 1, "like", 7), True, 1_743_760_800_000_000).to_json()
+    body = REACTIONS.encode(
+        ReactionEvent(ReactionKey("post", 1, "like", 7), True, 1_743_760_800_000_000)
+    )
     url = settings().queues[QUEUE]
     boto = _cpu_ms(harness, lambda _: sqs.send_message(QueueUrl=url, MessageBody=body))
     ours = _cpu_ms(harness, lambda _: sqs_client.send(QUEUE, body))

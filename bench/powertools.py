@@ -31,6 +31,7 @@ from plaza.infra.callers import Caller
 from plaza.infra.consumer import QueueProcessor
 from plaza.infra.observability import CORRELATION_ID, logger, metrics, record
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -133,12 +134,12 @@ def _batches(harness: Harness) -> list[Figure]:
     event = ReactionEvent(ReactionKey("post", 1, "like", 7), True, 1_743_760_800_000_000)
     figures = []
     for size in (10, 1_000):
-        records = [make_record(i, event.to_json(), 1_743_760_800_000) for i in range(size)]
-        ours = QueueProcessor("reactions", ReactionEvent.from_json, lambda batch: None)
+        records = [make_record(i, REACTIONS.encode(event), 1_743_760_800_000) for i in range(size)]
+        ours = QueueProcessor("reactions", REACTIONS.decode, lambda batch: None)
         theirs = BatchProcessor(EventType.SQS)
 
         def decode(record: SQSRecord) -> ReactionEvent:
-            return ReactionEvent.from_json(record.body)
+            return REACTIONS.decode(record.body)
 
         def process(processor: BatchProcessor, handler: Callable[..., Any], batch: Any) -> None:
             process_partial_response(batch, handler, processor)

@@ -3,9 +3,10 @@
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from local.paths import LocalError
-from plaza.infra import id_filter, ids, limits, projections, redis
+from plaza.infra import id_filter, ids, limits, outbox, projections, redis
 from plaza.infra.id_filter import MAX_IDS_PER_CALL, IdFilter
 from plaza.infra.limits import Attempt, Bucket, Window
+from plaza.infra.outbox import Progress
 from plaza.infra.projections import Projection
 
 _KEY = projections.key_of("shop:7", "page")
@@ -30,6 +31,12 @@ def _unlock(run: int) -> None:
     lock = redis.try_lock("{7}:bench:lock", 60)
     if lock is None or not redis.unlock(lock):
         raise LocalError("no lock was taken")
+
+
+def _confirm_sweep(run: int) -> None:
+    before = str(run - 1) if run else ""
+    key, index = projections.key_of("bench", "sweep"), projections.key_of("bench", "outboxes")
+    outbox.confirm_all([Progress(key, index, "7", before, str(run), "1")])
 
 
 def _begin_filter(harness: Harness) -> None:
@@ -76,6 +83,7 @@ CASES = [
     ),
     Case("a bucket", limits._ACQUIRE, prepare_nothing, lambda run: limits.acquire(_BUCKET)),
     Case("a block", ids._LEASE, prepare_nothing, _lease),
+    Case("a swept outbox", outbox.CONFIRM_SWEEP, prepare_nothing, _confirm_sweep),
     Case("a lock", redis._RELEASE_LOCK, prepare_nothing, _unlock),
     Case(
         "as many as one call takes",

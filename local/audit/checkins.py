@@ -1,7 +1,7 @@
 """Check-ins for the audit: days in MySQL, streaks and months in Redis."""
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -51,26 +51,30 @@ def read_days(cursor: Cursor) -> dict[int, set[date]]:
     return days
 
 
-def read_calendars(client: redis.Redis, found: CheckinKeys) -> dict[int, Calendar]:
-    """Read the calendars of the users of ``found``. One pipeline."""
+def read_calendars(
+    client: redis.Redis, found: CheckinKeys, find_reign: Callable[[str], str]
+) -> dict[int, Calendar]:
+    """Read the calendars of the users of ``found``, without what was hydrated under another reign
+    than that of a key's node, which ``find_reign`` returns. One pipeline."""
     pipe = client.pipeline(transaction=False)
     for user_id, months in found.users.items():
         keys = CheckInKeys(user_id)
-        pipe.hmget(keys.head, ["last", "streak"])
+        pipe.hgetall(keys.head)
         pipe.hlen(keys.outbox)
         for month in sorted(months):
             pipe.bitfield(keys.month(month)).get("u32", 0).execute()
     replies = iter(pipe.execute() if found.users else ())
     calendars = {}
     for user_id, months in found.users.items():
-        last, streak = next(replies)
-        calendar = Calendar(pending=next(replies))
-        if last is not None:
-            newest = date.fromordinal(int(last)) if int(last) else None
-            calendar.streak = newest, int(streak)
+        head, pending = next(replies), next(replies)
+        calendar = Calendar(pending=pending)
+        is_loaded = head.get("reign") == find_reign(CheckInKeys(user_id).head)
+        if is_loaded and "last" in head:
+            last = int(head["last"])
+            calendar.streak = date.fromordinal(last) if last else None, int(head["streak"])
         for month in sorted(months):
             [bits] = next(replies)
-            if bits >> _WHOLE:
+            if is_loaded and f"{month:%Y-%m}" in head and bits >> _WHOLE:
                 calendar.months[month] = frozenset(
                     month + timedelta(days=day - 1)
                     for day in range(1, _WHOLE + 1)

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date
@@ -137,7 +137,7 @@ class TargetState:
     ``loaded``: readers use it; else it has only an outbox, or was loaded before Redis restarted.
     ``base``: the counter at ``db_version``. ``recent``: actor -> version, above ``floor_us`` or,
     if ``complete``, all. ``bits``: size of the ``bloom`` filter, 0 without one. ``ahead``: versions
-    of commits that arrived early; ``ahead_stays``: they do not expire. ``due_us``: score in the
+    of commits that arrived early; ``ahead_stays``: they do not expire. ``indexed_us``: score in the
     outbox index, None if absent. ``moving``: it changed during each read. ``unreadable``: what is
     in place of a value that Plaza writes.
     """
@@ -157,7 +157,7 @@ class TargetState:
     bloom: bytes = b""
     ahead: frozenset[int] = frozenset()
     ahead_stays: bool = False
-    due_us: int | None = None
+    indexed_us: int | None = None
     moving: bool = False
     unreadable: str = ""
 
@@ -351,24 +351,30 @@ def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
         claims = _read_members(client, found.claims.values())
         checkin_outbox_index = _read_members(client, found.checkins.outbox_index)
         orders = read_entries(client, found.orders)
+        reigns = _read_reigns(client)
+
+        def find_reign(key: str) -> str:
+            return reigns[_node_of(client, key)]
+
         return RedisState(
-            hot=_read_hot(client, found.reactions),
+            hot=_read_hot(client, found.reactions, find_reign),
             outbox_index={member for members in outbox_index.values() for member in members},
             users=_read_projections(client, found.users),
             comments=_read_projections(client, found.comments),
             claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
             orders=orders,
             sales=read_sales(client, sorted(found.sales), orders),
-            calendars=read_calendars(client, found.checkins),
+            calendars=read_calendars(client, found.checkins, find_reign),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users
             },
         )
 
 
-def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, TargetState]:
+def _read_hot(
+    client: Any, reactions: set[TargetKind], find_reign: Callable[[str], str]
+) -> dict[TargetKind, TargetState]:
     """Read each target at one instant: its meta is read first and last until both are equal."""
-    reigns = _read_reigns(client)
     hot = {}
     for batch in _batches(sorted(reactions)):
         todo = {counted: keys_of(*counted) for counted in batch}
@@ -381,7 +387,7 @@ def _read_hot(client: Any, reactions: set[TargetKind]) -> dict[TargetKind, Targe
                 before, *rest = (next(replies) for _ in range(_REPLIES_PER_TARGET))
                 if before != rest.pop():
                     moving[counted] = keys
-                reign = reigns[_node_of(client, keys.meta)]
+                reign = find_reign(keys.meta)
                 if before or rest[0] or rest[3]:
                     hot[counted] = _read_target(before, rest, reign, counted in moving)
                 else:
@@ -411,7 +417,7 @@ def _read_target(meta: dict[str, str], rest: list[Any], reign: str, moving: bool
         bloom=bloom or b"",
         ahead=frozenset(map(int, ahead)),
         ahead_stays=ahead_ttl_s == -1,
-        due_us=None if due is None else int(due),
+        indexed_us=None if due is None else int(due),
         moving=moving,
     )
     if meta.get("reign") != reign:

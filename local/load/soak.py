@@ -1,5 +1,8 @@
 """``soak``: hours of use in minutes; checks that memory stays flat and the audit clean.
 
+from plaza.reactions.queues import REACTIONS
+from plaza.reactions import queues as reactions_queues
+
 A steady crowd uses every route on a rotating set of posts, which are evicted after seconds instead
 of days; every schedule runs again and again; one more consumer, in a process of its own, gets
 batches all the time. In regular pauses, once the queues are empty, the audit runs and memory is
@@ -40,6 +43,7 @@ from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 from local.stack.up import show_step
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 
 FIRST_ID = 9_600_001
 PEOPLE = 40
@@ -336,7 +340,7 @@ def _message(number: int, posts: Sequence[int]) -> dict[str, Any]:
     actor_id, version_us = FIRST_ID + 10_000 + random.randrange(500), time.time_ns() // 1000
     key = ReactionKey("post", random.choice(posts), "like", actor_id)
     event = ReactionEvent(key, random.random() < 0.5, version_us)
-    return make_record(number, event.to_json(), version_us // 1000)
+    return make_record(number, REACTIONS.encode(event), version_us // 1000)
 
 
 def measure_memory(stack: Stack, fed: psutil.Process) -> MemorySample:

@@ -3,7 +3,7 @@
   python -m local.stack.web DIRECTORY PORT
 
 It serves ``web/app/dist`` at ``/`` and ``web/console/dist`` at ``/console/``, with the URL of the
-stack's API in their pages, and what only a local stack has:
+stack's API in their pages and Content-Security-Policies, and what only a local stack has:
 
   GET  /local/texts?phone=+14155550123   the code that was sent by text message
   POST /local/operator                   a session of an operator
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 WEB = ROOT / "web"
 CONSOLE = "/console/"
 API_META = '<meta name="plaza-api" content="{}"'
+CONNECT = "connect-src 'self'"
 CONTROL_META = '<meta name="plaza-control" content="{}"'
 TOKEN_HEADER = "x-plaza-control"
 MAX_BODY_BYTES = 1000
@@ -153,6 +154,7 @@ class Handler(SimpleHTTPRequestHandler):
         page = (WEB / name / "dist" / "index.html").read_text()
         of_stack = API_META.format(self.server.stack.base_url)
         page = page.replace(API_META.format(""), f'{of_stack} data-local="true"')
+        page = page.replace(CONNECT, f"{CONNECT} {self.server.stack.base_url}")
         if self._is_to_loopback():
             page = page.replace(CONTROL_META.format(""), CONTROL_META.format(self.server.token))
         self._send(HTTPStatus.OK, "text/html; charset=utf-8", page)

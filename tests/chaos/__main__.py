@@ -1,7 +1,9 @@
 """``python -m tests.chaos``: run the failure matrix on the running stack, print and store it.
 
-  python -m tests.chaos                        every cell; writes docs/failures.md
+  python -m tests.chaos                        every cell and swap; writes docs/failures.md
   python -m tests.chaos redis-down sqs-slow    only these cells; writes nothing
+  python -m tests.chaos swaps                  failovers there and back; writes docs/failures.md
+  python -m tests.chaos swaps redis-swapping-quiet
   python -m tests.chaos pairs                  every pair of faults; writes docs/failures.md
   python -m tests.chaos pairs redis-down*sqs-refusing
 
@@ -11,30 +13,24 @@ Exit status 1 when any result differs from tests/chaos/expectations.py.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NoReturn
 
-from local.audit.audit import run_audit
-from local.audit.backlog import read_backlog
 from local.paths import ROOT, LocalError
-from tests.chaos import pairs, report
+from tests.chaos import pairs, report, swaps
 from tests.chaos.expectations import EXPECTED
 from tests.chaos.faults import inject, inject_both
 from tests.chaos.harness import Harness, set_up
 from tests.chaos.pairs import Pair, PairResult, count_lost_promises, judge_pair
-from tests.chaos.traffic import Operation, Orders, Workload
+from tests.chaos.traffic import Orders, Workload
 from tests.chaos.verdict import Row, judge
+from tests.chaos.waits import find_audit_problems, wait_until_normal, wait_until_quiet
 
 DIRECTORY = ROOT / ".local-chaos"
-NORMAL_IN_A_ROW = 4
-QUIET_S = 240.0
-_SCHEDULE_INTERVAL_S = 10.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cells = parser.parse_args(argv).cells
     if cells[:1] == ["pairs"]:
         return play_pairs(cells[1:])
+    if cells[:1] == ["swaps"]:
+        return play_swaps(cells[1:])
     wanted = [find_cell(name) for name in cells] or list(EXPECTED)
     rows: list[Row] = []
     began_s = time.monotonic()
@@ -57,7 +55,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         report.write(ROOT / "docs" / "failures.md", text)
     problems = sum(len(row.problems) for row in rows)
     say(f"{len(rows)} faults in {took_s:.0f} s, {problems} not as expected")
-    return 1 if problems else 0
+    failed = problems > 0
+    if not cells:
+        failed |= play_swaps(()) > 0
+    return int(failed)
+
+
+def play_swaps(names: Sequence[str]) -> int:
+    """Run the chosen failovers there and back. Returns 1 when one is not as expected."""
+    known = {name.replace(" ", "-"): name for name in swaps.NAMES}
+    if unknown := set(names) - known.keys():
+        sys.exit(f"there is no {', '.join(unknown)}; there are {', '.join(known)}")
+    rows: list[Row] = []
+    began_s = time.monotonic()
+    with set_up(DIRECTORY, say) as harness:
+        try:
+            for name in names or known:
+                rows.append(swaps.play(harness, known[name]))
+                say_row(rows[-1])
+        finally:
+            harness.faults.undo_all()
+    text = report.render_swaps(rows, time.monotonic() - began_s)
+    say(text)
+    if not names:
+        report.write(ROOT / "docs" / "failures.md", text, report.BEGIN_SWAPS)
+    return 1 if any(row.problems for row in rows) else 0
 
 
 def play_pairs(names: Sequence[str]) -> int:
@@ -96,6 +118,8 @@ CLAIMS = "claims of user"
 
 def play_group(harness: Harness, first: str, group: Sequence[Pair]) -> list[PairResult]:
     """Run the pairs of one first fault in turn, then compare all promises with MySQL."""
+    if any(pairs.SWAPS & set(pair) for pair in group):
+        harness.faults.replicate()
     operations = harness.open_pairs()
     problems: list[str] = []
     results: list[PairResult] = []
@@ -145,9 +169,7 @@ def play_all(names: Sequence[str], on_cluster: bool) -> Iterator[Row]:
         try:
             for name in names:
                 row = play(harness, name)
-                say(report.line(row))
-                for problem in row.problems:
-                    say(f"    ✗ {problem}")
+                say_row(row)
                 yield row
         finally:
             harness.faults.undo_all()
@@ -185,61 +207,11 @@ def play(harness: Harness, name: str) -> Row:
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
 
 
-def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[str]:
-    """Return what the audit finds as one problem; none if it is clean.
-
-    ``ignored``: beginning of the subjects of differences that do not count.
-    """
-    truth = run_audit(harness.stack)
-    if ignored is not None:
-        left = [d for d in truth.differences if not d.subject.startswith(ignored)]
-        truth = replace(truth, differences=left)
-    if truth.clean:
-        return []
-    differing = "; ".join(map(str, truth.differences[:5]))
-    return [
-        f"the audit is not clean: drift {truth.drift}, others {truth.others},"
-        f" pending {truth.pending}, queued {sum(truth.queued.values())},"
-        f" dead {sum(truth.dead.values())}: {differing}"
-    ]
-
-
-def wait_until_normal(
-    workload: Workload, operations: Sequence[Operation], since_s: float, problems: list[str]
-) -> None:
-    """Wait until the last answers to requests after ``since_s`` are normal."""
-    deadline_s = time.monotonic() + 120
-    while not all(workload.is_normal_since(one, since_s, NORMAL_IN_A_ROW) for one in operations):
-        if time.monotonic() > deadline_s or workload.errors:
-            problems.append("the answers did not become normal again")
-            return
-        time.sleep(0.05)
-
-
-def wait_until_quiet(
-    harness: Harness, operations: Sequence[Operation], since_s: float, problems: list[str]
-) -> float:
-    """Wait until queues are empty and promises decided. Returns the seconds since ``since_s``.
-
-    Schedules of every minute run every ten seconds.
-    """
-    stack, help_at_s = harness.stack, time.monotonic() + _SCHEDULE_INTERVAL_S
-    while True:
-        undecided = sum(one.count_undecided(harness.rows) for one in operations)
-        backlog = read_backlog(stack)
-        if not undecided and not any(backlog):
-            return time.monotonic() - since_s
-        if time.monotonic() - since_s > QUIET_S:
-            problems.append(
-                f"the queues did not become empty: {backlog}, {undecided} orders undecided"
-            )
-            return QUIET_S
-        if time.monotonic() > help_at_s:
-            for function in ("SweepOutbox", "RecoverOrders"):
-                with contextlib.suppress(LocalError):
-                    stack.invoke(function, {})
-            help_at_s = time.monotonic() + _SCHEDULE_INTERVAL_S
-        time.sleep(0.25)
+def say_row(row: Row) -> None:
+    """Print the result of one fault."""
+    say(report.line(row))
+    for problem in row.problems:
+        say(f"    ✗ {problem}")
 
 
 def say(text: str) -> None:

@@ -104,6 +104,22 @@ EXPECTED: Mapping[str, Mapping[str, Expected]] = {
     cell: _read_row(row) for cell, row in _TABLE.items()
 }
 
+# Two failovers, there and back, of a Redis with a replica.
+SWAPS = ("redis swapping", "redis swapping-kept", "redis swapping-unreplicated")
+SWAP_OPERATIONS = ("like", "follow", "check-in", "order", "read", "feed", "toggle")
+_SWAP_ROW = (
+    "200, !202 inexact",
+    "200, !202 inexact",
+    "200, !202 inexact",
+    "202, !503 unavailable",
+    "200, 200 inexact",
+    "200, 200 inexact",
+    "200, 202 inexact, 200 inexact",
+)
+EXPECTED_OF_SWAPS: Mapping[str, Mapping[str, Expected]] = {
+    swap: dict(zip(SWAP_OPERATIONS, map(_read, _SWAP_ROW), strict=True)) for swap in SWAPS
+}
+
 NOT_TESTED: Mapping[str, str] = {
     "mysql emptied": "it is the system of record; a backup is restored",
     "redis+mysql emptied": "as MySQL emptied",

@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import pymysql
@@ -19,6 +20,7 @@ from local.stack.processes import wait_until
 from local.stack.servers import Server
 from local.stack.stack import Stack
 from tests.chaos.proxy import Proxy
+from tests.support.redis_pair import RedisPair
 
 FAULT_S = 8.0
 _REPLICAS = itertools.count(2)
@@ -36,11 +38,13 @@ class Step(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """``steps``, then ``undo``; ``how`` describes them."""
+    """``steps``, then ``undo``; ``how`` describes them. ``outage``: the number of steps before
+    clients reach a master again."""
 
     how: str
     steps: Sequence[Step]
     undo: Callable[[], None]
+    outage: int = 1
 
 
 class Faults:
@@ -54,6 +58,7 @@ class Faults:
         self._proxy = proxy
         self._key = key
         self._retired: list[Server] = []
+        self._pair: RedisPair | None = None
         self.losses: list[float] = []  # monotonic times at which Redis lost its data
 
     def find(self, cell: str) -> Fault:
@@ -70,9 +75,12 @@ class Faults:
                 return self._down(part)
             case "down":
                 return self._on_routes(part, "close", "the port is closed")
-        special = {
+        special: dict[str, Callable[[], Fault]] = {
             "redis emptied": self._redis_emptied,
             "redis failing-over": self._redis_failing_over,
+            "redis swapping": partial(self._redis_swapping, cut=True),
+            "redis swapping-kept": partial(self._redis_swapping, cut=False),
+            "redis swapping-unreplicated": self._redis_swapping_unreplicated,
             "cluster failing-over": self._cluster_failing_over,
             "cluster dying-unreplicated": self._cluster_dying_unreplicated,
             "mysql failing-over": self._mysql_failing_over,
@@ -81,10 +89,27 @@ class Faults:
         }
         return special[cell]()
 
+    def replicate(self) -> None:
+        """Give the present Redis a replica, unless it has one.
+
+        The first replica changes the name of the mastership, so all targets are loaded again.
+        """
+        master = self._stack.redis
+        assert isinstance(master, Server)
+        if self._pair is None or self._pair.master is not master:
+            if self._pair is not None:
+                self._retired.append(self._pair.replica)
+            replica = servers.prepare_redis(self._stack.directory / f"redis-{next(_REPLICAS)}")
+            self._pair = RedisPair(master, replica)
+            self._pair.start()
+
     def undo_all(self) -> None:
         """Open all routes and start all servers, in any state."""
         for name in ("mysql", "sqs") if self._stack.redis_cluster else ("redis", "mysql", "sqs"):
             self._proxy.set(name, "pass")
+        if self._pair is not None:
+            self._pair.resume()
+            self._retired.append(self._pair.replica)
         for server in self._servers("redis+mysql"):
             server.start()
         for server in self._retired:
@@ -175,6 +200,72 @@ class Faults:
             [Step(fail_over, 6)],
             move_the_name,
         )
+
+    def _redis_swapping(self, *, cut: bool) -> Fault:
+        """Swap master and replica, and swap them back. ``cut``: connections end when the name of
+        the master moves."""
+        self.replicate()
+        return Fault(
+            "master and replica swap without a loss, and back 6 s later; 2 s after each the name"
+            f" leads to the new master, and {'every' if cut else 'no'} connection is cut",
+            [
+                Step(self._swap, 2),
+                Step(lambda: self._lead_to_master(cut=cut), 4),
+                Step(self._swap, 2),
+            ],
+            lambda: self._lead_to_master(cut=cut),
+        )
+
+    def _redis_swapping_unreplicated(self) -> Fault:
+        """Promote a replica that lacks the newest writes of its master, which hangs; then swap
+        back."""
+        self.replicate()
+        pair, ends = self._find_pair(), contextlib.ExitStack()
+
+        def lose() -> None:
+            ends.enter_context(self._record_loss())
+            ends.enter_context(pair.lose_unreplicated_writes())
+
+        def promote() -> None:
+            ends.close()
+            self._use(pair.master)
+
+        def follow() -> None:
+            self._lead_to_master(cut=True)
+            pair.resume()
+            pair.follow()
+
+        def end() -> None:
+            ends.close()
+            self._lead_to_master(cut=True)
+
+        return Fault(
+            "the replica receives nothing for 2 s; then the master hangs (SIGSTOP), and the replica"
+            " is promoted; 4 s later the name leads to it, and the old master becomes its replica;"
+            " they swap back without a loss 3 s later",
+            [Step(lose, 2), Step(promote, 4), Step(follow, 3), Step(self._swap, 1)],
+            end,
+            outage=2,
+        )
+
+    def _swap(self) -> None:
+        pair = self._find_pair()
+        pair.fail_over()
+        self._use(pair.master)
+
+    def _find_pair(self) -> RedisPair:
+        assert self._pair is not None
+        return self._pair
+
+    def _use(self, master: Server) -> None:
+        """Use another Redis in this process; functions follow the proxy."""
+        self._stack.redis, self._stack.redis_url = master, master.url
+
+    def _lead_to_master(self, *, cut: bool) -> None:
+        """Lead new connections of functions to the master; ``cut`` resets the open ones."""
+        if cut:
+            self._proxy.set("redis", "refuse")
+        self._proxy.set("redis", "pass", target=self._find_pair().master.port)
 
     def _cluster_failing_over(self) -> Fault:
         cluster = self._stack.redis

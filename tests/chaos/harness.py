@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -21,14 +22,19 @@ from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 from plaza.auth import session_lookup
+from plaza.checkins import daily_checkin
 from plaza.flash_sales.redis_store import state_key
+from plaza.reactions import FOLLOW, Target, queries
 from tests.chaos.faults import Faults
 from tests.chaos.proxy import Proxy
 from tests.chaos.returns import Returns
 from tests.chaos.traffic import (
+    MAX_TARGETS,
     Address,
+    CheckIns,
     ClientReaction,
     Feeds,
+    Follows,
     Likes,
     Operation,
     Orders,
@@ -54,6 +60,9 @@ _POSTS_PER_CELL = 60
 _BUYERS_PER_CELL = 800
 _RETURNERS_PER_CELL = 400
 _NEWCOMERS_PER_CELL = 300
+_POSTS_PER_SWAP = 300
+_FOLLOWEES_PER_SWAP = 300
+_VISITORS_PER_SWAP = 400
 _WORKERS = 8  # one for each operation; one of them uses two devices
 # Seconds. Orders wait for five minutes in production; a request may hang for ten.
 _PARAMETERS = {"ResendOrdersAfter": "20", "AnnounceDelay": "15"}
@@ -94,33 +103,43 @@ class Harness:
     def open_cell(self) -> list[Operation]:
         """Return every operation, on new posts, buyers and phones."""
         likes, orders, toggles, returns = self.open_pairs()
-        for post in self._known:
-            self._do("GET", f"/posts/{post}", self.reader)
         return [
             likes,
-            Reads(self.address, self.reader, self._known),
-            Feeds(self.address, self.reader, self._feed),
+            *self._bring_reads(),
             orders,
             SignIns(self.address, self._bring_newcomers(), self.read_code),
             toggles,
             returns,
         ]
 
+    def open_swaps(self) -> list[Operation]:
+        """Return the operations of a failover there and back. Redis has loaded all that they
+        touch, and most of it is touched once."""
+        self._follow_redis()
+        likes = self._bring_likes(_POSTS_PER_SWAP)
+        followees = list(itertools.islice(self._followees, _FOLLOWEES_PER_SWAP))
+        create_users(self.stack.mysql_url, followees)
+        queries.read_counts([(FOLLOW, Target("user", user)) for user in followees], None)
+        visitors = self._bring_buyers(_VISITORS_PER_SWAP)
+        month = datetime.now(UTC).date().replace(day=1)
+        for visitor in visitors:
+            daily_checkin.read_month(visitor, month)
+        return [
+            likes,
+            Follows(self.address, self.fans, followees, []),
+            CheckIns(self.address, visitors),
+            Orders(self.address, self._bring_buyers(_BUYERS_PER_CELL), self.voucher),
+            *self._bring_reads(),
+            self._bring_toggles(),
+        ]
+
     def open_pairs(self) -> tuple[Likes, Orders, Toggles, Returns]:
         """Return the operations that change counted data, on new posts and buyers."""
         self._follow_redis()
-        posts = self._add_posts(_POSTS_PER_CELL)
-        old = list(itertools.islice(itertools.product(self.fans, posts), 24))
-        for user, post in old:
-            self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
-        self._warm(posts)
-        wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
-        toggles = self._bring_toggles()
-        toggles.begin()
         return (
-            Likes(self.address, self.fans, posts, old),
+            self._bring_likes(_POSTS_PER_CELL),
             Orders(self.address, self._bring_buyers(_BUYERS_PER_CELL), self.voucher),
-            toggles,
+            self._bring_toggles(),
             Returns(
                 self.address,
                 self._bring_buyers(_RETURNERS_PER_CELL),
@@ -201,10 +220,30 @@ class Harness:
         )
         return posts
 
+    def _bring_likes(self, count: int) -> Likes:
+        """Return likes of new posts."""
+        posts = self._add_posts(count)
+        old = list(itertools.islice(itertools.product(self.fans, posts), 24))
+        for user, post in old:
+            self._do("PUT", f"/posts/{post}/likes/me", self.fans[user])
+        self._warm(posts)
+        wait_for("the old likes are saved", lambda: self._count_likes(posts) == len(old))
+        return Likes(self.address, self.fans, posts, old)
+
+    def _bring_reads(self) -> tuple[Reads, Feeds]:
+        """Return the operations that only read."""
+        for post in self._known:
+            self._do("GET", f"/posts/{post}", self.reader)
+        return (
+            Reads(self.address, self.reader, self._known),
+            Feeds(self.address, self.reader, self._feed),
+        )
+
     def _warm(self, posts: Sequence[int]) -> None:
         """Load posts and the sessions of their likers into Redis."""
-        question = {"targets": [{"type": "post", "id": str(post)} for post in posts]}
-        for token in self.fans.values():
+        parts = [posts[start : start + MAX_TARGETS] for start in range(0, len(posts), MAX_TARGETS)]
+        for token, part in zip(self.fans.values(), itertools.cycle(parts), strict=False):
+            question = {"targets": [{"type": "post", "id": str(post)} for post in part]}
             self._do("POST", "/reactions/query", token, question)
 
     def _count_likes(self, posts: Sequence[int]) -> int:
@@ -236,7 +275,10 @@ class Harness:
             )
             for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
         ]
-        return Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], self.faults.losses)
+        losses = self.faults.losses
+        toggles = Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], losses)
+        toggles.begin()
+        return toggles
 
     def _bring_newcomers(self) -> list[tuple[str, str]]:
         numbers = itertools.islice(self._newcomers, _NEWCOMERS_PER_CELL)

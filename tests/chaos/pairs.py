@@ -18,10 +18,12 @@ from tests.chaos.traffic import Operation, Rows, Sample
 from tests.chaos.verdict import DEGRADED
 
 UNREPLICATED = "cluster dying-unreplicated"  # not in the matrix: tests/cluster has it alone
-FAULTS = (*EXPECTED, UNREPLICATED)
+# Of the failovers there and back; tests/chaos/swaps.py has them alone.
+SWAPS = {"redis swapping", "redis swapping-unreplicated"}
+FAULTS = (*EXPECTED, UNREPLICATED, *sorted(SWAPS))
 PAIR_S = 2.0  # of each fault; they start half a second apart
 # The old master loses what it accepts after its replica was promoted.
-_LOSES_NEWEST = {"redis failing-over", UNREPLICATED}
+_LOSES_NEWEST = {"redis failing-over", "redis swapping-unreplicated", UNREPLICATED}
 _EMPTIES_REDIS = {"redis down", "redis emptied", "redis+mysql down"}
 
 

@@ -8,11 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.expectations import EXPECTED, FAULTS, NOT_TESTED, OPERATIONS
+from tests.chaos.expectations import EXPECTED, FAULTS, NOT_TESTED, OPERATIONS, SWAP_OPERATIONS
 from tests.chaos.verdict import Cell, Row
 
 BEGIN = "<!-- figures of `make chaos`: it writes from here -->"
 BEGIN_PAIRS = '<!-- figures of `make chaos ARGS="pairs"`: it writes from here -->'
+BEGIN_SWAPS = '<!-- figures of `make chaos ARGS="swaps"`: it writes from here -->'
 END = "<!-- to here -->"
 _NAMES = {
     "redis": "Redis",
@@ -40,7 +41,9 @@ def render(rows: Sequence[Row], took_s: float) -> str:
             promised[cell.operation] += cell.promised
             lost += cell.lost
     load = statistics.fmean(row.load for row in rows) if rows else 0.0
-    kept = ", ".join(f"{promised[name]:,} {word}" for name, word in _PROMISES.items())
+    kept = ", ".join(
+        f"{promised[name]:,} {_PROMISES[name]}" for name in _PROMISES if name in OPERATIONS
+    )
     lines = [
         f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in"
         f" {took_s / 60:.0f} minutes: {kept}; {lost} lost or wrong.",
@@ -67,6 +70,35 @@ def render(rows: Sequence[Row], took_s: float) -> str:
     return "\n".join(lines)
 
 
+def render_swaps(rows: Sequence[Row], took_s: float) -> str:
+    """Return the table of failovers there and back."""
+    promised = Counter(dict.fromkeys(SWAP_OPERATIONS, 0))
+    for row in rows:
+        for cell in row.cells:
+            promised[cell.operation] += cell.promised
+    lost = sum(cell.lost for row in rows for cell in row.cells)
+    kept = ", ".join(f"{promised[name]:,} {_PROMISES[name]}" for name in SWAP_OPERATIONS)
+    lines = [
+        f"Seen on {os.cpu_count()} cores in {took_s / 60:.0f} minutes: {kept}; {lost} lost or"
+        " wrong.",
+        "",
+        f"| failover | {' | '.join(SWAP_OPERATIONS)} | all quiet |",
+        "|---" * (len(SWAP_OPERATIONS) + 2) + "|",
+    ]
+    notes: dict[str, str] = {}
+    for row in rows:
+        name = row.name.removeprefix("redis ")
+        cells = " | ".join(_cell(cell) for cell in row.cells)
+        lines.append(f"| {name} | {cells} | {row.quiet_s:.0f} s |")
+        notes.setdefault(row.how, f"* {name}: {row.how}.")
+    wrong = [
+        f"* **{row.name.removeprefix('redis ')} is not as expected**: {problem}"
+        for row in rows
+        for problem in row.problems
+    ]
+    return "\n".join([*lines, "", *notes.values(), *wrong])
+
+
 def write(path: Path, text: str, begin: str = BEGIN) -> None:
     """Replace the figures after ``begin``, and keep the text around them."""
     before, _, rest = path.read_text().partition(begin)
@@ -81,6 +113,8 @@ _PROMISES = {
     "read": "reads",
     "feed": "feeds",
     "toggle": "toggles",
+    "follow": "follows",
+    "check-in": "check-ins",
     "return": "orders, cancellations and places of a small voucher",
 }
 

@@ -22,6 +22,7 @@ from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_violations
 
 TIMEOUT_S = 60.0
 PACE_S = 0.12
+MAX_TARGETS = 100  # of a query
 _MAX_ATTEMPTS = 100
 _SAME_AGAIN = 0.2  # share of repeated requests of one client
 
@@ -97,6 +98,12 @@ def label_of(reply: Reply) -> str:
     return f"{reply.status} {slug}"
 
 
+def label_of_reaction(reply: Reply) -> str:
+    """Return the label of an answer to a reaction; that to a follow has no ``exact``."""
+    label = label_of(reply)
+    return "202 inexact" if label == "202" else label
+
+
 class Operation:
     """A repeated action. ``step`` performs it once and returns a sample.
 
@@ -131,65 +138,16 @@ class Operation:
         """Count the promises that are not decided yet."""
         return 0
 
+    def find_untrue(self, rows: Rows) -> list[str]:
+        """Return what the API shows that MySQL does not have, when nothing is on its way."""
+        return []
+
 
 def timed(ask: Callable[[], Reply]) -> tuple[float, Reply]:
     """Return the duration and the reply."""
     began_s = time.monotonic()
     reply = ask()
     return time.monotonic() - began_s, reply
-
-
-@dataclass
-class Likes(Operation):
-    """Likes of loaded posts; every fourth request is an unlike of an old like.
-
-    ``tokens``: user -> token. Each pair of user and post is used once.
-    """
-
-    address: Address
-    tokens: Mapping[int, str]
-    posts: Sequence[int]
-    liked: list[tuple[int, int]]  # (user, post), saved before the fault; to be removed
-    name = "like"
-    promised: dict[tuple[int, int], tuple[bool, str]] = field(default_factory=dict)
-    promises: Counter[str] = field(default_factory=Counter)
-
-    def __post_init__(self) -> None:
-        old = set(self.liked)
-        self._fresh = (
-            pair for pair in itertools.product(self.tokens, self.posts) if pair not in old
-        )
-        self._turn = itertools.count(1)
-
-    def step(self) -> tuple[float, str]:
-        back = next(self._turn) % 4 == 0 and bool(self.liked)
-        user, post = self.liked.pop() if back else next(self._fresh)
-        path = f"/posts/{post}/likes/me"
-        took_s, reply = timed(
-            lambda: self.address.ask("DELETE" if back else "PUT", path, self.tokens[user])
-        )
-        if self.is_promise(reply.status):
-            self.promised[user, post] = not back, self.phase
-            self.promises[self.phase] += 1
-            if reply.body["liked"] is back:
-                return took_s, "200 for the opposite state"
-        return took_s, label_of(reply)
-
-    def find_lost(self, rows: Rows) -> list[Lost]:
-        places = ", ".join(["%s"] * len(self.posts))
-        saved = {
-            (user, post): bool(state)
-            for user, post, state in rows(
-                "SELECT actor_id, target_id, state FROM reaction WHERE target_type = 'post'"
-                f" AND kind = 'like' AND target_id IN ({places})",
-                *self.posts,
-            )
-        }
-        return [
-            (phase, f"{'like' if on else 'unlike'} of post {post} by {user}")
-            for (user, post), (on, phase) in self.promised.items()
-            if saved.get((user, post), False) is not on
-        ]
 
 
 class ClientReaction(NamedTuple):
@@ -214,6 +172,154 @@ class ClientReaction(NamedTuple):
     def field(self) -> str:
         """Return the field of its state in answers."""
         return {"like": "liked", "collect": "collected", "follow": "following"}[self.kind]
+
+
+@dataclass
+class Likes(Operation):
+    """Likes of loaded posts; every fourth request is an unlike of an old like.
+
+    ``tokens``: user -> token. Each pair of user and post is used once, and each post as rarely as
+    possible.
+    """
+
+    address: Address
+    tokens: Mapping[int, str]
+    items: Sequence[int]
+    liked: list[tuple[int, int]]  # (user, post), saved before the fault; to be removed
+    name = "like"
+    kind = "like"
+    promised: dict[tuple[int, int], tuple[bool, str]] = field(default_factory=dict)
+    promises: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        old = set(self.liked)
+        self._fresh = (
+            pair for pair in itertools.product(self.tokens, self.items) if pair not in old
+        )
+        self._turn = itertools.count(1)
+
+    def step(self) -> tuple[float, str]:
+        back = next(self._turn) % 4 == 0 and bool(self.liked)
+        user, item = self.liked.pop() if back else next(self._fresh)
+        wanted = ClientReaction(self.kind, user, item)
+        took_s, reply = timed(
+            lambda: self.address.ask("DELETE" if back else "PUT", wanted.path, self.tokens[user])
+        )
+        if self.is_promise(reply.status):
+            self.promised[user, item] = not back, self.phase
+            self.promises[self.phase] += 1
+            if reply.body[wanted.field] is back:
+                return took_s, f"{reply.status} for the opposite state"
+        return took_s, label_of_reaction(reply)
+
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        saved = self._read_rows(rows)
+        return [
+            (phase, f"{'' if on else 'un'}{ClientReaction(self.kind, user, item)}")
+            for (user, item), (on, phase) in self.promised.items()
+            if ((user, item) in saved) is not on
+        ]
+
+    def find_untrue(self, rows: Rows) -> list[str]:
+        saved = self._read_rows(rows)
+        totals = Counter(item for _, item in saved)
+        by_user: dict[int, list[int]] = {}
+        for user, item in self.promised:
+            by_user.setdefault(user, []).append(item)
+        untrue = []
+        for user, items in by_user.items():
+            shown = self._read_shown(user, items)
+            for item in items:
+                wanted = totals[item], (user, item) in saved
+                if shown.get(item) != wanted:
+                    reaction = ClientReaction(self.kind, user, item)
+                    untrue.append(f"{reaction}: {shown.get(item)}, not {wanted}")
+        return untrue
+
+    def _read_shown(self, user: int, items: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        """Return item -> (total, the user's state), without what is not exact."""
+        found: dict[int, tuple[int, bool]] = {}
+        for start in range(0, len(items), MAX_TARGETS):
+            part = items[start : start + MAX_TARGETS]
+            query = {"targets": [{"type": "post", "id": str(item)} for item in part]}
+            reply = self.address.ask("POST", "/reactions/query", self.tokens[user], query)
+            if label_of(reply) == "200":
+                for shown in reply.body["items"]:
+                    found[int(shown["id"])] = shown["likes"], shown["mine"]["liked"]
+        return found
+
+    def _read_rows(self, rows: Rows) -> set[tuple[int, int]]:
+        """Return (user, item) of the saved reactions."""
+        places = ", ".join(["%s"] * len(self.items))
+        return set(
+            rows(
+                "SELECT actor_id, target_id FROM reaction WHERE target_type = %s AND kind = %s"
+                f" AND state = 1 AND target_id IN ({places})",
+                "user" if self.kind == "follow" else "post",
+                self.kind,
+                *self.items,
+            )
+        )
+
+
+@dataclass
+class Follows(Likes):
+    """Follows of loaded users, as ``Likes``."""
+
+    name = "follow"
+    kind = "follow"
+
+    def _read_shown(self, user: int, items: Sequence[int]) -> dict[int, tuple[int, bool]]:
+        found: dict[int, tuple[int, bool]] = {}
+        for item in items:
+            reply = self.address.ask("GET", f"/users/{item}", self.tokens[user])
+            if label_of(reply) == "200":
+                found[item] = reply.body["followers"], reply.body["mine"]["following"]
+        return found
+
+
+@dataclass
+class CheckIns(Operation):
+    """Check-ins of today, each by another user. ``tokens``: user -> token."""
+
+    address: Address
+    tokens: Mapping[int, str]
+    name = "check-in"
+    promised: dict[int, tuple[str, str]] = field(default_factory=dict)  # user -> day, phase
+    promises: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._users = iter(self.tokens)
+
+    def step(self) -> tuple[float, str]:
+        user = next(self._users)
+        took_s, reply = timed(lambda: self.address.ask("PUT", "/checkins/today", self.tokens[user]))
+        if self.is_promise(reply.status):
+            self.promised[user] = reply.body["today"], self.phase
+            self.promises[self.phase] += 1
+        return took_s, label_of(reply)
+
+    def find_lost(self, rows: Rows) -> list[Lost]:
+        saved = self._read_rows(rows)
+        return [
+            (phase, f"check-in of {user} on {day}")
+            for user, (day, phase) in self.promised.items()
+            if (user, day) not in saved
+        ]
+
+    def find_untrue(self, rows: Rows) -> list[str]:
+        untrue = []
+        for user, (day, _) in self.promised.items():
+            reply = self.address.ask("GET", f"/checkins?month={day[:7]}", self.tokens[user])
+            if label_of(reply) != "200" or reply.body["days"] != [int(day[8:])]:
+                untrue.append(f"check-ins of {user}: {reply.status} {reply.body}, not {day}")
+        return untrue
+
+    def _read_rows(self, rows: Rows) -> set[tuple[int, str]]:
+        """Return (user, day) of the saved check-ins."""
+        places = ", ".join(["%s"] * len(self.tokens))
+        found = rows(f"SELECT user_id, day FROM checkin WHERE user_id IN ({places})", *self.tokens)
+        return {(user, day.isoformat()) for user, day in found}
 
 
 @dataclass
@@ -318,7 +424,7 @@ class Toggles(Operation):
         reply = self.address.ask(
             "PUT" if on else "DELETE", wanted.path, self.tokens[wanted.user_id]
         )
-        label, changed = label_of(reply), None
+        label, changed = label_of_reaction(reply), None
         self._phases[wanted] = self.phase
         is_promise = self.is_promise(reply.status)
         if is_promise:
@@ -327,8 +433,6 @@ class Toggles(Operation):
             changed = reply.body["changed"]
         if reply.status in (200, 202) and reply.body[wanted.field] is not on:
             label = f"{reply.status} for the opposite state"
-        if label == "202":  # a follow: its answer has no ``exact``
-            label = "202 inexact"
         is_open = reply.status == 202 and not is_promise
         status = NO_ANSWER if is_open else reply.status
         return label, Request(began_s, time.monotonic(), on, status, changed)

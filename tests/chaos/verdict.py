@@ -6,7 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.expectations import EXPECTED, MAX_EXTRA_ANSWER_S, MAX_RECOVERY_S
+from tests.chaos.expectations import (
+    EXPECTED,
+    EXPECTED_OF_SWAPS,
+    MAX_EXTRA_ANSWER_S,
+    MAX_RECOVERY_S,
+)
 from tests.chaos.traffic import Operation, Sample
 
 # Labels that are correct between a fault and its end, for any fault.
@@ -52,7 +57,7 @@ def judge(
 ) -> Cell:
     """Judge the samples of one operation. A fault lasted from ``began_s`` to ``ended_s``; it has
     the answers in between to requests in between."""
-    expected = EXPECTED[name][operation.name]
+    expected = {**EXPECTED, **EXPECTED_OF_SWAPS}[name][operation.name]
     normal = set(operation.normal)
     before = [s for s in samples if s.at_s + s.took_s < began_s]
     during = [s for s in samples if s.at_s >= began_s and s.at_s + s.took_s <= ended_s]

@@ -24,7 +24,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, failover_recovery, queries, react, sweep
-from plaza.reactions.model import ReactionEvent
+from plaza.reactions.queues import REACTIONS
 from tests.cluster.conftest import (
     NODE_TIMEOUT_MS,
     POSTS,
@@ -300,7 +300,7 @@ def test_unlike_after_a_failover_to_a_slow_clock_may_need_a_repeat(
     with nodes.lose_unreplicated_writes(meta_key(post)):
         assert react.react(LIKE, post, who, True).changed
         [body] = plaza.queues.take("reactions")
-    version_us = ReactionEvent.from_json(body).effective_version_us
+    version_us = REACTIONS.decode(str(body)).effective_version_us
     ahead_us = version_us + 3_600_000_000
     plaza.queues.send("reactions", body.replace(str(version_us), str(ahead_us)))
     deadline_s = time.monotonic() + 10
@@ -316,7 +316,7 @@ def test_unlike_after_a_failover_to_a_slow_clock_may_need_a_repeat(
     again = react.react(LIKE, post, who, False)
     assert (again.changed, again.exact) == (True, True)
     [body] = plaza.queues.messages["reactions"]
-    assert ReactionEvent.from_json(body).effective_version_us > ahead_us, "later than all it knows"
+    assert REACTIONS.decode(str(body)).effective_version_us > ahead_us, "later than all it knows"
     assert quiet().clean
     assert (post.id, who) not in rows()
 

@@ -14,6 +14,7 @@ import pytest
 from local.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from tests.e2e.client import Client, problem, wait_until
 
 ADMIN, ADA = 5_200_001, 5_200_002
@@ -70,7 +71,7 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
 
     # As after an outage of MySQL.
     event = ReactionEvent(ReactionKey("post", post, "like", ADA), True, time.time_ns() // 1000)
-    dead(event.to_json(), request_id="my-like-was-late")
+    dead(REACTIONS.encode(event), request_id="my-like-was-late")
     assert len(shown(admin)) == 2
     listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}
     assert listed["reactions"]["dead_letters"] == 2

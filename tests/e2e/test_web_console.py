@@ -14,6 +14,7 @@ from playwright.sync_api import Page, Request, expect
 from local.load.town import make_voucher
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from tests.e2e.browser import AppPage, needs_browser
 from tests.e2e.client import Client, wait_until
 from tests.e2e.conftest import OpenApp
@@ -141,7 +142,7 @@ def test_a_dead_letter_is_read_and_redriven(
 ) -> None:
     post = add()
     event = ReactionEvent(ReactionKey("post", post, "like", OPERATOR), True, time.time_ns() // 1000)
-    letters(event.to_json())
+    letters(REACTIONS.encode(event))
     letters('{"protocol": 2, "kind": "like", "phone": "+14155550188"}')
     app = open_console("/queues", refused=(409,))
     page = app.page

@@ -45,8 +45,8 @@ from plaza.reactions import (
     redis_queries,
     sweep,
 )
-from plaza.reactions import queues as reactions_queues
 from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
 from tests.support.keyspace import find_keys
@@ -248,7 +248,7 @@ class Run:
 
     def consume(self) -> None:
         """Save a random batch; delete it from the queue afterwards, with a probability of 0.9."""
-        bodies = self.queues.messages[reactions_queues.REACTIONS]
+        bodies = self.queues.messages[REACTIONS]
         batch = self.rng.sample(bodies, self.rng.randint(1, min(len(bodies), 8)))
         if self.rng.random() < 0.2:
             batch += self.rng.sample(batch, 1)
@@ -268,19 +268,19 @@ class Run:
             queued[:] = [other for other in queued if other is not body]
 
     def acknowledge_again(self) -> None:
-        bodies = self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]
+        bodies = self.queues.messages[ACKNOWLEDGEMENTS]
         body = self.rng.choice(bodies)
 
         def work() -> None:
             with suppress(Unavailable):
-                persist.acknowledge_again([reactions_queues.Unacknowledged.from_json(body)])
+                persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body))])
                 self._delete(bodies, [body])
 
         self.scheduler.spawn(work)
 
     def rebuild(self) -> None:
         kind, target = self.rng.choice(self.targets)
-        bodies = self.queues.messages[reactions_queues.REBUILDS]
+        bodies = self.queues.messages[REBUILDS]
         body = bodies[-1] if bodies else None
 
         def work() -> None:
@@ -288,7 +288,7 @@ class Run:
                 if body is None:
                     react.request_rebuild(kind, target)
                     return
-                rebuild.rebuild([reactions_queues.REBUILDS.decode(body)])
+                rebuild.rebuild([REBUILDS.decode(str(body))])
                 self.stats["built"] += 1
                 self._delete(bodies, [body])
 
@@ -415,9 +415,9 @@ class Run:
 
     def _choose_process(self) -> Callable[[], None]:
         processes = [self.read, self.sweep, self.rebuild, self.comment]
-        if self.queues.messages[reactions_queues.REACTIONS]:
+        if self.queues.messages[REACTIONS]:
             processes += [self.consume] * 6
-        if self.queues.messages[reactions_queues.ACKNOWLEDGEMENTS]:
+        if self.queues.messages[ACKNOWLEDGEMENTS]:
             processes += [self.acknowledge_again] * 2
         return self.rng.choice(processes)
 
@@ -437,7 +437,7 @@ class Run:
             if step % 1000 == 0:  # leases of killed processes expire; others read again
                 for kind, target in self.targets:
                     redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
-            bodies, alive = self.queues.messages[reactions_queues.REACTIONS], self.scheduler.alive
+            bodies, alive = self.queues.messages[REACTIONS], self.scheduler.alive
             if bodies and len(alive) < 8 and self.rng.random() < 0.3:
                 self.consume()
             elif alive:

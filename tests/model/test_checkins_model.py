@@ -92,7 +92,7 @@ class History:
         received, rest = bodies[:cut], bodies[cut:]
         repeated = [body for body in received if self.rng.random() < 0.3]
         self.queues.messages[CHECKINS] += rest + repeated
-        return [CheckInEvent.from_json(body) for body in received]
+        return [CHECKINS.decode(str(body)) for body in received]
 
     def deliver(self) -> None:
         persist.persist_checkins(self.receive())
@@ -103,7 +103,7 @@ class History:
         with self.monkeypatch.context() as patch:
             patch.setattr(redis_store, "acknowledge_all", lambda events: 0)
             persist.persist_checkins(events)
-        self.queues.messages[CHECKINS] += [event.to_json() for event in events]
+        self.queues.messages[CHECKINS] += [CHECKINS.encode(event) for event in events]
 
     def wait_for_mysql(self) -> None:
         """Run a consumer without MySQL; its messages are delivered again."""
@@ -116,7 +116,7 @@ class History:
             with self.monkeypatch.context() as patch, suppress(MysqlDown):
                 patch.setattr(mysql_store, "insert", away)
                 persist.persist_checkins(events)
-        self.queues.messages[CHECKINS] += [event.to_json() for event in events]
+        self.queues.messages[CHECKINS] += [CHECKINS.encode(event) for event in events]
 
     def read(self) -> None:
         daily_checkin.read_month(ADA, self.rng.choice(self.months()))

@@ -21,7 +21,7 @@ from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unavailable
 from plaza.reactions import redis_keys
-from plaza.reconciliation import ComparePart, RepairFindings, orchestrator, repair
+from plaza.reconciliation import orchestrator, repair
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 from tests.model import reactions_model
 from tests.model.reactions_model import ACTORS, AUTHORS, MAX_STEPS, TROUBLES, Request, Run
@@ -75,9 +75,9 @@ class Reconciled(Run):
         def work() -> None:
             with suppress(Unavailable):
                 if queue == COMPARISONS.name:
-                    orchestrator.process_parts([ComparePart.from_json(body)])
+                    orchestrator.process_parts([COMPARISONS.decode(str(body))])
                 elif queue == REPAIRS.name:
-                    repair.repair([RepairFindings.from_json(body)])
+                    repair.repair([REPAIRS.decode(str(body))])
                 else:
                     orchestrator.start()
                 if queue and not again:
@@ -125,7 +125,12 @@ class Reconciled(Run):
                 version += self.rng.choice([0, 50])
                 wrong = wrong._replace(version=version)
                 redis.execute(
-                    "HSET", counters.user_key(actor), "version", version, "value", wrong.to_json()
+                    "HSET",
+                    counters.user_key(actor),
+                    "version",
+                    version,
+                    "value",
+                    counters.USER_COUNTER.encode(wrong),
                 )
         if not redis.execute("HEXISTS", keys.meta, "base"):
             return
@@ -199,8 +204,8 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
         with monkeypatch.context() as patch:
             reactions_model.set_up(plaza, patch, seed)
             reactions_model.shorten_gaps(patch)
-            if not IS_CLUSTER:  # a simulated restart changes no run_id of the server
-                patch.setattr(stores, "_read_run_ids", lambda _: {"": redis.find_node("").run_id})
+            if not IS_CLUSTER:  # a simulated restart changes no reign of the server
+                patch.setattr(stores, "_read_reigns", lambda _: {"": redis.find_node("").reign})
             delete_runs()
             run = reactions_model.begin(seed, TROUBLES[trouble], plaza, Reconciled)
             assert isinstance(run, Reconciled)

@@ -10,16 +10,16 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from plaza.flash_sales import OrderEvent
 from plaza.flash_sales import persist as flash_sales_persist
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra import mysql, redis, sqs
 from plaza.reactions import persist as reactions_saving
-from plaza.reactions.model import ReactionEvent
+from plaza.reactions.queues import REACTIONS
 
 WORK: dict[str, tuple[Callable[[str], Any], Callable[[list[Any]], None]]] = {
-    "reactions": (ReactionEvent.from_json, reactions_saving.save),
-    "orders": (OrderEvent.from_json, flash_sales_persist.persist_orders),
-    "orders given up": (OrderEvent.from_json, flash_sales_persist.decide_dead_letters),
+    "reactions": (REACTIONS.decode, reactions_saving.save),
+    "orders": (ORDERS.decode, flash_sales_persist.persist_orders),
+    "orders given up": (ORDERS.decode, flash_sales_persist.decide_dead_letters),
 }
 
 

@@ -13,6 +13,7 @@ from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from tests.support.stores import POST, wait_for
 
 BASE_US = 1_700_000_000_000_000
@@ -57,7 +58,10 @@ def consumer(
     batches: Sequence[Sequence[ReactionEvent]],
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start a consumer of reactions in its own process; it waits for ``go``."""
-    return working("reactions", [[event.to_json() for event in batch] for batch in batches])
+    return working(
+        "reactions",
+        [[REACTIONS.encode(event) for event in batch] for batch in batches],
+    )
 
 
 def go(process: subprocess.Popen[str]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -53,7 +53,7 @@ class Sent(str):
 
 def decode(queue: Queue[T], body: str) -> T:
     """Decode a message as its consumer gets it, with the time at which it was sent."""
-    message = queue.decode(body)
+    message = queue.decode(str(body))
     if isinstance(message, ReactionEvent) and isinstance(body, Sent):
         return replace(message, sent_ms=body.sent_ms, request_id=body.request_id)
     return message
@@ -114,6 +114,10 @@ class FakeQueues:
         if self.away:
             raise QueueDown("SQS is unavailable (simulated)")
         return Depth(len(self.messages[queue]), 0, 0)
+
+    def measure_all(self, queues: Collection[str]) -> dict[str, Depth]:
+        """Return queue -> number of waiting messages."""
+        return {queue: sqs.measure(queue) for queue in queues}
 
     def take(self, queue: Queue[Any] | str) -> list[str]:
         """Remove and return all messages of a queue."""
@@ -207,7 +211,7 @@ def plaza(migrated: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Empty stores and queues."""
     forget()
     fake = FakeQueues()
-    for name in ("send", "send_all", "measure"):
+    for name in ("send", "send_all", "measure", "measure_all"):
         monkeypatch.setattr(sqs, name, getattr(fake, name))
     lift_budgets(monkeypatch)
     monkeypatch.setattr(secrets, "_fetch", lambda secret_id: f"the secret {secret_id}")

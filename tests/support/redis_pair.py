@@ -18,15 +18,14 @@ from local.stack.servers import Server, prepare_redis
 _TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 0.01
 _MAX_PAUSE_MS = 10_000
-# Pings and expirations of a master that has lost its replica would make the histories differ.
-REPLICATION = (
-    "repl-ping-replica-period 3600",
-    "repl-timeout 600",
-    "repl-diskless-sync yes",
-    "repl-diskless-sync-delay 0",
-    "repl-diskless-load swapdb",
-    "shutdown-timeout 0",
-)
+# Pings of a master that has lost its replica would make the histories differ.
+_SETTINGS = {
+    "repl-ping-replica-period": "3600",
+    "repl-timeout": "600",
+    "repl-diskless-sync": "yes",
+    "repl-diskless-sync-delay": "0",
+    "repl-diskless-load": "swapdb",
+}
 
 
 class RedisPair:
@@ -36,9 +35,12 @@ class RedisPair:
         self.master, self.replica = master, replica
 
     def start(self) -> None:
-        """Start both, and let the replica follow."""
-        self.master.start()
-        self.replica.start()
+        """Start those that do not run, and let the replica follow."""
+        for server in (self.master, self.replica):
+            server.start()
+            with connect_node(server) as client:
+                for name, value in _SETTINGS.items():
+                    client.config_set(name, value)
         self.follow()
 
     def stop(self) -> None:
@@ -51,8 +53,7 @@ class RedisPair:
 
     def follow(self) -> None:
         """Make the replica one of the master, and wait until it has all of its data."""
-        with connect_node(self.replica) as client:
-            client.execute_command("REPLICAOF", "127.0.0.1", self.master.port)
+        self._demote()
         self.wait_until_replicated()
 
     def wait_until_replicated(self) -> None:
@@ -75,8 +76,9 @@ class RedisPair:
             client.execute_command("CLIENT", "PAUSE", _MAX_PAUSE_MS, "WRITE")
             self.wait_until_replicated()
             self.promote()
-            self.follow()
+            self._demote()
             client.execute_command("CLIENT", "UNPAUSE")
+        self.wait_until_replicated()
 
     @contextlib.contextmanager
     def lose_unreplicated_writes(self) -> Iterator[None]:
@@ -92,6 +94,10 @@ class RedisPair:
         finally:
             self.replica.resume()
         self.promote()
+
+    def _demote(self) -> None:
+        with connect_node(self.replica) as client:
+            client.execute_command("REPLICAOF", "127.0.0.1", self.master.port)
 
     def _offset(self) -> int:
         return int(_info(self.master, "replication")["master_repl_offset"])
@@ -110,7 +116,7 @@ def prepare_pair(directory: Path, settings: Iterable[str] = ()) -> RedisPair:
     """Configure two servers; ``settings`` are added to those of both."""
     return RedisPair(
         *(
-            prepare_redis(directory / name, settings=(*REPLICATION, *settings))
+            prepare_redis(directory / name, settings=("shutdown-timeout 0", *settings))
             for name in ("a", "b")
         )
     )

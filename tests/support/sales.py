@@ -9,6 +9,7 @@ from redis.exceptions import NoScriptError
 
 from plaza.flash_sales import OrderEvent, Terms, Voucher, create_voucher, mysql_orders, redis_store
 from plaza.flash_sales.model import OrderRow, SaleGeneration
+from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_store import SaleCounts
 from plaza.infra import mysql, redis
 from plaza.infra.lua import load_script
@@ -95,7 +96,7 @@ def holders(voucher_id: int) -> list[int]:
 
 def parse_events(bodies: list[str]) -> list[OrderEvent]:
     """Parse the bodies of messages."""
-    return [OrderEvent.from_json(body) for body in bodies]
+    return [ORDERS.decode(str(body)) for body in bodies]
 
 
 def find_violations(*voucher_ids: int) -> str:

@@ -73,7 +73,7 @@ def build_places() -> None:
 
 def refresh(*shop_ids: int) -> None:
     """Handle a message that refreshes these shops."""
-    run_jobs([ShopRefresh(shop_ids)])
+    run_jobs([ShopRefresh(list(shop_ids))])
 
 
 def page(shop_id: int) -> dict[str, Any] | None:

@@ -6,12 +6,15 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from types import ModuleType
 from typing import Any
 
+import pytest
 from pymysql.cursors import DictCursor
 
 from local.audit.stores import unpack_meta
 from plaza.infra import mysql, redis
+from plaza.infra.lua import Script
 from plaza.infra.settings import settings
 from plaza.reactions import (
     LIKE,
@@ -72,6 +75,18 @@ def due(target: Target = POST, kind: Kind = LIKE) -> int | None:
     """Return the target's time in the outbox index, None if it is not indexed."""
     score = redis.execute("ZSCORE", keys(target, kind).outboxes, keys(target, kind).member)
     return None if score is None else int(float(score))
+
+
+def shift_time(patch: pytest.MonkeyPatch, module: ModuleType, name: str, by_us: int) -> None:
+    """Set the clock of a script ``by_us`` ahead."""
+    script: Script = getattr(module, name)
+    ahead = (
+        "(function() local t = redis.call('TIME') local us = t[1] * 1000000 + t[2]"
+        f" + {by_us} return {{math.floor(us / 1000000), us % 1000000}} end)()"
+    )
+    source = script.source.replace("redis.call('TIME')", ahead)
+    assert source != script.source
+    patch.setattr(module, name, Script(script.name, lambda: source))
 
 
 def put(

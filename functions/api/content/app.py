@@ -73,7 +73,7 @@ Expand = Annotated[
     Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
-app = PlazaResolver(identify)
+app = PlazaResolver(identify, names={"/posts/ranking": ["GET"]})
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}

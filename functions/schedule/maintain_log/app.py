@@ -3,8 +3,9 @@
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
+from plaza.infra import clock
 from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.scheduled_jobs import run_jobs, scheduled
 from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
 
 
@@ -14,7 +15,13 @@ from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
 def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
     """Run for twelve minutes at most. An operator may limit the rows of the log that are moved,
     ``{"max_moved": rows}``, and archive few orders: ``{"min_orders": 1}``."""
-    max_moved = event.get("max_moved", MAX_MOVED)
-    result = maintain_log(int(str(max_moved))).to_dict()
-    min_orders = event.get("min_orders", MIN_ORDERS)
-    return result | {"orders_archived": archive_orders(int(str(min_orders)))}
+    max_moved = int(str(event.get("max_moved", MAX_MOVED)))
+    min_orders = int(str(event.get("min_orders", MIN_ORDERS)))
+    results = run_jobs(
+        {
+            "log": lambda: maintain_log(max_moved).to_dict(),
+            "orders": lambda: {"orders_archived": archive_orders(min_orders)},
+        },
+        run=int(clock.now_s() // 3600),
+    )
+    return results["log"] | results["orders"]

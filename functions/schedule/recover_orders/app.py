@@ -1,5 +1,7 @@
 """Send overdue pending orders again; rebuild the filter of vouchers. Every minute."""
 
+from functools import partial
+
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.filter_build import build_filter
@@ -12,9 +14,14 @@ from plaza.infra.scheduled_jobs import run_jobs, scheduled
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("recover_orders")
-def handler(event: object, context: LambdaContext) -> dict[str, int]:
-    """Run once over all sales that are not finalized."""
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
+    """Run once over all sales that are not finalized. An operator who is going to empty Redis
+    decides all pending orders: ``{"everything": true}``."""
+    after_s = 0 if event.get("everything") is True else None
     return run_jobs(
-        {"recovered": recover_orders, "vouchers_filtered": build_filter},
+        {
+            "recovered": partial(recover_orders, after_s, after_s),
+            "vouchers_filtered": build_filter,
+        },
         run=int(clock.now_s() // 60),
     )

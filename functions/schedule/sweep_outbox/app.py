@@ -1,5 +1,7 @@
 """Send outbox entries that are not acknowledged in time again, every minute."""
 
+from functools import partial
+
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.checkins.sweep import sweep_checkins
@@ -13,11 +15,13 @@ from plaza.reactions.sweep import sweep_outbox
 @logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("sweep_outbox")
-def handler(event: object, context: LambdaContext) -> dict[str, int]:
-    """Run once; return how many entries of each kind were sent."""
+def handler(event: dict[str, object], context: LambdaContext) -> dict[str, int]:
+    """Run once; return how many entries of each kind were sent. An operator who is going to empty
+    Redis sends all reactions of outboxes: ``{"everything": true}``."""
+    everything = event.get("everything") is True
     return run_jobs(
         {
-            "republished": sweep_outbox,
+            "republished": partial(sweep_outbox, everything=everything),
             "checkins_republished": sweep_checkins,
             "acknowledged_again": acknowledge_after_failover,
         },

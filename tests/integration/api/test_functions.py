@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
 from tests.support.plaza import World
+from tests.support.routes import find_match, match
 from tests.support.stores import POST, counter, insert_rows, keys, meta, put, recent, rows
+from tests.unit.policy import template
 
 COMMENT = Target("comment", 21)
 
@@ -151,6 +154,33 @@ def test_the_contract_is_served_and_other_paths_and_methods_are_refused(plaza: W
     assert ask("system.nothing_there", "api/system")[0] == 404
     answer = handler("api/system")(event("system.wrong_method"), None)
     assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "DELETE, PUT")
+
+
+def names_taken_for_ids() -> list[tuple[str, str]]:
+    """Return (method, path without a parameter) of all requests that API Gateway sends to a route
+    with a parameter, because the path itself has other methods."""
+    methods = {method for method, _ in template.routes()}
+    paths = {path for _, path in template.routes() if "{" not in path}
+    return sorted(
+        (method, path)
+        for method, path in product(methods, paths)
+        if (method, path) not in template.routes() and "{" in find_match(method, path).route.key
+    )
+
+
+@pytest.mark.parametrize(("method", "path"), names_taken_for_ids())
+def test_another_method_of_a_path_that_fits_a_route_with_an_id_is_a_405(
+    plaza: World, method: str, path: str
+) -> None:
+    """``PUT /shops/search``, which API Gateway takes for ``PUT /shops/{shop_id}``."""
+    assert path in ("/posts/ranking", "/shops/search")
+    sent = event("system.wrong_method") | {"rawPath": path} | match(method, path)
+    sent["requestContext"]["http"]["method"] = method
+    function = template.routes()[tuple(sent["routeKey"].split(" "))]
+    folder = template.folder_of(function).relative_to(template.FUNCTIONS)
+    answer = handler(str(folder))(sent, None)
+    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "GET")
+    assert json.loads(answer["body"])["detail"] == f"{path} allows GET, not {method}."
 
 
 # ---------------------------------------------------------------- queue, schedule, ops

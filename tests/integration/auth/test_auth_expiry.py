@@ -6,6 +6,7 @@ import pytest
 
 from plaza import idempotency
 from plaza.auth import expired_sessions, new_session, session_lookup
+from plaza.auth.sessions import KEPT_S
 from plaza.infra import expiry, mysql
 from plaza.infra.mysql import MysqlDown
 from tests.integration.conftest import Away
@@ -15,6 +16,13 @@ from tests.support.plaza import World
 
 def count(table: str) -> int:
     return int(mysql.fetch_all(f"SELECT COUNT(*) FROM {table}")[0][0])
+
+
+def expire_sessions() -> None:
+    """Let all sessions have ended longer ago than Redis can have a copy of them."""
+    mysql.write(
+        "UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL %s SECOND", (KEPT_S + 1,)
+    )
 
 
 def delete_expired(max_s: float = expiry.MAX_RUN_S) -> dict[str, int]:
@@ -36,7 +44,7 @@ def add_key(key: int, hours_ago: float) -> None:
 
 def test_only_expired_sessions_are_deleted(plaza: World) -> None:
     live, *expired = new_session.open_sessions(range(1, 31))
-    mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL user_id SECOND")
+    expire_sessions()
     mysql.write(
         "UPDATE session SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 60 SECOND WHERE user_id = 1"
     )
@@ -58,7 +66,7 @@ def test_more_rows_than_a_step_are_deleted_in_several_steps(
 ) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
     new_session.open_sessions(range(1, 36))
-    mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    expire_sessions()
     assert delete_expired()["session"] == 35
     assert count("session") == 0
 
@@ -68,7 +76,7 @@ def test_at_the_deadline_the_rest_is_left_for_the_next_run(
 ) -> None:
     monkeypatch.setattr(expiry, "CHUNK", 10)
     new_session.open_sessions(range(1, 36))
-    mysql.write("UPDATE session SET expires_at = UTC_TIMESTAMP(6) - INTERVAL 1 SECOND")
+    expire_sessions()
     assert delete_expired(max_s=0) == {"session": 0, "idempotency_key": 0}
     assert count("session") == 35
 

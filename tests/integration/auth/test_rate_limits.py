@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
+from local.paths import ROOT
 from plaza.auth import caller_identity, new_session, session_end
 from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token
@@ -281,6 +283,27 @@ def test_a_like_is_two_round_trips_and_a_limited_request_one(plaza: World) -> No
     empty(bucket_of_user(7, WRITE))
     assert count_trips(like) == 1
     assert like() == 429
+
+
+def test_the_figures_of_round_trips_are_those_of_whole_requests(plaza: World) -> None:
+    """As docs/scaling.md has them: with the session and the rate limit."""
+    plaza.add(POST)
+    token = new_session.open_session(7)
+    body = {"targets": [{"type": "post", "id": str(POST.id)}]}
+    requests: dict[str, Callable[[], Reply]] = {
+        "a like": lambda: send(
+            "PUT", f"/posts/{POST.id}/likes/me", token=token, folder="api/reactions"
+        ),
+        "a page of 100 targets with totals and `mine`": lambda: send(
+            "POST", "/reactions/query", body, token=token, folder="api/reactions"
+        ),
+    }
+    written = (ROOT / "docs" / "scaling.md").read_text()
+    for name, request in requests.items():
+        for _ in range(2):
+            assert request().status == 200
+        [trips] = re.findall(rf"\| round trips to Redis, {re.escape(name)} \| (\d+)\b", written)
+        assert count_trips(request) == int(trips)
 
 
 def lines(out: str) -> list[dict[str, Any]]:

@@ -8,6 +8,10 @@ import time
 from collections.abc import Callable
 
 import pytest
+from pymysql.connections import Connection
+from pymysql.constants import CR
+from pymysql.cursors import Cursor
+from pymysql.err import OperationalError
 
 from local.stack.servers import Server
 from plaza.auth import (
@@ -18,7 +22,7 @@ from plaza.auth import (
     session_lookup,
     sessions,
 )
-from plaza.auth.redis_sessions import session_key
+from plaza.auth.redis_sessions import mark_ended, session_key
 from plaza.auth.sessions import Session
 from plaza.infra import mysql, redis
 from plaza.infra.errors import Unauthenticated
@@ -51,6 +55,12 @@ def let_pass(token: str, seconds: int) -> None:
         user_id, role, *times = cached.split(":")
         earlier = [str(int(time_s) - seconds) for time_s in times]
         redis.execute("SET", session_key(sha), ":".join([user_id, role, *earlier]))
+
+
+def check_again(token: str) -> None:
+    """Let the next use of a cached session read MySQL, as after a minute."""
+    user_id, role, *times, _ = redis.execute("GET", session_key(sha_of(token))).split(":")
+    redis.execute("SET", session_key(sha_of(token)), ":".join([user_id, role, *times, "0"]))
 
 
 def set_role(user_id: int, role: str) -> None:
@@ -326,7 +336,7 @@ def test_the_marker_of_an_ended_session_outlives_cached_sessions(plaza: World) -
     token = new_session.open_session(7)
     session_end.end_session(token)
     ttl_s = redis.execute("TTL", session_key(sha_of(token)))
-    assert ttl_s > redis_sessions.MAX_TTL_S
+    assert ttl_s > sessions.MAX_CACHED_S
     redis.execute("DEL", session_key(sha_of(token)))
     assert session_lookup.find_session(token) is None, "MySQL has no session"
 
@@ -464,7 +474,7 @@ def test_after_any_failure_of_redis_a_repeat_ends_all_sessions(
     token, other = new_session.open_sessions([7, 7])
     for cached in (token, other):
         session_lookup.find_session(cached)
-    mark_ended, calls = redis_sessions.mark_ended, []
+    calls = []
 
     def fail_once(shas: list[bytes], ttl_s: int) -> None:
         calls.append(shas)
@@ -479,6 +489,75 @@ def test_after_any_failure_of_redis_a_repeat_ends_all_sessions(
     session_end.end_all_sessions(token)
     assert session_lookup.find_session(token) is None
     assert session_lookup.find_session(other) is None
+
+
+def test_a_failed_commit_ends_no_session_also_not_for_a_while(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token, other = new_session.open_sessions([7, 7])
+    for cached in (token, other):
+        session_lookup.find_session(cached)
+
+    def fail(connection: Connection[Cursor]) -> None:
+        connection.rollback()
+        raise OperationalError(CR.CR_SERVER_LOST, "lost during COMMIT, simulated by a test")
+
+    for end in (
+        lambda: session_end.end_user_sessions(7, operator_id=1),
+        lambda: session_end.end_all_sessions(token),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(Connection, "commit", fail)
+            with pytest.raises(MysqlDown):
+                end()
+        assert all(session_lookup.find_session(cached) for cached in (token, other))
+    assert session_end.end_user_sessions(7, operator_id=1) == 2
+    assert not any(session_lookup.find_session(cached) for cached in (token, other))
+
+
+def test_after_an_end_between_commit_and_redis_sessions_are_refused_within_a_minute_for_good(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uncached, cached = new_session.open_sessions([7, 7])
+    session_lookup.find_session(cached)
+
+    def end_process(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_sessions, "mark_ended", end_process)
+        with pytest.raises(KeyboardInterrupt):
+            session_end.end_user_sessions(7, operator_id=1)
+    assert session_lookup.find_session(uncached) is None
+    assert session_lookup.find_session(cached), "as cached"
+    check_again(cached)
+    assert session_lookup.find_session(cached) is None
+    redis.execute("UNLINK", session_key(sha_of(cached)))  # as the mark ends
+    assert session_lookup.find_session(cached) is None
+
+
+@pytest.mark.parametrize("dies_in", ["mark_ended", "delete_all"])
+def test_a_repeat_ends_what_a_process_left_although_expired_rows_are_deleted(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, dies_in: str
+) -> None:
+    tokens = new_session.open_sessions([7, 7])
+    for token in tokens:
+        session_lookup.find_session(token)
+
+    def end_process(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(redis_sessions, "mark_ended", end_process)
+        patch.setattr(mysql_store, "delete_all", end_process)
+        if dies_in == "delete_all":
+            patch.setattr(redis_sessions, "mark_ended", mark_ended)
+        with pytest.raises(KeyboardInterrupt):
+            session_end.end_user_sessions(7, operator_id=1)
+    assert mysql_store.delete_expired(100) == 0
+    assert session_end.end_user_sessions(7, operator_id=1) == 2
+    assert [session_lookup.find_session(token) for token in tokens] == [None, None]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM session") == [(0,)]
 
 
 # ---------------------------------------------------------------- through the API

@@ -20,8 +20,8 @@ from plaza.infra.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusabl
 from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.shops import mysql_shops, queues, redis_store
-from plaza.shops.model import ShopJobStep, ShopRefresh
+from plaza.shops import mysql_shops, queries, queues, redis_store
+from plaza.shops.model import SHOP, ShopJobStep, ShopRefresh
 from tests.integration.conftest import Away
 from tests.support.plaza import World
 from tests.support.shop_api import (
@@ -108,8 +108,8 @@ def test_a_reader_with_an_older_row_does_not_restore_the_old_page(
     old = mysql_shops.read([shop_id])[shop_id]
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     follow_binlog.follow_changes()
-    late = {redis_store.page_key(shop_id): cache.CacheEntry(old.version, old.to_text())}
-    assert cache.store_all(cache.STALE_WHILE_REBUILDING, late, create=True) == [False]
+    late = {redis_store.page_key(shop_id): queries.entry_of(old)}
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, late, SHOP, create=True) == [False]
     assert name_of(shop_id) == "Soup"
 
 
@@ -119,7 +119,7 @@ def test_a_second_refresh_is_queued(followed: World) -> None:
     operator("UPDATE shop SET name = 'Soup' WHERE id = %s", shop_id)
     follow_binlog.follow_changes()
     [body] = followed.queues.messages["shops"]
-    assert queues.SHOPS.decode(body) == ShopRefresh([shop_id])
+    assert queues.SHOPS.decode(str(body)) == ShopRefresh([shop_id])
 
 
 def test_a_change_through_the_api_keeps_its_version(followed: World) -> None:
@@ -164,7 +164,7 @@ def test_a_truncated_table_requests_a_full_refresh(followed: World) -> None:
     name_of(shop_id)
     operator("TRUNCATE TABLE shop")
     follow_binlog.follow_changes()
-    queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    queued = [queues.SHOPS.decode(str(body)) for body in followed.queues.messages["shops"]]
     assert ShopJobStep("everything") in queued
 
 
@@ -174,7 +174,7 @@ def test_a_transaction_above_the_row_limit_requests_a_full_refresh(
     monkeypatch.setattr(binlog, "MAX_TRANSACTION_ROWS", 10)
     insert([(i, FOOD, *BERLIN) for i in range(1, 1_001)])
     follow_binlog.follow_changes()
-    queued = [queues.SHOPS.decode(body) for body in followed.queues.messages["shops"]]
+    queued = [queues.SHOPS.decode(str(body)) for body in followed.queues.messages["shops"]]
     assert ShopJobStep("everything") in queued
 
 

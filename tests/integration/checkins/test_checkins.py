@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
@@ -12,10 +13,11 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.checkins import CheckInEvent, daily_checkin, mysql_store, persist, redis_store, sweep
+from plaza.checkins.gauges import read_outboxes
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
-from plaza.infra import mysql, redis
+from plaza.infra import mysql, redis, sqs
 from plaza.infra.errors import Unavailable
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.queues import QueueDown
@@ -124,7 +126,8 @@ def test_a_second_check_in_on_the_same_day_changes_nothing(clock: Clock, plaza: 
 def test_of_many_concurrent_check_ins_one_counts(clock: Clock) -> None:
     read_month()  # hydrates the month
     keys = (KEYS.head, KEYS.month(date(2026, 11, 21)), KEYS.outbox, KEYS.outboxes)
-    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100)
+    reign = redis.find_node(KEYS.head).reign
+    args = (date(2026, 11, 21).toordinal(), 21, ADA, 1, 100, reign)
     barrier, replies = threading.Barrier(16, timeout=60), []
 
     def check_in_repeatedly() -> None:
@@ -336,7 +339,7 @@ def test_a_check_in_that_was_not_sent_is_sent_by_its_repeat(clock: Clock, plaza:
     assert plaza.queues.messages[CHECKINS] == []
     assert check_in() == ("2026-11-21", 1)
     [body] = plaza.queues.messages[CHECKINS]
-    assert CheckInEvent.from_json(body).version_us == 1_795_262_400_000_000, (
+    assert CHECKINS.decode(str(body)).version_us == 1_795_262_400_000_000, (
         "the time of the first check-in"
     )
 
@@ -348,7 +351,7 @@ def test_dead_lettered_days_count_in_the_streak(
     for _ in range(4):
         check_in()
         clock.advance(days=1)
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.take(CHECKINS)]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.take(CHECKINS)]
     redis.execute("FLUSHALL")
     assert check_in() == ("2026-11-25", 1), "the earlier days are stored nowhere yet"
     with monkeypatch.context() as patch:
@@ -368,7 +371,7 @@ def test_adding_stored_days_to_the_outbox_changes_nothing(
     clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check_in()
-    events = [CheckInEvent.from_json(body) for body in plaza.queues.messages[CHECKINS]]
+    events = [CHECKINS.decode(str(body)) for body in plaza.queues.messages[CHECKINS]]
     plaza.queues.drain()
     before = read_month()
     with monkeypatch.context() as patch:
@@ -397,28 +400,98 @@ def test_a_day_that_was_never_sent_is_swept(clock: Clock, plaza: World) -> None:
 
 
 def age_outbox(us: int = 60_000_000) -> None:
-    """Move the acceptance of all entries of the outbox ``us`` into the past."""
-    then = redis_us() - us
-    for day in outbox():
-        redis.execute("HSET", KEYS.outbox, day, then)
-    redis.execute("ZADD", KEYS.outboxes, then, ADA)
+    """Move the acceptance of all entries of the outbox, and its sweeps, ``us`` into the past."""
+    for day, accepted_us in redis.client().hgetall(KEYS.outbox).items():
+        redis.execute("HSET", KEYS.outbox, day, int(accepted_us) - us)
+    redis.execute("ZINCRBY", KEYS.outboxes, -us, ADA)
+    if swept_us := redis.execute("GET", KEYS.sweep):
+        redis.execute("SET", KEYS.sweep, int(swept_us) - us)
 
 
-def test_the_sweep_waits_for_the_consumer_and_backs_off(clock: Clock, plaza: World) -> None:
+def test_a_day_is_due_after_the_grace_and_whenever_its_age_has_doubled(
+    clock: Clock, plaza: World
+) -> None:
     read_month()
-    redis_store.check_in(ADA, date(2026, 11, 21), 1)
-    age_outbox(10_000_000)
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
     assert sweep.sweep_checkins() == 0, "within the grace"
-    age_outbox(60_000_000)
+    sent = []
+    for minute in range(1, 70):
+        age_outbox()
+        if sweep.sweep_checkins():
+            sent.append(minute)
+    assert sent == [1, 2, 4, 8, 16, 32, 60]
+
+
+def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
+    clock: Clock, plaza: World
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    for _ in range(40):
+        age_outbox()
+        sweep.sweep_checkins()
+    plaza.queues.take(CHECKINS)
+    redis_store.check_in(ADA, date(2026, 11, 22), redis_us())
+    assert sweep.sweep_checkins() == 0
+    age_outbox()
     assert sweep.sweep_checkins() == 1
-    assert sweep.sweep_checkins() == 0, "it waits as long as the entry is old"
-    assert 29e6 < redis.execute("ZSCORE", KEYS.outboxes, ADA) - now_us() < 31e6, (
-        "one minute, less the grace"
-    )
+    [body] = plaza.queues.take(CHECKINS)
+    assert json.loads(body)["day"] == "2026-11-22"
+    assert read_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
 
 
-def now_us() -> float:
-    return float(redis_us())
+def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins() == 1
+    first_us = redis.execute("ZSCORE", KEYS.outboxes, ADA)
+    assert first_us <= redis_us()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins(grace_us=1) == 1
+    assert redis.execute("ZSCORE", KEYS.outboxes, ADA) == first_us, "accepted before that sweep"
+
+
+def test_a_day_is_due_although_the_last_sweep_is_ahead_of_the_clock(
+    clock: Clock, plaza: World
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    age_outbox()
+    redis.execute("SET", KEYS.sweep, redis_us() + 3_600_000_000)
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0
+
+
+def test_an_empty_outbox_has_no_progress(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    sweep.sweep_checkins(grace_us=0)
+    redis.execute("DEL", KEYS.outbox)
+    redis.execute("ZADD", KEYS.outboxes, 1, ADA)
+    sweep.sweep_checkins(grace_us=0)
+    assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
+
+
+def test_days_that_the_queue_did_not_accept_stay_due(
+    clock: Clock, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    age_outbox()
+    with monkeypatch.context() as patch:
+        patch.setattr(sqs, "send_all", lambda queue, messages, deadline: 0)
+        assert sweep.sweep_checkins() == 0
+    assert sweep.sweep_checkins() == 1
+    assert sweep.sweep_checkins() == 0
+
+
+def test_erasing_a_user_deletes_the_progress_of_sweeps(clock: Clock, plaza: World) -> None:
+    read_month()
+    redis_store.check_in(ADA, date(2026, 11, 21), redis_us())
+    sweep.sweep_checkins(grace_us=0)
+    assert redis.execute("EXISTS", KEYS.sweep) == 1
+    redis_store.forget(ADA, [date(2026, 11, 21)])
+    assert redis.execute("EXISTS", KEYS.sweep, KEYS.outboxes) == 0
 
 
 def test_the_sweep_sends_nothing_while_the_backlog_is_long(clock: Clock, plaza: World) -> None:
@@ -435,7 +508,7 @@ def test_a_batch_in_any_order_and_with_duplicates_is_stored_once(
         check_in()
         clock.advance(days=1)
     bodies = plaza.queues.take(CHECKINS)
-    events = [CheckInEvent.from_json(body) for body in reversed(bodies * 3)]
+    events = [CHECKINS.decode(str(body)) for body in reversed(bodies * 3)]
     persist.persist_checkins(events[:5])
     persist.persist_checkins(events)
     assert rows() == ["2026-11-21", "2026-11-22", "2026-11-23"]
@@ -460,7 +533,7 @@ def test_a_batch_that_was_stored_but_not_acknowledged_is_retried(
         patch.setattr(redis_store, "acknowledge_all", lambda events: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             persist.persist_checkins(
-                [CheckInEvent.from_json(b) for b in plaza.queues.messages[CHECKINS]]
+                [CHECKINS.decode(str(b)) for b in plaza.queues.messages[CHECKINS]]
             )
     assert (rows(), len(outbox())) == (["2026-11-21"], 1)
     plaza.queues.drain()
@@ -517,7 +590,7 @@ def test_a_late_day_of_another_month_joins_the_streak(clock: Clock, plaza: World
     redis.execute("FLUSHALL")
     clock.advance(days=1)
     assert (check_in(), read_month("2026-11").days) == (("2026-12-01", 1), [27, 28, 29])
-    persist.persist_checkins([CheckInEvent.from_json(body) for body in late])
+    persist.persist_checkins([CHECKINS.decode(str(body)) for body in late])
     assert read_month("2026-12").streak == 5, "the outbox counts"
     assert read_month("2026-11").days == [27, 28, 29, 30]
 
@@ -558,6 +631,23 @@ def test_two_concurrent_readers_both_hydrate(clock: Clock) -> None:
     stored = mysql_store.read(ADA, date(2026, 11, 1))
     for lease in (first, second):
         assert redis_store.hydrate(ADA, lease, date(2026, 11, 1), stored)
+
+
+def test_what_the_version_before_hydrated_is_hydrated_once(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert_run("2026-11-21", 2)
+    before = read_month()
+    redis.execute("HDEL", KEYS.head, "reign", "2026-11")
+    reads, read = [], mysql_store.read
+
+    def count(user_id: int, first: date) -> Any:
+        reads.append(first)
+        return read(user_id, first)
+
+    monkeypatch.setattr(mysql_store, "read", count)
+    assert [read_month() for _ in range(2)] == [before] * 2
+    assert len(reads) == 1
 
 
 # ---------------------------------------------------------------- servers are unavailable

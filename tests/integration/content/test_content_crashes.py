@@ -19,7 +19,7 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, announce, lookup, markers
-from plaza.targets.queues import TargetRefresh
+from plaza.targets.queues import REFRESHES, TargetRefresh
 from plaza.users import cards
 from tests.integration.conftest import Away
 from tests.support.content_api import (
@@ -197,9 +197,9 @@ def test_a_refresh_of_missing_targets_does_nothing(world: World) -> None:
 
 def test_late_and_repeated_refreshes_change_nothing(world: World) -> None:
     first, second = post(), post()
-    refreshes = [TargetRefresh.from_json(b) for b in world.queues.take("refreshes")]
+    refreshes = [REFRESHES.decode(str(b)) for b in world.queues.take("refreshes")]
     ask("DELETE", f"/posts/{first}")
-    late = [TargetRefresh.from_json(b) for b in world.queues.take("refreshes")]
+    late = [REFRESHES.decode(str(b)) for b in world.queues.take("refreshes")]
     for batch in (late, refreshes, refreshes + late, late + refreshes):
         refresh.refresh(batch)
         as_another_process()
@@ -363,9 +363,7 @@ def test_a_deletion_without_redis_is_projected_when_redis_is_back(
         assert "projection_delayed" in capsys.readouterr().out
         assert ask("GET", f"/posts/{post_id}").status == 410
         with pytest.raises(RedisDown):
-            refresh.refresh(
-                [TargetRefresh.from_json(b) for b in world.queues.messages["refreshes"]]
-            )
+            refresh.refresh([REFRESHES.decode(str(b)) for b in world.queues.messages["refreshes"]])
     finally:
         redis_server.resume()
     forget()

@@ -10,7 +10,7 @@ from plaza.infra.messages import InvalidMessage
 from plaza.reactions import LIKE, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, lookup, markers
-from plaza.targets.queues import TargetRefresh
+from plaza.targets.queues import REFRESHES, TargetRefresh
 from tests.support.call_log import record_call
 from tests.support.plaza import World
 from tests.support.stores import POST, hydrate, marker_key, meta, total
@@ -106,11 +106,10 @@ def test_markers_of_100_targets_take_one_round_trip(
 )
 def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        TargetRefresh.from_json(body)
+        REFRESHES.decode(str(body))
 
 
 def test_a_refresh_survives_encoding() -> None:
-    assert TargetRefresh.from_json(TargetRefresh("post", 2**63 - 1).to_json()) == (
-        "post",
-        2**63 - 1,
+    assert REFRESHES.decode(REFRESHES.encode(TargetRefresh("post", 2**63 - 1))) == TargetRefresh(
+        "post", 2**63 - 1
     )

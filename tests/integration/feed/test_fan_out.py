@@ -18,7 +18,7 @@ from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.queues import QueueDown
 from plaza.reactions import FOLLOW, Target, react
-from plaza.targets.queues import REFRESHES, TargetRefresh
+from plaza.targets.queues import REFRESHES
 from tests.support.content_api import as_another_process, counting_work
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.support.plaza import World
@@ -92,7 +92,7 @@ def test_a_post_reaches_all_followers_a_page_a_message(world: World) -> None:
     insert_posts([(11, ADA, BASE_US)])
     fan_out(11)
     assert [inbox(reader) for reader in FOLLOWERS] == [[11]] * 2 + [[]] * 5
-    assert world.queues.messages[FANOUTS] == ['{"post_id":11,"after_id":102,"announce":false}']
+    assert world.queues.messages[FANOUTS] == ['{"post_id":11,"after_id":102}']
     world.queues.drain()
     assert [inbox(reader) for reader in FOLLOWERS] == [[11]] * 7
 
@@ -103,7 +103,7 @@ def deliver(world: World, step: int | None) -> bool:
     body = backlog[0]
     try:
         with killed_at(step) if step is not None else contextlib.nullcontext():
-            feed_fan_out.fan_out([FanOut.from_json(body)])
+            feed_fan_out.fan_out([FANOUTS.decode(str(body))])
     except Killed:
         return True
     backlog.remove(body)
@@ -120,7 +120,7 @@ def test_a_post_is_in_each_feed_once_after_a_crash_at_any_step(
         post_id = 20 + step
         insert_posts([(post_id, ADA, BASE_US + step)])
         mysql.write("DELETE FROM star")
-        world.queues.send(FANOUTS, FanOut(post_id).to_json())
+        world.queues.send(FANOUTS, FANOUTS.encode(FanOut(post_id)))
         crashed = False
         while world.queues.messages[FANOUTS]:
             crashed |= deliver(world, None if crashed else step)
@@ -251,8 +251,8 @@ def write() -> int:
 
 def test_a_post_is_queued_when_created_and_not_again_by_its_refresh(world: World) -> None:
     post_id = write()
-    assert world.queues.take(FANOUTS) == [FanOut(post_id).to_json()]
-    refresh.refresh([TargetRefresh.from_json(body) for body in world.queues.take(REFRESHES)])
+    assert world.queues.take(FANOUTS) == [FANOUTS.encode(FanOut(post_id))]
+    refresh.refresh([REFRESHES.decode(str(body)) for body in world.queues.take(REFRESHES)])
     assert world.queues.messages[FANOUTS] == []
 
 

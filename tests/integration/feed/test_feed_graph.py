@@ -69,7 +69,7 @@ class Graph:
             self.now_us += self.rng.random() < 0.3
             posts.append((post_id, self.pick_author(), self.now_us))
         insert_posts(posts)
-        bodies = [FanOut(post_id).to_json() for post_id, _, _ in posts]
+        bodies = [FANOUTS.encode(FanOut(post_id)) for post_id, _, _ in posts]
         self.rng.shuffle(bodies)
         self.world.queues.send_all(FANOUTS, bodies)
         self.world.queues.drain()

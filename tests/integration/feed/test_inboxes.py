@@ -9,13 +9,12 @@ import pytest
 from plaza.content import ListPosition
 from plaza.content.queues import FanOut
 from plaza.feed import apply_follows, fan_out, mysql_store, queries, rebuild, redis_store
-from plaza.feed import queues as feed_queues
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Timeline
+from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
 from plaza.infra import mysql, redis
 from plaza.reactions import FOLLOW, Target, persist, react
-from plaza.reactions import queues as reactions_queues
-from plaza.reactions.model import ReactionEvent
+from plaza.reactions.queues import FOLLOWS, REACTIONS
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
@@ -124,11 +123,11 @@ def test_200_readers_of_a_missing_inbox_request_one_rebuild(world: World) -> Non
     insert_posts([(1, ADA, BASE_US)])
     for _ in range(200):
         assert ids(queries.read_feed(ME, None, 5).items) == [1]
-    assert world.queues.messages[feed_queues.INBOXES] == ['[["inbox",7]]']
+    assert world.queues.messages[INBOXES] == ['[["inbox",7]]']
     world.queues.drain()
     assert read_inbox() == [1]
     queries.read_feed(ME, None, 5)
-    assert world.queues.messages[feed_queues.INBOXES] == []
+    assert world.queues.messages[INBOXES] == []
 
 
 def test_a_request_that_sqs_refused_is_repeated_after_the_interval(
@@ -138,10 +137,10 @@ def test_a_request_that_sqs_refused_is_repeated_after_the_interval(
     queries.read_feed(ME, None, 5)
     world.queues.away = False
     queries.read_feed(ME, None, 5)
-    assert not world.queues.messages[feed_queues.INBOXES]
+    assert not world.queues.messages[INBOXES]
     monkeypatch.setattr(redis_store, "REQUEST_INTERVAL_US", 0)
     queries.read_feed(ME, None, 5)
-    assert world.queues.messages[feed_queues.INBOXES]
+    assert world.queues.messages[INBOXES]
 
 
 def test_an_old_inbox_is_read_and_rebuilt_which_closes_gaps(
@@ -300,16 +299,16 @@ def test_a_late_consumer_does_not_undo_a_newer_state(
         set_follow(BOB, False)
         world.queues.drain()
     set_follow(BOB, not stale)
-    for body in world.queues.take(reactions_queues.REACTIONS):
-        persist.save([ReactionEvent.from_json(body)])
-    [late] = world.queues.take(reactions_queues.FOLLOWS)
+    for body in world.queues.take(REACTIONS):
+        persist.save([REACTIONS.decode(str(body))])
+    [late] = world.queues.take(FOLLOWS)
 
     def overtake() -> None:
         set_follow(BOB, stale)
         world.queues.drain()
 
     while_reading(monkeypatch, mysql_store, "read_follow_states", overtake)
-    apply_follows.apply_follow_changes([reactions_queues.FOLLOWS.decode(late)])
+    apply_follows.apply_follow_changes([FOLLOWS.decode(str(late))])
     assert read_inbox() == ([1] if stale else [])
 
 

@@ -290,9 +290,8 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
     reserved_long_ago = f"{entry.rpartition(':')[0]}:1"
     redis.execute("LSET", redis_store.recovery_key(sale), 0, reserved_long_ago)
     recover = handler("schedule/recover_orders")
-    assert recover(event("recover_orders.schedule"), None) == {
-        "recovered": 1,
-        "vouchers_filtered": 1,
-    }
+    done = recover(event("recover_orders.schedule"), None)
+    assert done["vouchers_filtered"] == 1
+    assert done["recovered"] in (1, 2), "decided from MySQL, and perhaps sent again before"
     finalize = handler("schedule/finalize_vouchers")
     assert finalize(event("finalize_vouchers.schedule"), None) == {"finalized": 0}

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from typing import NoReturn
 
 import pytest
 from pymysql.connections import Connection
@@ -63,7 +64,7 @@ def buy(plaza: World, voucher_id: int, buyer_id: int) -> Order:
     return placed
 
 
-def raise_redis_down(*_: object, **__: object) -> None:
+def raise_redis_down(*_: object, **__: object) -> NoReturn:
     raise RedisDown("down, simulated by a test")
 
 

@@ -21,7 +21,7 @@ def decider(
     consumer: str, events: Sequence[OrderEvent]
 ) -> AbstractContextManager[subprocess.Popen[str]]:
     """Start a process that decides ``events`` in batches after ``go``."""
-    bodies = [event.to_json() for event in events]
+    bodies = [ORDERS.encode(event) for event in events]
     return working(consumer, [bodies[i : i + BATCH] for i in range(0, len(bodies), BATCH)])
 
 

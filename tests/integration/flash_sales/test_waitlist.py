@@ -25,12 +25,17 @@ from plaza.flash_sales.model import (
     NotOpen,
     NotWaiting,
     OrderRow,
+    SaleGeneration,
     SoldOut,
     UnitsLeft,
     VoucherMissing,
+    VoucherWithdrawn,
     WaitlistFull,
 )
+from plaza.flash_sales.mysql_waitlist import add
+from plaza.flash_sales.redis_waitlist import try_join
 from plaza.infra import mysql, redis
+from plaza.infra.errors import PlazaError
 from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown
 from tests.integration.flash_sales.test_order_lifecycle import buy, raise_redis_down
@@ -57,6 +62,24 @@ def end_offers(voucher_id: int) -> None:
     [sale] = redis_store.find_sales([voucher_id]).values()
     for buyer in redis.execute("ZRANGE", redis_store.offers_key(sale), 0, -1):
         redis.execute("ZADD", redis_store.offers_key(sale), 1, buyer)
+
+
+def check_only(sale: SaleGeneration, buyer_id: int, seq: int | None, max_waiting: int) -> str:
+    """Check as ``try_join``; raise RedisDown instead of adding the buyer."""
+    return try_join(sale, buyer_id, None, max_waiting) if seq is None else raise_redis_down()
+
+
+def end_sale(voucher_id: int, state: str) -> None:
+    """Bring a sale to ``state`` while its last offers and its waitlist are in Redis."""
+    [sale] = redis_store.find_sales([voucher_id]).values()
+    if state == "closed":
+        redis.execute("HSET", redis_store.state_key(voucher_id), "closes_us", sales.now_us())
+    elif state == "early":
+        redis.execute("HSET", redis_store.state_key(voucher_id), "opens_us", sales.now_us() * 2)
+    elif state == "withdrawn":
+        redis_store.withdraw([sale])
+    else:
+        redis_store.expire(sale)
 
 
 def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer(
@@ -134,6 +157,78 @@ def test_who_cannot_wait_is_refused(plaza: World, monkeypatch: pytest.MonkeyPatc
     assert model.MAX_WAITING == 100_000
 
 
+@pytest.mark.parametrize(
+    ("state", "error"),
+    [
+        ("closed", NotOpen),
+        ("early", NotOpen),
+        ("finalized", NotOpen),
+        ("withdrawn", VoucherWithdrawn),
+    ],
+)
+@pytest.mark.parametrize("buyer", [2, 3, 4], ids=["offer ended", "waits", "unknown"])
+def test_a_sale_that_is_not_open_takes_no_buyer_whatever_the_buyer_had(
+    plaza: World, state: str, error: type[PlazaError], buyer: int
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    end_sale(voucher.id, state)
+    mysql_waitlist.delete_all(voucher.id)  # as the finalization did
+    with pytest.raises(error):
+        waitlist.join_waitlist(voucher.id, buyer)
+    assert mysql_waitlist.count([voucher.id]) == {}
+    sales.check(voucher.id)
+
+
+@pytest.mark.parametrize(("state", "error"), [("closed", NotOpen), ("withdrawn", VoucherWithdrawn)])
+def test_a_sale_that_ends_during_a_request_to_join_refuses_it_and_stores_no_row(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, state: str, error: type[PlazaError]
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+
+    def end_and_add(voucher_id: int, buyer_id: int) -> int:
+        end_sale(voucher_id, state)
+        return add(voucher_id, buyer_id)
+
+    monkeypatch.setattr(mysql_waitlist, "add", end_and_add)
+    with pytest.raises(error):
+        waitlist.join_waitlist(voucher.id, 2)
+    assert mysql_waitlist.count([voucher.id]) == {}
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
+
+
+def test_a_buyer_whose_offer_ended_gets_no_place_of_a_full_waitlist(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3, 4, 5)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    monkeypatch.setattr(waitlist, "MAX_WAITING", 2)
+    with pytest.raises(WaitlistFull):
+        waitlist.join_waitlist(voucher.id, 2)
+    assert waitlist.read_place(voucher.id, 3).accept_by_us  # the unit went to the next
+    assert mysql_waitlist.count([voucher.id]) == {voucher.id: 3}
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=2)
+
+
+def test_a_buyer_whose_offer_ended_can_order_the_unit_that_nobody_waits_for(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2)
+    cancel_order.cancel_order(order.id, 1)
+    end_offers(voucher.id)
+    with pytest.raises(UnitsLeft):
+        waitlist.join_waitlist(voucher.id, 2)
+    assert buy(plaza, voucher.id, 2).voucher_id == voucher.id
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
+
+
 def test_offers_are_made_again_in_the_same_order_after_redis_lost_its_data(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,7 +253,7 @@ def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     with monkeypatch.context() as patch:
-        patch.setattr(redis_waitlist, "join", raise_redis_down)
+        patch.setattr(redis_waitlist, "try_join", check_only)
         with pytest.raises(RedisDown):
             waitlist.join_waitlist(voucher.id, 2)
     wait(voucher.id, 3)

@@ -21,7 +21,7 @@ from plaza.infra.api import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target, persist, react, redis_commits
-from plaza.reactions.model import ReactionEvent, TargetMissing
+from plaza.reactions.model import TargetMissing
 from plaza.reactions.queues import REACTIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -226,16 +226,16 @@ def test_a_follow_repeated_after_an_unfollow_keeps_its_claim(limit_5: World) -> 
         wait_for(is_after(redis_us() + 2 * MAX_CLOCK_SKEW_US), "the clock skew is over")
     first, second, third = limit_5.queues.take(REACTIONS)
     for body in (first, second):
-        persist.save([ReactionEvent.from_json(body)])
+        persist.save([REACTIONS.decode(str(body))])
         assert follow_many([16]) == []
-    persist.save([ReactionEvent.from_json(third)])
+    persist.save([REACTIONS.decode(str(third))])
     assert follow_many([16]) == []
     assert (len(followed()), total(), claims()) == (5, 5, [])
 
 
 def test_repeated_and_late_events_do_not_release_claims_early(limit_5: World) -> None:
     follow_many(range(11, 16))
-    events = [ReactionEvent.from_json(body) for body in limit_5.queues.take(REACTIONS)]
+    events = [REACTIONS.decode(str(body)) for body in limit_5.queues.take(REACTIONS)]
     for batch in (events[:2], events[:2], events[3:], events[1:], events):
         persist.save(batch)
         assert follow_many(range(16, 20)) == []
@@ -251,7 +251,7 @@ def test_a_failed_acknowledgement_keeps_the_claims_until_it_is_repeated(
     follow_many(range(11, 16))
     with monkeypatch.context() as patch:
         patch.setattr(redis_commits, "apply_all", fail)
-        persist.save([ReactionEvent.from_json(f) for f in limit_5.queues.take(REACTIONS)])
+        persist.save([REACTIONS.decode(str(f)) for f in limit_5.queues.take(REACTIONS)])
     assert len(claims()) == 5
     assert follow_many([16]) == []
     limit_5.queues.drain()
@@ -332,7 +332,7 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
             process.kill()
             process.wait()
     bodies = [body for _, *sent in outputs for body in sent]
-    assert len({ReactionEvent.from_json(body).key for body in bodies}) == 5, "each may repeat"
+    assert len({REACTIONS.decode(str(body)).key for body in bodies}) == 5, "each may repeat"
     for body in bodies:
         world.queues.send(REACTIONS, body)
     world.queues.drain()

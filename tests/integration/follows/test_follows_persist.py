@@ -26,7 +26,7 @@ from plaza.reactions import (
     redis_keys,
 )
 from plaza.reactions.model import ReactionEvent
-from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from tests.integration.conftest import Away
 from tests.support.batches import consume
 from tests.support.call_log import record_call
@@ -335,7 +335,7 @@ def test_totals_that_mysql_does_not_return_after_the_commit_are_projected_later(
         persist.save([follow(7, 8)])
     assert in_redis(7, 8) == {7: UserCounter(), 8: UserCounter()}
     for body in plaza.queues.take("acknowledgements"):
-        persist.acknowledge_again([Unacknowledged.from_json(body)])
+        persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body))])
     assert in_redis(7, 8) == {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
 
 
@@ -347,7 +347,7 @@ def test_without_redis_acknowledgements_are_queued_and_projected_later(
         assert react.react(FOLLOW, user(8), 7, True).total is None
         persist.save(published(plaza))
         [body] = plaza.queues.messages["acknowledgements"]
-        [commit] = Unacknowledged.from_json(body).commits
+        [commit] = ACKNOWLEDGEMENTS.decode(str(body)).commits
         assert (commit.kind, commit.target) == (FOLLOW, user(8))
         assert [actor for actor, _, _ in commit.rows] == [7]
         assert in_mysql(7, 8) == [(0, 1), (1, 0)]
@@ -399,7 +399,7 @@ def test_without_redis_and_the_queue_the_batch_is_retried(plaza: World, redis_aw
 def test_invalid_follows_are_dead_lettered_and_the_others_stored(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    good = json.loads(follow(7, 8).to_json())
+    good = json.loads(REACTIONS.encode(follow(7, 8)))
     bad = [
         good | {"target_type": "post"},
         good | {"kind": "like"},
@@ -413,7 +413,12 @@ def test_invalid_follows_are_dead_lettered_and_the_others_stored(
         {},
         [good],
     ]
-    bodies = [json.dumps(good), *map(json.dumps, bad), "follow", follow(9, 8).to_json()]
+    bodies = [
+        json.dumps(good),
+        *map(json.dumps, bad),
+        "follow",
+        REACTIONS.encode(follow(9, 8)),
+    ]
     dead_lettered: list[object] = []
     monkeypatch.setattr(
         dead_letters,
@@ -433,7 +438,7 @@ def test_invalid_follows_are_dead_lettered_and_the_others_stored(
             ]
         },
         "reactions",
-        ReactionEvent.from_json,
+        REACTIONS.decode,
         persist.save,
     )
     assert response == {"batchItemFailures": []}
@@ -445,6 +450,6 @@ def test_invalid_follows_are_dead_lettered_and_the_others_stored(
 def test_an_acknowledgement_with_invalid_keys_is_an_invalid_message() -> None:
     for key in (["post", 8, "follow", 7], ["user", 8, "like", 7], ["user", 8, "follow"]):
         with pytest.raises(InvalidMessage):
-            Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
+            ACKNOWLEDGEMENTS.decode(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
     body = '{"protocol":2,"commits":[],"keys":[["user",8,"follow",7]]}'
-    assert Unacknowledged.from_json(body).keys == [("user", 8, "follow", 7)]
+    assert ACKNOWLEDGEMENTS.decode(str(body)).keys == [("user", 8, "follow", 7)]

@@ -23,6 +23,7 @@ from plaza.infra.cache import (
     Policy,
     StillLoading,
 )
+from plaza.infra.codec import TEXT
 from plaza.infra.projections import FENCE_TTL_S, key_of
 from plaza.infra.redis import RedisDown
 from plaza.infra.settings import settings
@@ -37,11 +38,11 @@ READERS = 500
 def store(
     version: int, text: str | None, policy: Policy = NEVER_STALE, *, create: bool = True
 ) -> None:
-    cache.store_all(policy, {KEY: CacheEntry(version, text)}, create=create)
+    cache.store_all(policy, {KEY: CacheEntry(version, text)}, TEXT, create=create)
 
 
-def cached() -> CachedValue | None:
-    return cache.read_all([KEY])[0]
+def cached() -> CachedValue[str] | None:
+    return cache.read_all([KEY], TEXT)[0]
 
 
 @pytest.fixture
@@ -79,7 +80,7 @@ def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
             refused.release()
         return lock
 
-    def load() -> CacheEntry:
+    def load() -> CacheEntry[str]:
         loads["all"] += 1
         for _ in range(100):  # it ends after 100 others were refused the lock
             assert refused.acquire(timeout=30)
@@ -91,7 +92,7 @@ def test_500_concurrent_readers_of_an_expired_value_cost_one_load(
 
         def read(_: int) -> str | None:
             together.wait()
-            return cache.load_single_flight(NEVER_STALE, KEY, load).text
+            return cache.load_single_flight(NEVER_STALE, KEY, TEXT, load).value
 
         texts = list(crowd.map(read, range(READERS)))
     assert Counter(texts) == {"noodles": READERS}
@@ -121,7 +122,7 @@ def test_a_reader_that_waits_too_long_gets_a_503(
     monkeypatch.setattr(cache, "WAIT_S", 0.05)
     assert redis.try_lock(f"{KEY}:lock", 5)
     with pytest.raises(StillLoading) as refusal:
-        cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "new"))
+        cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: CacheEntry(1, "new"))
     assert (refusal.value.status, refusal.value.retry_after_s) == (503, 1)
 
 
@@ -137,24 +138,24 @@ def test_an_expired_lock_does_not_unlock_its_new_owner(plaza: World) -> None:
 
 
 def test_the_lock_is_released_when_a_load_fails(plaza: World) -> None:
-    def fail() -> CacheEntry:
+    def fail() -> CacheEntry[str]:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        cache.load_single_flight(NEVER_STALE, KEY, fail)
-    assert cache.load_single_flight(NEVER_STALE, KEY, lambda: CacheEntry(1, "x")).text == "x"
+        cache.load_single_flight(NEVER_STALE, KEY, TEXT, fail)
+    assert cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: CacheEntry(1, "x")).value == "x"
 
 
 def test_a_value_that_is_cached_under_the_lock_is_returned_without_a_load(plaza: World) -> None:
     store(2, "cached")
-    value = cache.load_single_flight(NEVER_STALE, KEY, lambda: pytest.fail("a load"))
-    assert value.text == "cached"
+    value = cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: pytest.fail("a load"))
+    assert value.value == "cached"
 
 
 def test_a_value_below_the_fence_is_loaded_again(plaza: World) -> None:
     cache.drop_all({KEY: 3})
     loads = iter([CacheEntry(2, "old"), CacheEntry(3, "new")])
-    assert cache.load_single_flight(NEVER_STALE, KEY, lambda: next(loads)).text == "new"
+    assert cache.load_single_flight(NEVER_STALE, KEY, TEXT, lambda: next(loads)).value == "new"
     assert cached() == CachedValue(3, "new", stale=False)
 
 
@@ -173,10 +174,10 @@ def test_500_readers_of_a_stale_value_get_it_and_one_claims_the_rebuild(
     def read(_: int) -> tuple[str | None, bool]:
         redis.client()  # connects first: to a cluster this is slow for 500 threads
         together.wait()
-        [found] = cache.read_all([KEY])
+        [found] = cache.read_all([KEY], TEXT)
         assert found
         assert found.stale
-        return found.text, cache.claim_rebuilds([KEY])[0]
+        return found.value, cache.claim_rebuilds([KEY])[0]
 
     with ThreadPoolExecutor(READERS) as crowd:
         values = Counter(crowd.map(read, range(READERS)))
@@ -208,7 +209,9 @@ def test_values_stored_together_expire_at_different_times(plaza: World) -> None:
     |  90-92 % ########## |  92-94 % ########## | ... | 108-110 % ########## |
     """
     keys = [key_of(f"shop:{i}", "page") for i in range(10_000)]
-    cache.store_all(STALE_WHILE_REBUILDING, dict.fromkeys(keys, CacheEntry(1, "x")), create=True)
+    cache.store_all(
+        STALE_WHILE_REBUILDING, dict.fromkeys(keys, CacheEntry(1, "x")), TEXT, create=True
+    )
     ttl_s = STALE_WHILE_REBUILDING.ttl_s
     ends = redis.pipeline([("TTL", key) for key in keys])
     histogram = Counter(int((end / ttl_s - 0.9) * 50) for end in ends)

@@ -10,6 +10,7 @@ import pytest
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, projections, redis
+from plaza.infra.codec import TEXT
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
 from tests.support.call_log import record_call
 from tests.support.plaza import World
@@ -26,7 +27,7 @@ def update(version: int) -> None:
 
 
 def stored() -> tuple[int, str] | None:
-    return projections.read_all([KEY])[0]
+    return projections.read_all([KEY], TEXT)[0]
 
 
 # ---------------------------------------------------------------- in sequence
@@ -114,10 +115,10 @@ def test_many_projections_cost_one_round_trip(
     monkeypatch.setattr(redis, "_pipeline", lambda *args: record_call(sent, args, pipeline(*args)))
     many = [Projection(key_of(f"user:{n}", "counters"), 1, str(n)) for n in range(1, 201)]
     projections.store_all(many, create=True)
-    assert projections.read_all([p.key for p in many]) == [(1, str(n)) for n in range(1, 201)]
+    assert projections.read_all([p.key for p in many], TEXT) == [(1, str(n)) for n in range(1, 201)]
     assert len(sent) == 2
     projections.store_all([], create=True)
-    assert projections.read_all([]) == []
+    assert projections.read_all([], TEXT) == []
     assert len(sent) == 2
 
 

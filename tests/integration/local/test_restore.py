@@ -1,29 +1,43 @@
 """MySQL is restored to an earlier moment while Redis and the queues are ahead of it.
 
-Rehearses docs/runbooks/mysql-restored.md: its commands, then a clean audit.
+Runs the commands of docs/runbooks/mysql-restored.md as they are written, then a clean audit.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from plaza.auth import new_session
+from local.paths import ROOT
+from plaza.accounts.request_erasure import request_erasure
+from plaza.auth import new_session, session_end, session_lookup
 from plaza.checkins import daily_checkin
 from plaza.content import commands
 from plaza.content.model import Draft
+from plaza.flash_sales import SUCCESS, place_order
+from plaza.flash_sales.queries import read_order
 from plaza.follows import follow_user
 from plaza.infra import mysql, redis
-from plaza.reactions import COLLECT, LIKE, Target, queries, react
+from plaza.infra.outbox import MAX_WAIT_US
+from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
+from plaza.switches import change_switches, refresh
+from plaza.switches.model import level_of
 from plaza.users import profiles
+from tests.support import sales
 from tests.support.audits import Audit
 from tests.support.functions import event, handler
 from tests.support.plaza import TABLES, World, forget
 from tests.support.stores import add_users
 
-AUTHOR, READER, LATER = 1, 2, 3
+AUTHOR, READER, LATER, OPERATOR = 1, 2, 3, 4
+RUNBOOK = ROOT / "docs/runbooks/mysql-restored.md"
 Backup = dict[str, list[tuple[Any, ...]]]
 
 
@@ -85,20 +99,75 @@ def live_on(plaza: World, posts: list[Target]) -> None:
         queries.list_reacted(LIKE, user_id, None, 10)
 
 
-def follow_the_runbook(plaza: World) -> None:
-    """Raise the epoch, empty Redis, let the functions run, reconcile."""
-    mysql.write("UPDATE log_gate SET epoch = epoch + 1")
-    redis.execute("FLUSHALL")
-    forget()
-    handler("schedule/sweep_outbox")({}, None)
-    plaza.queues.drain()
-    handler("schedule/reconcile")(event("reconcile.schedule"), None)
-    plaza.queues.drain()
+def read_commands() -> list[str]:
+    """Return the commands of the runbook, in order, each as one line."""
+    section = RUNBOOK.read_text().partition("## Commands")[2].partition("\n## ")[0]
+    found: list[str] = []
+    for block in re.findall(r"```\n(.*?)```", section, re.DOTALL):
+        for line in textwrap.dedent(block).splitlines():
+            if line.startswith(" "):
+                found[-1] += f" {line.strip()}"
+            else:
+                found.append(line)
+    return found
+
+
+def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
+    """Run the commands of the runbook as they are written, after the restore. ``erased``: users who
+    asked for it since the backup."""
+    value = ""
+    for command in read_commands():
+        if "VALUE'" in command and not value:  # "without one, set the level normal"
+            version = change_switches.read_newest().version
+            change_switches.set_level(version, "normal", "a test", operator_id=OPERATOR)
+        elif command.startswith("mysql> "):
+            sql = command[7:].replace("OPERATOR", str(OPERATOR)).replace("VALUE'", f"{value}'")
+            for user_id in erased if "(ID," in sql else (0,):
+                mysql.write(sql.replace("(ID,", f"({user_id},"))
+        elif command.endswith("FLUSHALL"):  # of a cluster, at each master
+            redis.execute("FLUSHALL")
+            forget()
+        elif command.startswith("redis-cli "):
+            url = redis_url.partition(",")[0]
+            done = subprocess.run(
+                ["bash", "-ec", command],
+                env={**os.environ, "REDIS_URL": url},
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
+            )
+            value = done.stdout.strip() if " HGET " in command else value
+            forget()  # a process reads the switches again within 2 s
+        elif found := re.fullmatch(
+            r"aws lambda invoke --function-name \.\.\.(\w+)\.\.\. --payload '(.*)' /dev/stdout",
+            command,
+        ):
+            invoke_until_nothing_is_left(plaza, found[1], json.loads(found[2]))
+        else:
+            assert command == ".venv/bin/python -m local drift"
+            handler("schedule/reconcile")(event("reconcile.schedule"), None)
+            plaza.queues.drain()
+
+
+def invoke_until_nothing_is_left(plaza: World, function: str, payload: dict[str, Any]) -> None:
+    folder = re.sub(r"\B([A-Z])", r"_\1", function).lower()
+    for _ in range(10):
+        assert not react_is_possible(), "read_only"
+        sent = handler(f"schedule/{folder}")(payload, None)
+        plaza.queues.drain()
+        if not any(sent.get(name) for name in ("republished", "recovered")):
+            return
+    pytest.fail(f"{function} sends something each time")
+
+
+def react_is_possible() -> bool:
+    """Return whether requests may change something."""
+    return not refresh.read().read_only
 
 
 @pytest.mark.parametrize("is_queued", [False, True], ids=["queues empty", "events queued"])
 def test_the_runbook_makes_the_audit_clean(
-    plaza: World, posts: list[Target], audit: Audit, is_queued: bool
+    plaza: World, posts: list[Target], audit: Audit, redis_url: str, is_queued: bool
 ) -> None:
     backup = back_up()
     live_on(plaza, posts)
@@ -108,7 +177,7 @@ def test_the_runbook_makes_the_audit_clean(
         daily_checkin.check_in(AUTHOR)
     restore(backup)
     assert not audit().clean, "Redis is ahead"
-    follow_the_runbook(plaza)
+    follow_the_runbook(plaza, redis_url)
     report = audit()
     assert (report.clean, report.differences) == (True, [])
     liked_by = {READER} ^ ({AUTHOR, READER} if is_queued else set())
@@ -121,8 +190,48 @@ def test_the_runbook_makes_the_audit_clean(
     assert audit().clean
 
 
+@pytest.mark.parametrize("was_set", [False, True], ids=["no switch", "level set"])
+def test_what_was_answered_while_sqs_refused_survives_the_runbook(
+    plaza: World, posts: list[Target], audit: Audit, redis_url: str, was_set: bool
+) -> None:
+    """Given answers whose second copy is in the MySQL that is lost; a sweep found one of them, and
+    SQS refused it again."""
+    voucher = sales.offer(stock=1)
+    tokens = new_session.open_sessions([READER, READER])
+    backup = back_up()
+    plaza.queues.away = True
+    assert react.react(LIKE, posts[0], AUTHOR, True).total == 2
+    assert react.react(COLLECT, posts[1], READER, True).total == 1
+    redis_outbox.sweep_all([(COLLECT, posts[1])], 0, 500, MAX_WAIT_US)
+    assert follow_user.follow(READER, AUTHOR).changed is True
+    order, _ = place_order.place_order(voucher.id, AUTHOR)
+    assert mysql.fetch_all("SELECT COUNT(*) FROM spilled_message") == [(3,)]
+    assert mysql.fetch_all("SELECT COUNT(*) FROM order_outbox") == [(1,)]
+    for token in tokens:
+        session_lookup.find_session(token)
+    session_end.end_session(tokens[0])
+    if was_set:
+        change_switches.set_level(0, "relieved", "a test", operator_id=OPERATOR)
+    request_erasure(LATER)
+    plaza.queues.away = False
+    restore(backup)
+    follow_the_runbook(plaza, redis_url, LATER)
+    assert queries.read_counts([(LIKE, posts[0])], AUTHOR)[0][0].viewer_state
+    report = audit()
+    assert (report.clean, report.differences) == (True, [])
+    assert react.react(LIKE, posts[0], AUTHOR, True).changed is False
+    assert react.react(COLLECT, posts[1], READER, True).changed is False
+    assert follow_user.follow(READER, AUTHOR).changed is False
+    assert read_order(order.id, AUTHOR).status == SUCCESS
+    assert not any(session_lookup.find_session(token) for token in tokens)
+    assert level_of(refresh.read()) == ("relieved" if was_set else "normal")
+    assert react_is_possible()
+    assert mysql.fetch_all("SELECT user_id FROM erasure") == [(LATER,)]
+    assert mysql.fetch_all("SELECT epoch FROM log_gate") == [(1,)]
+
+
 def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
-    plaza: World, posts: list[Target], audit: Audit
+    plaza: World, posts: list[Target], audit: Audit, redis_url: str
 ) -> None:
     """Given an operator who raises the epoch and reconciles only."""
     backup = back_up()
@@ -134,5 +243,5 @@ def test_a_redis_that_is_not_emptied_keeps_check_ins_that_mysql_lost(
     plaza.queues.drain()
     subjects = [difference.subject for difference in audit().differences]
     assert f"streak of user {LATER}" in subjects
-    follow_the_runbook(plaza)
+    follow_the_runbook(plaza, redis_url)
     assert audit().clean

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import LocalError
+from local.paths import ROOT, LocalError
 from local.stack.stack import Stack
 from local.stack.web import Server
 
@@ -86,10 +86,26 @@ def test_both_pages_name_the_api_and_only_the_console_has_the_token(server: Serv
     _, _, console = ask(server, "GET", "/console/")
     for page in (app, console):
         assert f'<meta name="plaza-api" content="{API}" data-local="true"' in page
+        assert f"; connect-src 'self' {API};" in page
     assert read_token(server) == server.token
     assert server.token not in app
     assert headers["cache-control"] == "no-store"
     assert headers["x-frame-options"] == "DENY"
+
+
+@pytest.mark.parametrize("name", ["app", "console"])
+@pytest.mark.parametrize("folder", [".", "dist"])
+def test_a_page_connects_to_the_origin_of_its_api_only(name: str, folder: str) -> None:
+    page = (ROOT / "web" / name / folder / "index.html").read_text()
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
+    assert directives == {
+        "default-src": "'self'",
+        "connect-src": "'self'",
+        "img-src": "https: data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
 
 
 def test_the_files_of_both_pages_are_served_and_no_others(server: Server) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from datetime import UTC, datetime
 from typing import Any
@@ -12,14 +13,17 @@ import pytest
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.aws_json import AwsJsonClient
+from plaza.infra.process import clear_caches, reset_process
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from tests.support.batches import consume
 from tests.support.functions import authorization, event, handler
+from tests.support.plaza import World
 
-EVENT = ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5).to_json()
+EVENT = REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, 5))
 
 
 class Sqs:
@@ -80,6 +84,42 @@ def test_queues_report_their_depths_and_dead_letters(sqs: Sqs) -> None:
     assert list(found) == ["orders", "orders_dlq", "reactions"]
     assert found["reactions"][1:] == (2, 1, 0, None, 1)
     assert found["orders"][1:] == (0, 0, 1, None, 0)
+
+
+def test_operators_who_read_queues_at_once_cost_a_call_for_each_queue(sqs: Sqs) -> None:
+    """Given GET /ops/queues and GET /ops/lag within a second: two calls a queue each before."""
+    measured: list[str] = []
+    events = sqs.client.meta.events
+    events.register(
+        "provide-client-params.sqs.GetQueueAttributes",
+        lambda params, **_: measured.append(params["QueueUrl"]),
+    )
+    first, second = queue_admin.read_queues(), queue_admin.read_queues()
+    assert first == second
+    assert sorted(measured) == sorted(sqs.urls.values())
+    clear_caches()
+    sqs.put("reactions", EVENT)
+    assert [queue.backlog for queue in queue_admin.read_queues()] == [0, 0, 1]
+
+
+def test_an_sqs_that_does_not_answer_is_reported_within_the_limit_of_a_request(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # the queues of ``plaza``
+    names = [f"{name}{suffix}" for name in "abcdefgh" for suffix in ("", "_dlq")]
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SQS", url)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", url)
+        for name in names:
+            monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", f"{url}/{name}")
+        reset_process()
+        began_s = time.monotonic()
+        assert queue_admin.read_oldest_ages(["a"]) == {}
+        with pytest.raises(QueueDown):
+            queue_admin.read_queues()
+        assert time.monotonic() - began_s < 2
+    reset_process()
 
 
 def test_the_oldest_age_is_the_newest_value_of_cloudwatch(sqs: Sqs) -> None:
@@ -151,7 +191,8 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
 def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> None:
     """Its version is the time at which the first queue received it, not that of a move."""
     sqs_client.send(
-        "reactions", ReactionEvent(ReactionKey("post", 11, "like", 7), True, None).to_json()
+        "reactions",
+        REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, None)),
     )
     [message] = sqs.client.receive_message(
         QueueUrl=sqs.urls["reactions"], AttributeNames=["All"], VisibilityTimeout=0
@@ -180,7 +221,7 @@ def effective_version_us(message: dict[str, Any]) -> int:
             for name, value in message.get("MessageAttributes", {}).items()
         },
     }
-    consume({"Records": [record]}, "reactions", ReactionEvent.from_json, found.extend)
+    consume({"Records": [record]}, "reactions", REACTIONS.decode, found.extend)
     return found[0].effective_version_us
 
 

@@ -16,7 +16,7 @@ from plaza.reactions import (
     redis_hydration,
     redis_queries,
 )
-from plaza.reactions.queues import BloomBuildStep
+from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
@@ -215,10 +215,10 @@ def test_a_filter_is_built_from_mysql_in_steps(
     hydrate()
     assert react.react(LIKE, POST, 1, True).changed is False, "read from MySQL"
     [request] = plaza.queues.messages["rebuilds"]
-    assert BloomBuildStep.from_json(request).build == ""
+    assert REBUILDS.decode(str(request)).build == ""
     steps = 0
     while bodies := plaza.queues.take("rebuilds"):
-        rebuild.rebuild([BloomBuildStep.from_json(body) for body in bodies])
+        rebuild.rebuild([REBUILDS.decode(str(body)) for body in bodies])
         steps += 1
     assert steps == 6  # 120 are on: 18 pages of 7, 3 a step
     assert meta()["bloom"] == 2**17

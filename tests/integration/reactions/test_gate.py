@@ -152,6 +152,8 @@ def test_an_actor_outside_of_an_incomplete_recent_is_unknown(plaza: World) -> No
     assert (decision.code, decision.rebuild) == ("UNKNOWN", True)
     assert total() == 8
     assert not gate(7).rebuild, "requested once"
+    redis.execute("HSET", keys().meta, "build_requested_at", redis_us() // 1000 + 3_600_000)
+    assert gate(7).rebuild, "the clock went back"
     assert 7 not in outbox()
 
 

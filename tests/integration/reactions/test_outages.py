@@ -8,22 +8,22 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza.infra import health, mysql, redis
+from plaza.infra import clock, health, mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import LIKE, Target, persist, queries, react, sweep
+from plaza.reactions import LIKE, Target, persist, queries, react, redis_gate, sweep
 from plaza.reactions.model import (
     OutboxFull,
-    ReactionEvent,
     ReactionUndecided,
     TargetDeleted,
     TargetMissing,
 )
-from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
+from tests.support.keyspace import redis_us
 from tests.support.plaza import Sent, World, forget, read_event
 from tests.support.stores import (
     POST,
@@ -37,6 +37,7 @@ from tests.support.stores import (
     outbox,
     put,
     rows,
+    shift_time,
     total,
 )
 
@@ -56,7 +57,7 @@ def test_a_like_is_spilled_while_the_queue_is_unavailable(
     assert "publish_postponed" in capsys.readouterr().out
     assert set(outbox()) == {7}
     [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
-    event = ReactionEvent.from_json(body)
+    event = REACTIONS.decode(str(body))
     assert (queue, event.key.actor_id, event.version_us) == ("reactions", 7, outbox()[7][1])
 
 
@@ -111,7 +112,7 @@ def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_aw
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
         [message] = plaza.queues.messages["acknowledgements"]
-        [commit] = Unacknowledged.from_json(message).commits
+        [commit] = ACKNOWLEDGEMENTS.decode(str(message)).commits
         assert {actor for actor, _, _ in commit.rows} == {1, 7}
         assert (commit.db_version, commit.total, commit.is_new) == (2, 1, True)
 
@@ -209,6 +210,59 @@ def test_the_gate_raises_redis_down_when_every_command_is_late(
     assert set(outbox()) == {7}
 
 
+def test_requests_of_the_next_hour_win_although_a_clock_was_an_hour_ahead(
+    plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a like while the clock of Redis is ahead; then Redis is unavailable."""
+    plaza.add(POST)
+    react.react(LIKE, POST, 1, True)
+    with monkeypatch.context() as patch:
+        shift_time(patch, redis_gate, "GATE", 3_600_000_000)
+        assert react.react(LIKE, POST, 7, True).exact is False
+        with pytest.raises(RedisDown, match=r"its clock is 3[56]\d\d\.\d s ahead"):
+            gate(7)
+    assert set(outbox()) == {1}, "no version is ahead"
+    assert react.react(LIKE, POST, 8, True).exact, "the clock is right again"
+    plaza.queues.drain()
+    with redis_away():
+        assert react.react(LIKE, POST, 7, False).exact is False
+    plaza.queues.drain()
+    assert {actor: on for actor, (on, _) in rows().items()} == {1: True, 7: False, 8: True}
+
+
+@pytest.mark.parametrize("ahead_us", [-3_600_000_000, 900_000])
+def test_a_clock_that_is_behind_or_ahead_by_less_than_a_second_decides(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, ahead_us: int
+) -> None:
+    plaza.add(POST)
+    shift_time(monkeypatch, redis_gate, "GATE", ahead_us)
+    assert react.react(LIKE, POST, 7, True).exact
+
+
+def test_a_command_is_refused_after_its_deadline_although_the_clock_went_back(
+    plaza: World,
+) -> None:
+    """Given an offset that was measured while the clock of Redis was an hour ahead."""
+    node = redis.find_node(keys().meta)
+    ahead = node._replace(clock_offset_us=node.clock_offset_us + 3_600_000_000)
+    until_s = clock.monotonic_s() + 0.5
+    lead_us = ahead.deadline_us(until_s) - node.deadline_us(until_s)
+    assert lead_us == pytest.approx(redis.MAX_CLOCK_LEAD_US, abs=100_000)
+
+
+def test_the_lead_of_versions_over_the_clock_is_measured(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Given a row that is an hour ahead of the clock."""
+    plaza.add(POST)
+    put(total=1, n=1, newest=[(1, redis_us() + 3_600_000_000)])
+    react.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    [line] = [line for line in lines if line["event"] == "queue_clock_measured"]
+    assert line["version_lead_max_s"] == pytest.approx(3_600, abs=30)
+
+
 def test_a_provisional_like_of_a_missing_or_deleted_target_is_refused(
     plaza: World, redis_away: Away
 ) -> None:
@@ -263,7 +317,7 @@ def test_reads_of_mysql_take_from_the_fallback_budget(
 def test_a_batch_without_redis_and_queue_is_delivered_again(plaza: World, redis_away: Away) -> None:
     plaza.add(POST)
     react.react(LIKE, POST, 7, True)
-    batch = [ReactionEvent.from_json(b) for b in plaza.queues.take("reactions")]
+    batch = [REACTIONS.decode(str(b)) for b in plaza.queues.take("reactions")]
     with redis_away():
         plaza.queues.away = True
         with pytest.raises(QueueDown):

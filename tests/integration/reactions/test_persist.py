@@ -16,7 +16,7 @@ from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
 from plaza.reactions.model import Commit, ReactionEvent
 from plaza.reactions.persist import PersistedBatch
-from plaza.reactions.queues import Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
 from tests.support.batches import consume
@@ -176,7 +176,7 @@ def accept_likes(plaza: World, count: int) -> list[ReactionEvent]:
     """Return events of likes by the actors 1 to ``count``, accepted by Redis and not saved."""
     for actor in range(1, count + 1):
         react.react(LIKE, POST, actor, True)
-    return [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
+    return [REACTIONS.decode(str(body)) for body in plaza.queues.take("reactions")]
 
 
 @pytest.mark.usefixtures("two_per_transaction")
@@ -253,7 +253,7 @@ def test_each_transaction_that_redis_misses_is_acknowledged_from_the_queue(
     assert (counter(), meta()["db_version"], set(outbox())) == (6, 1, {3, 4, 5, 6})
     bodies = plaza.queues.take("acknowledgements")
     assert len(bodies) == 2
-    persist.acknowledge_again([Unacknowledged.from_json(body) for body in bodies[::-1]])
+    persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body)) for body in bodies[::-1]])
     assert (outbox(), total(), meta()["db_version"]) == ({}, 6, 3)
 
 
@@ -295,20 +295,20 @@ def test_an_event_that_mysql_refuses_does_not_fail_its_batch(
             mysql.write("SELECT no_such_column FROM reaction")
         save(events)
 
-    bodies = [make_event(actor, at=actor).to_json() for actor in (1, 2, 666, 3, 4)]
+    bodies = [REACTIONS.encode(make_event(actor, at=actor)) for actor in (1, 2, 666, 3, 4)]
     event = {
         "Records": [
             {
                 "messageId": str(n),
                 "receiptHandle": str(n),
-                "body": body,
+                "body": str(body),
                 "attributes": {"ApproximateReceiveCount": "5", "SentTimestamp": "1"},
             }
             for n, body in enumerate(bodies)
         ]
     }
     monkeypatch.setattr("plaza.infra.consumer._back_off", lambda queue, records, *_: records)
-    response = consume(event, "reactions", ReactionEvent.from_json, save_some)
+    response = consume(event, "reactions", REACTIONS.decode, save_some)
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}
     assert counter() == 4
@@ -459,7 +459,7 @@ def test_a_repeated_old_event_acknowledges_the_present_state(plaza: World) -> No
     [like] = plaza.queues.take("reactions")
     react.react(LIKE, POST, 1, False)
     plaza.queues.drain()
-    persist.save([ReactionEvent.from_json(like)])
+    persist.save([REACTIONS.decode(str(like))])
     assert rows()[1][0] is False
     assert (total(), recent(), counter()) == (0, [], 0)
 
@@ -470,7 +470,7 @@ def test_a_redelivered_batch_applies_the_commit_that_redis_missed(
     """The consumer was killed between its commit and the update of Redis."""
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
-    batch = [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
+    batch = [REACTIONS.decode(str(body)) for body in plaza.queues.take("reactions")]
 
     class Killed(BaseException):
         pass
@@ -500,7 +500,7 @@ def test_queued_commits_are_applied_in_any_order(plaza: World) -> None:
     bodies = plaza.queues.take("acknowledgements")
     assert len(bodies) == 3
     for body in [*bodies[::-1], *bodies]:
-        persist.acknowledge_again([Unacknowledged.from_json(body)])
+        persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body))])
     assert (recent(), total(), meta()["db_version"]) == ([7, 8], 2, 3)
     assert "blocked" not in meta()
 
@@ -513,10 +513,10 @@ def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None
     plaza.add(POST)
     react.react(LIKE, POST, 1, True)
     bodies = plaza.queues.take("reactions")
-    key = ReactionEvent.from_json(bodies[0]).key
+    key = REACTIONS.decode(str(bodies[0])).key
     persist.acknowledge_again([Unacknowledged(keys=[key])])
     assert set(outbox()) == {1}, "not saved yet"
-    persist.save([ReactionEvent.from_json(bodies[0])])
+    persist.save([REACTIONS.decode(str(bodies[0]))])
     persist.acknowledge_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
     assert outbox() == {}
     assert total() == 1

@@ -11,6 +11,7 @@ import pytest
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
 from plaza.reactions.react import react
 from plaza.reactions.sweep import sweep_outbox
 from tests.support.functions import event, handler
@@ -27,7 +28,7 @@ def batch(body: str, request_id: str | None, queue: str = "reactions") -> dict[s
             {
                 "messageId": "m1",
                 "receiptHandle": "r1",
-                "body": body,
+                "body": str(body),
                 "attributes": {
                     "ApproximateReceiveCount": "1",
                     "SentTimestamp": str(int(time.time() * 1000)),
@@ -43,7 +44,7 @@ def read_column(sql: str) -> list[Any]:
 
 
 def make_body(actor: int = 7, version: int = 1_795_169_730_000_000) -> str:
-    return ReactionEvent(ReactionKey(*POST, "like", actor), True, version).to_json()
+    return REACTIONS.encode(ReactionEvent(ReactionKey(*POST, "like", actor), True, version))
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def test_the_acknowledgement_lag_is_recorded_for_changed_rows(
     for actor in (7, 8, 9):
         react(LIKE, POST, actor, True)
     bodies = content.queues.take("reactions")
-    events = [ReactionEvent.from_json(body) for body in bodies]
+    events = [REACTIONS.decode(str(body)) for body in bodies]
     records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
     save = handler("queue/save_reactions")
     capsys.readouterr()

@@ -372,7 +372,7 @@ def test_a_refresh_queues_all_stale_shops_page_by_page(
         + ",".join(f"({n}, 1)" for n in range(1, 61))
     )
     assert recommend.refresh_recommendations() == 60
-    sent = [RebuildLists.from_json(body) for body in shop.queues.messages[RECOMMENDATIONS]]
+    sent = [RECOMMENDATIONS.decode(str(body)) for body in shop.queues.messages[RECOMMENDATIONS]]
     assert sorted(shop_id for rebuild in sent for shop_id in rebuild.shop_ids) == [*range(1, 61)]
     shop.queues.drain()
     assert recommend.refresh_recommendations() == 0

@@ -34,8 +34,6 @@ from plaza.reactions import (
 from plaza.reactions.model import ReactionKey
 from plaza.recommendations import vote_roll_up
 from plaza.reconciliation import (
-    ComparePart,
-    RepairFindings,
     RunReport,
     mysql_counts,
     mysql_runs,
@@ -236,7 +234,7 @@ def comments_key() -> str:
 def put_user_projection_ahead() -> None:
     redis.execute("HSET", counters.user_key(AUTHOR), "version", 10**6)
     value = counters.UserCounter(1, 2, 3, 4, 5, 10**6)
-    redis.execute("HSET", counters.user_key(AUTHOR), "value", value.to_json())
+    redis.execute("HSET", counters.user_key(AUTHOR), "value", counters.USER_COUNTER.encode(value))
 
 
 def store_without_acknowledging() -> None:
@@ -354,7 +352,9 @@ DAMAGES: dict[str, tuple[Damage, set[tuple[str, str, str]]]] = {
         {("unreadable", "like", "post:7")},
     ),
     "a projection has two versions": (
-        set_user_projection("value", counters.UserCounter(1, 2, 3, 4, 5, 17).to_json()),
+        set_user_projection(
+            "value", counters.USER_COUNTER.encode(counters.UserCounter(1, 2, 3, 4, 5, 17))
+        ),
         {("unreadable", "user", "user:1")},
     ),
     "a projection is ahead of MySQL": (
@@ -624,9 +624,9 @@ def test_a_repair_that_is_delivered_twice_is_counted_and_applied_once(crowd: Wor
     run_id = orchestrator.start()
     sent: list[str] = []
     while bodies := crowd.queues.take(COMPARISONS):
-        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
+        orchestrator.process_parts([COMPARISONS.decode(str(body)) for body in bodies])
         sent += crowd.queues.take(REPAIRS)
-    repairs = [RepairFindings.from_json(body) for body in sent]
+    repairs = [REPAIRS.decode(str(body)) for body in sent]
     repair.repair(repairs)
     versions = """
         SELECT target_id, like_version + collect_version + comment_version + follow_version
@@ -647,7 +647,7 @@ def test_a_repair_of_a_counter_that_is_right_again_changes_nothing_in_mysql(crow
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
+        orchestrator.process_parts([COMPARISONS.decode(str(body)) for body in bodies])
     mysql.write(f"UPDATE content_counter SET like_total = like_total - 2 {POST_7}")
     rows = "SELECT * FROM content_counter"
     before = mysql.fetch_all(rows)
@@ -715,8 +715,8 @@ def killed_after(call: int) -> Iterator[list[int]]:
 def deliver(world: World) -> None:
     """Run the consumers; a message is deleted only after it was processed."""
     work: dict[str, Callable[[str], None]] = {
-        COMPARISONS.name: lambda body: orchestrator.process_parts([ComparePart.from_json(body)]),
-        REPAIRS.name: lambda body: repair.repair([RepairFindings.from_json(body)]),
+        COMPARISONS.name: lambda body: orchestrator.process_parts([COMPARISONS.decode(str(body))]),
+        REPAIRS.name: lambda body: repair.repair([REPAIRS.decode(str(body))]),
     }
     while bodies := [(q, body) for q in work for body in world.queues.messages[q]]:
         queue, body = bodies[0]
@@ -781,7 +781,7 @@ def test_a_repair_is_retried_after_an_outage_of_redis(
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     run_id = orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):
-        orchestrator.process_parts([ComparePart.from_json(body) for body in bodies])
+        orchestrator.process_parts([COMPARISONS.decode(str(body)) for body in bodies])
     with redis_away():
         [body] = crowd.queues.messages[REPAIRS]
         response = handler("queue/repair_drift")(
@@ -799,7 +799,7 @@ def message(body: str) -> dict[str, Any]:
     return {
         "messageId": "1",
         "receiptHandle": "1",
-        "body": body,
+        "body": str(body),
         "attributes": {"ApproximateReceiveCount": "1"},
     }
 

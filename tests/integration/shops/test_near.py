@@ -22,6 +22,7 @@ from plaza.shops.model import (
     ShopJobStep,
     ShopPlace,
 )
+from plaza.shops.queues import SHOPS
 from tests.integration.conftest import Away
 from tests.support.call_log import record_call
 from tests.support.content_api import counting_work
@@ -684,7 +685,7 @@ def test_a_long_build_continues_through_the_queue(
     monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 2)
     points = around(95, 3_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
-    types.queues.send("shops", ShopJobStep(PLACES).to_json())
+    types.queues.send("shops", SHOPS.encode(ShopJobStep(PLACES)))
     types.queues.drain()
     assert len(ids(f"{NEAR}&type={FOOD}&limit=100")) == 95
     assert count_placed(FOOD) == 95

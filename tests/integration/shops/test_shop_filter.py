@@ -8,8 +8,10 @@ import pytest
 
 from plaza.infra import id_filter, mysql, redis
 from plaza.shops import jobs, mysql_shops, queues, redis_store
+from plaza.shops import queues as shops_queues
 from plaza.shops.model import FILTER, ShopJobStep
 from tests.support.content_api import counting_work
+from tests.support.keyspace import redis_us
 from tests.support.plaza import World
 from tests.support.shop_api import add_types, ask, build, create, insert
 
@@ -143,9 +145,9 @@ def test_a_long_build_continues_through_the_queue_in_bounded_steps(
     monkeypatch.setattr("plaza.shops.jobs.PAGE", 10)
     monkeypatch.setattr("plaza.shops.jobs.PAGES_PER_STEP", 3)
     insert([(i, None, None, None) for i in range(1, 96)])
-    plaza.queues.send("shops", ShopJobStep(FILTER).to_json())
+    plaza.queues.send("shops", shops_queues.SHOPS.encode(ShopJobStep(FILTER)))
     with counting_work() as work:
-        jobs.run_jobs([queues.SHOPS.decode(body) for body in plaza.queues.take("shops")])
+        jobs.run_jobs([queues.SHOPS.decode(str(body)) for body in plaza.queues.take("shops")])
     assert work.statements == 1 + 3
     plaza.queues.drain()
     assert all(may_exist(i) for i in range(1, 96))
@@ -166,6 +168,18 @@ def test_a_second_build_is_refused_until_the_first_is_idle(
     assert redis_store.SHOP_IDS.fill("two", [1], True) == "FINISHED"
     assert redis_store.SHOP_IDS.fill("two", [], True) == "LOST"
     assert may_exist(1)
+
+
+def test_times_of_a_build_that_are_ahead_of_the_clock_count_as_old(plaza: World) -> None:
+    """Given a clock that went back by an hour."""
+    shops, ahead_ms = redis_store.SHOP_IDS, redis_us() // 1000 + 3_600_000
+    assert shops.query(5).build_due
+    assert not shops.query(5).build_due
+    redis.execute("HSET", KEYS.meta, "build_requested_at", ahead_ms)
+    assert shops.query(5).build_due
+    shops.begin("one", 10)
+    redis.execute("HSET", KEYS.meta, "build_active_at", ahead_ms)
+    assert shops.begin("two", 10) == "BEGUN"
 
 
 def test_a_deleted_shop_is_in_the_filter_and_a_410(plaza: World) -> None:

@@ -12,7 +12,7 @@ from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops import refresh as shops_refresh
-from plaza.shops.model import FILTER, REMOVED_VERSION, ShopJobStep, ShopMissing
+from plaza.shops.model import FILTER, REMOVED_VERSION, SHOP, ShopJobStep, ShopMissing
 from tests.integration.conftest import Away
 from tests.support.content_api import counting_work
 from tests.support.plaza import World
@@ -190,8 +190,8 @@ def test_a_late_reader_does_not_restore_an_old_page(types: World) -> None:
     old = mysql_shops.read([shop_id])
     write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
     key = redis_store.page_key(shop_id)
-    entry = cache.CacheEntry(old[shop_id].version, old[shop_id].to_text())
-    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, create=True) == [False]
+    entry = queries.entry_of(old[shop_id])
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, SHOP, create=True) == [False]
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
 
 
@@ -270,7 +270,7 @@ def test_a_write_succeeds_without_redis(
         assert "projection_delayed" in capsys.readouterr().out
         for body in types.queues.take("drops"):
             with pytest.raises(RedisDown):  # so that SQS delivers it again
-                cache.drop_again([cache.CacheDrops.from_json(body)])
+                cache.drop_again([cache.DROPS.decode(str(body))])
             types.queues.send("drops", body)
     types.queues.drain()
     assert ask("GET", f"/shops/{shop_id}").body["name"] == "Soup"
@@ -368,8 +368,8 @@ def test_a_late_reader_does_not_restore_a_removed_row(
     mysql.write("DELETE FROM shop")
     refresh(shop_id)
     key = redis_store.page_key(shop_id)
-    entry = cache.CacheEntry(old.version, old.to_text())
-    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, create=True) == [False]
+    entry = queries.entry_of(old)
+    assert cache.store_all(cache.STALE_WHILE_REBUILDING, {key: entry}, SHOP, create=True) == [False]
     assert redis.execute("HGET", key, "version") == str(REMOVED_VERSION)
     assert ask("GET", f"/shops/{shop_id}").status == 404
 

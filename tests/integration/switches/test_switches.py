@@ -18,7 +18,7 @@ from plaza.infra import clock, limits, mysql, redis, switch_state
 from plaza.infra.limits import anonymous_bucket
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import reset_process
-from plaza.infra.switch_state import MAX_AGE_S, Switches
+from plaza.infra.switch_state import MAX_AGE_S, SWITCHES, Switches
 from plaza.recommendations import RebuildLists, post_rankings, recommend
 from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.switches import (
@@ -277,7 +277,7 @@ def test_a_change_whose_store_in_redis_was_lost_is_found_by_one_process(
     identify()
     mysql.write(
         "INSERT INTO switch_change (version, document, reason, changed_by) VALUES (1, %s, '', 1)",
-        (READ_ONLY.to_json(),),
+        (SWITCHES.encode(READ_ONLY),),
     )
     later(MAX_AGE_S)
     identify()
@@ -352,9 +352,9 @@ def test_switches_that_cannot_be_read_are_recorded_and_change_nothing(
 
 
 def test_fields_of_another_version_are_ignored_or_normal(plaza: World) -> None:
-    assert Switches.from_json('{"read_only": true, "new_field": 1}') == READ_ONLY
+    assert SWITCHES.decode('{"read_only": true, "new_field": 1}') == READ_ONLY
     sale = Switches(stopped_sales=frozenset({"2", "1"}))
-    assert Switches.from_json(sale.to_json()) == sale
+    assert SWITCHES.decode(SWITCHES.encode(sale)) == sale
 
 
 # ---------------------------------------------------------------- what switches stop

@@ -51,6 +51,8 @@ def test_every_pair_is_played_or_skipped_with_a_reason() -> None:
         ("redis+mysql down", "sqs down"),
         ("cluster dying-unreplicated", "sqs refusing"),
         ("cluster failing-over", "mysql hanging"),
+        ("redis swapping", "sqs refusing"),
+        ("redis swapping-unreplicated", "mysql down"),
         ("mysql down", "sqs emptied"),
     ],
 )
@@ -66,6 +68,8 @@ def test_faults_of_different_parts_are_played(pair: tuple[str, str]) -> None:
         (("redis down", "mysql down"), "it is redis+mysql down"),
         (("redis down", "cluster failing-over"), "one Redis or a cluster"),
         (("redis emptied", "sqs emptied"), "both copies"),
+        (("redis swapping-unreplicated", "sqs emptied"), "both copies"),
+        (("redis slow", "redis swapping"), "one Redis"),
     ],
 )
 def test_faults_that_exclude_each_other_are_skipped(pair: tuple[str, str], reason: str) -> None:
@@ -113,12 +117,14 @@ def test_loss_is_reported_for_the_pair_of_its_promise() -> None:
     assert "1 not played: one Redis" in text
 
 
-def test_matrix_and_pairs_are_written_to_separate_places(tmp_path: Path) -> None:
+def test_matrix_swaps_and_pairs_are_written_to_separate_places(tmp_path: Path) -> None:
     page = tmp_path / "failures.md"
     page.write_text((ROOT / "docs" / "failures.md").read_text())
     report.write(page, "the matrix")
+    report.write(page, "the swaps", report.BEGIN_SWAPS)
     report.write(page, "the pairs", report.BEGIN_PAIRS)
     text = page.read_text()
-    assert text.index("the matrix") < text.index(report.BEGIN_PAIRS) < text.index("the pairs")
-    assert text.count(report.END) == 2
+    places = ("the matrix", report.BEGIN_SWAPS, "the swaps", report.BEGIN_PAIRS, "the pairs")
+    assert sorted(places, key=text.index) == [*places]
+    assert text.count(report.END) == 3
     assert "## The soak" in text

@@ -10,31 +10,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.content import ListPosition
-from plaza.content.queues import FanOut
+from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed.model import (
     INBOX,
     MAX_TIMELINES,
     POSTS,
     FeedEntry,
     Timeline,
-    decode_timelines,
-    encode_timelines,
     floor_of,
     merge,
 )
-from plaza.infra.messages import MAX_ID, InvalidMessage
-from plaza.reactions.queues import MAX_PAIRS, read_pairs
+from plaza.feed.queues import INBOXES
+from plaza.infra.codec import MAX_ID
+from plaza.infra.messages import InvalidMessage
+from plaza.reactions.queues import FOLLOWS, MAX_PAIRS
 from tests.unit.reactions.test_model import json_values
 
-READERS = (FanOut.from_json, read_pairs, decode_timelines)
+READERS = (FANOUTS.decode, FOLLOWS.decode, INBOXES.decode)
 
 
 def test_messages_survive_encoding() -> None:
     for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
-        assert FanOut.from_json(one.to_json()) == one
+        assert FANOUTS.decode(FANOUTS.encode(one)) == one
     timelines = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
-    assert decode_timelines(encode_timelines(timelines)) == timelines
-    assert read_pairs("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
+    assert INBOXES.decode(INBOXES.encode(timelines)) == timelines
+    assert FOLLOWS.decode("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from plaza.flash_sales import OrderEvent
 from plaza.flash_sales.model import OrderRow, SaleGeneration, decide, split_mismatched
+from plaza.flash_sales.queues import ORDERS
 from plaza.infra.messages import InvalidMessage
 
 EVENT = OrderEvent(101, 5, 7, 1)
-BODY = json.loads(EVENT.to_json())
+BODY = json.loads(ORDERS.encode(EVENT))
 
 events = st.lists(
     st.builds(
@@ -28,7 +29,7 @@ events = st.lists(
 
 
 def test_an_event_survives_serialization() -> None:
-    assert OrderEvent.from_json(EVENT.to_json()) == EVENT
+    assert ORDERS.decode(ORDERS.encode(EVENT)) == EVENT
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_an_event_survives_serialization() -> None:
 )
 def test_an_invalid_event_is_rejected(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        OrderEvent.from_json(body)
+        ORDERS.decode(body)
 
 
 @given(events, st.integers(0, 5))

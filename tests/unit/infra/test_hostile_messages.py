@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from plaza.infra.api import pack_cursor, read_id, unpack_cursor
 from plaza.infra.errors import BadInput, NotFound
 from plaza.infra.messages import InvalidMessage
-from plaza.reactions.model import MAX_ID, ReactionEvent
-from plaza.reactions.queues import BloomBuildStep, Unacknowledged
+from plaza.reactions.model import MAX_ID
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from tests.support.batches import consume
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
@@ -23,13 +23,13 @@ from tests.unit.reactions.test_model import GOOD, json_values
 
 def test_a_step_whose_target_type_is_a_list_is_an_invalid_message() -> None:
     with pytest.raises(InvalidMessage):
-        BloomBuildStep.from_json(json.dumps(STEP | {"target_type": ["post"]}))
+        REBUILDS.decode(json.dumps(STEP | {"target_type": ["post"]}))
 
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, json_values)))
 def test_a_step_with_any_fields_is_valid_or_an_invalid_message(fields: dict[str, Any]) -> None:
     try:
-        step = BloomBuildStep.from_json(json.dumps(STEP | fields))
+        step = REBUILDS.decode(json.dumps(STEP | fields))
     except InvalidMessage:
         return
     assert step.target.type in step.kind.targets
@@ -44,7 +44,7 @@ def test_keys_with_out_of_range_ids_are_an_invalid_message(number: int, place: i
     key = ["post", 11, "like", 7]
     key[place] = number
     with pytest.raises(InvalidMessage):
-        Unacknowledged.from_json(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
+        ACKNOWLEDGEMENTS.decode(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
 
 
 def test_a_number_of_5000_digits_is_not_an_id() -> None:
@@ -63,6 +63,6 @@ def test_the_cause_of_a_dead_letter_has_only_characters_that_sqs_accepts(
     name: str,
 ) -> None:
     body = json.dumps(GOOD | {"target_type": name})
-    consume(batch_of(body), "work", ReactionEvent.from_json, lambda _: None)
+    consume(batch_of(body), "work", REACTIONS.decode, lambda _: None)
     cause = sqs.sent[0]["MessageAttributes"]["cause"]["StringValue"]
     assert re.fullmatch(r"[\t\n\r\x20-\ud7ff\ue000-�\U00010000-\U0010ffff]+", cause)

@@ -549,7 +549,7 @@ def test_a_caller_that_cannot_be_identified_is_a_problem(
 
     request("GET", "/things/7")
     app.identify = fail
-    event = {"routeKey": "GET /things/{thing_id}", "headers": {}}
+    event = {"routeKey": "GET /things/{thing_id}", "rawPath": "/things/7", "headers": {}}
     response = app.resolve(event | {"requestContext": {"http": {"sourceIp": "::1"}}}, None)
     assert (response["statusCode"], app.caller) == (status, Caller())
     assert "secret" not in response["body"]

@@ -1,64 +1,106 @@
-"""The sweep of outboxes: its end and its result."""
+"""The sweep of outboxes: its end, and what it confirms."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
 from plaza.infra import outbox
 from plaza.infra.clock import Deadline
-from plaza.infra.outbox import SweepResult
+from plaza.infra.outbox import Progress, SweepResult, SweptPage
 
 HOUR_US = 3_600_000_000
 
 
-def sweep(
-    due: Sequence[Sequence[str]],
-    accepted_us: int = 0,
-    max_entries: int = 1_000,
-    max_s: float = 60,
-) -> SweepResult:
-    """Sweep outboxes that are due in these rounds, each with an entry accepted at one time."""
-    rounds = iter([*due, []])
+class Outboxes:
+    """Outboxes with these numbers of pages, of one entry each."""
 
-    def send_again(
-        members: Sequence[str], grace_us: int, deadline: Deadline
-    ) -> tuple[int, list[int]]:
-        return len(members), [accepted_us] * len(members)
+    def __init__(self, patch: pytest.MonkeyPatch, pages: dict[str, int]) -> None:
+        self.pages = pages
+        self.confirmed: Counter[str] = Counter()
+        self.sent: list[str] = []
+        self.before_us = 0
+        patch.setattr(outbox, "confirm_all", self.confirm)
 
-    return outbox.sweep(lambda before_us: next(rounds), send_again, 0, max_entries, max_s)
+    def find(self, before_us: int) -> list[str]:
+        self.before_us = before_us
+        return list(self.pages)
+
+    def read(self, members: Sequence[str], grace_us: int) -> list[SweptPage[str, str]]:
+        return [
+            SweptPage(
+                member,
+                [member],
+                Progress(
+                    "",
+                    "",
+                    member,
+                    str(self.confirmed[member]),
+                    "x",
+                    "1" if self.confirmed[member] + 1 == self.pages[member] else "",
+                ),
+            )
+            for member in members
+        ]
+
+    def send(self, entries: Sequence[str], deadline: Deadline) -> int:
+        self.sent += entries
+        return len(entries)
+
+    def confirm(self, swept: Sequence[Progress]) -> None:
+        self.confirmed.update(str(progress.member) for progress in swept)
+
+    def sweep(self, max_entries: int = 1_000, max_s: float = 60, grace_us: int = 0) -> SweepResult:
+        return outbox.sweep(self.find, self.read, self.send, grace_us, max_entries, max_s)
 
 
-def test_a_sweep_continues_until_nothing_is_due() -> None:
-    assert sweep([["a", "b"], ["c"]])[:2] == (3, 3)
+def test_a_sweep_reads_all_pages_of_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Outboxes(monkeypatch, {"a": 1, "b": 3})
+    assert found.sweep() == (4, 4)
+    assert found.confirmed == {"a": 1, "b": 3}
 
 
-def test_a_sweep_ends_after_max_entries() -> None:
-    assert sweep([["a", "b"], ["c"], ["d"]], max_entries=3)[:2] == (3, 3)
+def test_a_sweep_ends_after_max_entries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_MEMBERS_PER_ROUND", 2)
+    assert Outboxes(monkeypatch, dict.fromkeys("abcde", 1)).sweep(max_entries=3) == (4, 4)
 
 
-def test_a_sweep_ends_after_max_s() -> None:
-    assert sweep([["a"]], max_s=0)[:2] == (0, 0)
+def test_a_sweep_ends_after_max_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Outboxes(monkeypatch, {"a": 1}).sweep(max_s=0) == (0, 0)
 
 
-def test_a_sweep_returns_the_age_of_the_oldest_entry() -> None:
-    an_hour_ago_us = time.time_ns() // 1000 - HOUR_US
-    assert sweep([["a"]], an_hour_ago_us).age_s == pytest.approx(3_600, abs=5)
+def test_a_sweep_confirms_only_groups_that_were_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_ENTRIES_PER_SEND", 2)
+    found = Outboxes(monkeypatch, dict.fromkeys("abcd", 2))
+
+    def refuse(entries: Sequence[str], deadline: Deadline) -> int:
+        return len(entries) - ("a" in entries)
+
+    swept = outbox.sweep(found.find, found.read, refuse, 0, 1_000, 60)
+    assert found.confirmed["a"] == 0
+    assert sorted(found.confirmed.values()) == [2, 2], "the other group, and no page of this one"
+    assert swept.sent == 1 + 2 + 2
 
 
-def test_the_age_without_due_entries_is_0() -> None:
-    assert sweep([]).age_s == pytest.approx(0, abs=1)
+def test_a_sweep_finds_entries_older_than_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Outboxes(monkeypatch, {})
+    found.sweep(grace_us=HOUR_US)
+    age_us = time.time_ns() // 1000 - found.before_us
+    assert age_us == pytest.approx(HOUR_US, abs=5_000_000)
 
 
-def test_a_sweep_finds_entries_older_than_the_grace() -> None:
-    times_us: list[int] = []
-
-    def find(before_us: int) -> list[str]:
-        times_us.append(before_us)
-        return []
-
-    outbox.sweep(find, lambda members, grace_us, deadline: (0, []), HOUR_US, 1, 60)
-    [before_us] = times_us
-    assert time.time_ns() // 1000 - before_us == pytest.approx(HOUR_US, abs=5_000_000)
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 23])
+def test_each_of_many_members_is_found_as_likely(count: int) -> None:
+    found: Counter[int] = Counter()
+    for _ in range(200):
+        ranks = [
+            rank
+            for first, size in outbox._choose_ranks(count, 5)
+            for rank in range(first, first + size)
+        ]
+        assert len(set(ranks)) == len(ranks) == min(count, 5)
+        found.update(ranks)
+    assert set(found) == set(range(count))

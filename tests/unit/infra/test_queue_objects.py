@@ -9,7 +9,8 @@ import pytest
 from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
-from plaza.infra import queues
+from plaza.infra import codec, queues
+from plaza.infra.messages import MessageCodec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 from tests.unit.infra.test_queues import FakeSqs, batch_of, failures, read
@@ -18,8 +19,9 @@ from tests.unit.infra.test_queues import sqs as sqs
 
 @pytest.fixture
 def work(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
+    monkeypatch.setattr(codec, "_declared", {})
     monkeypatch.setattr(queues, "_declared", {})
-    return Queue("work", str.upper, read, retry=RetryPolicy(max_attempts=1))
+    return Queue(MessageCodec("work", str.upper, read), retry=RetryPolicy(max_attempts=1))
 
 
 def test_messages_are_sent_encoded_to_the_queue_of_that_name(
@@ -75,7 +77,7 @@ def test_a_queue_without_a_loaded_consumer_raises(work: Queue[str]) -> None:
 
 def test_a_queue_has_one_declaration_and_one_consumer(work: Queue[str]) -> None:
     with pytest.raises(ValueError, match="declared twice"):
-        Queue("work", str, str)
+        Queue(MessageCodec("work", str, str))
     work.consumer(lambda _: None)
     with pytest.raises(ValueError, match="two consumers"):
         work.consumer(lambda _: None)

@@ -18,6 +18,7 @@ from local.audit.stores import (
 )
 from local.load.interactions import find_differences
 from local.load.requests import Reaction
+from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.redis_store import comments_key, user_key
@@ -78,7 +79,7 @@ def cache(record: MysqlState) -> RedisState:
             LIKES: hot({1: 100, 2: 200}, s=2),
             FOLLOWS: hot({1: 300}, s=1),
         },
-        users={9: CachedCounter(4, record.users[9].to_json())},
+        users={9: CachedCounter(4, counters.USER_COUNTER.encode(record.users[9]))},
         comments={7: CachedCounter(2, "1")},
     )
 
@@ -243,7 +244,7 @@ def test_user_with_a_counter_and_without_rows_is_found(record: MysqlState) -> No
 def test_likes_received_for_deleted_content_remain(record: MysqlState, cache: RedisState) -> None:
     record.posts.clear()  # the post was deleted: its row is there, and its likes are
     record.users[9] = replace(record.users[9], posts_total=0, version=5)
-    cache.users[9] = CachedCounter(5, record.users[9].to_json())
+    cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
     assert truth(record, cache).clean
 
 
@@ -252,7 +253,7 @@ def test_likes_of_unknown_content_count_for_no_author(
 ) -> None:
     del record.authors[POST]
     record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
-    cache.users[9] = CachedCounter(5, record.users[9].to_json())
+    cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
     assert truth(record, cache).clean
 
 
@@ -279,7 +280,9 @@ def test_comments_of_a_post_without_a_counter_are_found(record: MysqlState) -> N
 def test_user_that_differs_between_redis_and_mysql_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
-    cache.users[9] = CachedCounter(4, replace(record.users[9], followers_total=2).to_json())
+    cache.users[9] = CachedCounter(
+        4, counters.USER_COUNTER.encode(replace(record.users[9], followers_total=2))
+    )
     found = truth(record, cache)
     assert (found.clean, found.drift, found.others) == (False, 0, 1)
     assert found.differences[0].subject == "counters of user 9"
@@ -295,9 +298,9 @@ def test_unreadable_user_in_redis_is_a_difference(
 
 
 def test_user_in_redis_without_rows_must_be_zero(record: MysqlState, cache: RedisState) -> None:
-    cache.users[5] = CachedCounter(0, UserCounter().to_json())
+    cache.users[5] = CachedCounter(0, counters.USER_COUNTER.encode(UserCounter()))
     assert truth(record, cache).clean
-    cache.users[5] = CachedCounter(0, UserCounter(posts_total=1).to_json())
+    cache.users[5] = CachedCounter(0, counters.USER_COUNTER.encode(UserCounter(posts_total=1)))
     assert truth(record, cache).others == 1
 
 
@@ -336,7 +339,7 @@ def test_claims_and_projections_may_have_queued_changes(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.claims[1] = ["user:9"]
-    cache.users[9] = CachedCounter(3, UserCounter().to_json())
+    cache.users[9] = CachedCounter(3, counters.USER_COUNTER.encode(UserCounter()))
     cache.comments[7] = CachedCounter(1, "0")
     assert truth(record, cache, reactions=(1, 0)).differences == []
     assert truth(record, cache).others == 3
@@ -399,7 +402,7 @@ def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
     likes.outbox_count += 1
     likes.delta += entry.want - entry.base
     likes.version_us = max(likes.version_us, entry.version_us)
-    likes.due_us = likes.due_us or entry.version_us
+    likes.indexed_us = likes.indexed_us or entry.version_us
     cache.outbox_index = {"like:post:7"}
 
 
@@ -421,8 +424,7 @@ def test_saved_outbox_entry_counts_once(record: MysqlState, cache: RedisState) -
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"due_us": None}, "1 pending, and not in the outbox index"),
-        ({"due_us": 2**53}, f"1 pending, and not swept before {2**53}"),
+        ({"indexed_us": None}, "1 pending, and not in the outbox index"),
         ({"outbox_count": 2}, "outbox_count 2, the outbox has 1"),
         ({"delta": 0}, "delta 0, the outbox adds up to -1"),
         ({"version_us": 299}, "version 299, and an actor has 300"),
@@ -450,12 +452,12 @@ def test_outbox_entry_based_on_another_state_is_a_difference(
 def test_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
     outbox = {3: OutboxEntry(True, 300, False)}
     cache = RedisState(
-        hot={LIKES: TargetState(outbox=outbox, due_us=300)}, outbox_index={"like:post:7"}
+        hot={LIKES: TargetState(outbox=outbox, indexed_us=300)}, outbox_index={"like:post:7"}
     )
     found = truth(record, cache)
     assert (found.clean, found.hot, found.pending, found.drift) == (False, 0, 1, 0)
     assert found.differences == []
-    cache.hot[LIKES].due_us = None
+    cache.hot[LIKES].indexed_us = None
     assert truth(record, cache).others == 1
 
 
@@ -585,7 +587,7 @@ def test_buffered_commits_without_a_gap_are_a_difference(
 
 def test_buffered_commits_behind_a_gap_are_pending(record: MysqlState, cache: RedisState) -> None:
     likes = cache.hot[LIKES]
-    likes.ahead, likes.blocked, likes.due_us = frozenset({4}), True, time.time_ns() // 1000
+    likes.ahead, likes.blocked, likes.indexed_us = frozenset({4}), True, time.time_ns() // 1000
     cache.outbox_index = {"like:post:7"}
     found = truth(record, cache)
     assert (found.clean, found.differences) == (False, [])

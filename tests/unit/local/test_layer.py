@@ -32,7 +32,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_compiled_extensions_are_for_the_processor_of_the_functions(built: Path) -> None:
     extensions = sorted(built.rglob("*.so"))
-    assert {extension.parent.name for extension in extensions} == {"hiredis", "pydantic_core"}
+    assert {extension.parent.name for extension in extensions} == {
+        "hiredis",
+        "msgspec",
+        "pydantic_core",
+    }
     for extension in extensions:
         assert int.from_bytes(extension.read_bytes()[18:20], "little") == AARCH64, extension
 

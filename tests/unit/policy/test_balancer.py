@@ -77,8 +77,8 @@ def test_a_path_is_served_by_one_function() -> None:
 
 
 def test_a_name_in_place_of_an_id_reaches_a_function_that_knows_the_path() -> None:
-    """``/posts/ranking/likes/me``: API Gateway takes ``ranking`` for an id. Two requests differ:
-    both are errors there (no such id), and here (405)."""
+    """``/posts/ranking/likes/me``: API Gateway takes ``ranking`` for an id. Two requests reach
+    another function there, which answers 405, too."""
     names = {part for _, path in ROUTES for part in path.split("/") if part and part[0] != "{"}
     differing = set()
     for (method, path), name in product(ROUTES, names):

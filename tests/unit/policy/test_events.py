@@ -33,7 +33,12 @@ def of_kind(kind: str) -> list[Path]:
 def test_functions_and_samples_match() -> None:
     assert {file.name.partition(".")[0] for file in FILES} == set(FOLDERS)
     assert all(len(file.name.split(".")) == 3 for file in FILES), "<function>.<case>.json"
-    assert set(EVENTS.iterdir()) == {*FILES, EVENTS / "messages", EVENTS / "README.md"}
+    assert set(EVENTS.iterdir()) == {
+        *FILES,
+        EVENTS / "messages",
+        EVENTS / "projections",
+        EVENTS / "README.md",
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)

@@ -34,6 +34,9 @@ HANDLERS = sorted(
 )
 
 
+SCHEDULES = sorted((FUNCTIONS / "schedule").rglob("*.py"))
+
+
 def shown(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
@@ -204,3 +207,28 @@ def test_every_imported_module_of_plaza_exists(file: Path) -> None:
     for found in imports_of(file):
         if found.module.startswith("plaza."):
             assert module_file(found.module).exists()
+
+
+@pytest.mark.parametrize("file", SCHEDULES, ids=shown)
+def test_a_schedule_runs_one_use_case_or_independent_jobs(file: Path) -> None:
+    """A job that follows another in a handler would stop at its error: ``run_jobs`` runs both."""
+    use_cases = {
+        found.name
+        for found in imports_of(file)
+        if found.module.startswith("plaza") and not found.module.startswith("plaza.infra")
+    }
+    tree = tree_of(file)
+    in_jobs = {
+        id(node)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "run_jobs"
+        for node in ast.walk(call)
+    }
+    called = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and id(node) not in in_jobs
+        and any(getattr(part, "id", "") in use_cases for part in ast.walk(node.func))
+    ]
+    assert len(called) <= (0 if in_jobs else 1)

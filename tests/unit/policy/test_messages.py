@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import date
 from typing import Any
 
@@ -75,6 +76,11 @@ VALUES: dict[str, list[Any]] = {
     "repairs": [RepairFindings((1,)), RepairFindings((2, MAX_ID))],
 }
 
+OLDER: dict[str, dict[str, Any]] = {
+    "fanouts": {'{"post_id":11,"after_id":102,"announce":false}': FanOut(11, 102)},
+}
+"""Bodies of earlier versions, which wrote fields that are left out now."""
+
 
 def test_every_queue_has_pinned_messages() -> None:
     assert {file.name for file in FOLDER.iterdir()} == {f"{queue}.jsonl" for queue in QUEUES}
@@ -86,6 +92,20 @@ def test_a_message_is_encoded_to_the_pinned_bytes_and_decoded_from_them(queue: s
     bodies = [QUEUES[queue].encode(value) for value in VALUES[queue]]
     assert "".join(f"{body}\n" for body in bodies).encode() == pinned(queue)
     assert [QUEUES[queue].decode(body) for body in bodies] == VALUES[queue]
+
+
+@pytest.mark.parametrize("queue", sorted(OLDER))
+def test_a_message_of_an_earlier_version_is_decoded(queue: str) -> None:
+    for body, value in OLDER[queue].items():
+        assert QUEUES[queue].decode(body) == value
+
+
+@pytest.mark.parametrize("queue", sorted(QUEUES))
+def test_a_field_that_a_later_version_adds_is_ignored(queue: str) -> None:
+    for body, value in zip(pinned(queue).decode().splitlines(), VALUES[queue], strict=True):
+        fields = json.loads(body)
+        if isinstance(fields, dict):
+            assert QUEUES[queue].decode(json.dumps(fields | {"added_later": [1]})) == value
 
 
 def pinned(queue: str) -> bytes:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plaza.infra.errors import UnknownProtocol
 from plaza.infra.messages import InvalidMessage
 from plaza.reactions.model import KINDS, LIKE, MAX_ID, Commit, ReactionKey, Target
-from plaza.reactions.queues import BloomBuildStep, Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, REBUILDS, BloomBuildStep, Unacknowledged
 from tests.unit.reactions.test_model import json_values
 
 STEP: dict[str, Any] = {
@@ -28,20 +28,18 @@ COMMIT: list[Any] = ["like", "post", 11, 3, 2, True, [[7, 10, True]]]
 
 def test_a_step_is_parsed_as_encoded() -> None:
     step = BloomBuildStep(LIKE, Target("post", 11), "5f2c", 4)
-    assert BloomBuildStep.from_json(step.to_json()) == step
+    assert REBUILDS.decode(REBUILDS.encode(step)) == step
 
 
 def test_a_requested_rebuild_has_no_build_yet() -> None:
     request = {name: STEP[name] for name in ("kind", "target_type", "target_id")}
-    assert BloomBuildStep.from_json(json.dumps(request)) == BloomBuildStep(
-        LIKE, Target("post", 11), "", 0
-    )
+    assert REBUILDS.decode(json.dumps(request)) == BloomBuildStep(LIKE, Target("post", 11), "", 0)
 
 
 @pytest.mark.parametrize("body", ["", "null", "[]", "7", "{}", "{", "[" * 100_000, "NaN"])
 def test_a_body_that_is_no_step_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        BloomBuildStep.from_json(body)
+        REBUILDS.decode(body)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +65,7 @@ def test_a_body_that_is_no_step_is_invalid(body: str) -> None:
 )
 def test_a_step_with_an_invalid_value_is_invalid(name: str, value: object) -> None:
     with pytest.raises(InvalidMessage):
-        BloomBuildStep.from_json(json.dumps(STEP | {name: value}))
+        REBUILDS.decode(json.dumps(STEP | {name: value}))
 
 
 def body_of(**fields: object) -> str:
@@ -80,13 +78,13 @@ def test_commits_and_keys_are_parsed_as_encoded() -> None:
     message = Unacknowledged(
         [commit, commit._replace(is_new=False)], [ReactionKey(*KEY), ReactionKey(*KEY)]
     )
-    assert Unacknowledged.from_json(message.to_json()) == message
+    assert ACKNOWLEDGEMENTS.decode(ACKNOWLEDGEMENTS.encode(message)) == message
 
 
 @pytest.mark.parametrize("protocol", [1, 3])
 def test_commits_of_another_protocol_raise_unknown_protocol(protocol: int) -> None:
     with pytest.raises(UnknownProtocol):
-        Unacknowledged.from_json(body_of(protocol=protocol))
+        ACKNOWLEDGEMENTS.decode(body_of(protocol=protocol))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +114,7 @@ def test_commits_of_another_protocol_raise_unknown_protocol(protocol: int) -> No
 )
 def test_invalid_keys_are_refused(keys: object) -> None:
     with pytest.raises(InvalidMessage):
-        Unacknowledged.from_json(body_of(keys=keys))
+        ACKNOWLEDGEMENTS.decode(body_of(keys=keys))
 
 
 @pytest.mark.parametrize(
@@ -146,15 +144,15 @@ def test_invalid_keys_are_refused(keys: object) -> None:
     ids=lambda value: json.dumps(value)[:50],
 )
 def test_an_invalid_commit_is_refused(commit: object) -> None:
-    assert Unacknowledged.from_json(body_of(commits=[COMMIT])).commits
+    assert ACKNOWLEDGEMENTS.decode(body_of(commits=[COMMIT])).commits
     with pytest.raises(InvalidMessage):
-        Unacknowledged.from_json(body_of(commits=[commit]))
+        ACKNOWLEDGEMENTS.decode(body_of(commits=[commit]))
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "null", "[]", "{}"])
 def test_a_body_that_is_no_acknowledgement_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        Unacknowledged.from_json(body)
+        ACKNOWLEDGEMENTS.decode(body)
 
 
 json_lists = st.lists(st.lists(json_values, max_size=7) | json_values, max_size=3) | json_values
@@ -165,7 +163,7 @@ def test_a_random_acknowledgement_is_valid_or_invalid_message(
     keys: object, commits: object
 ) -> None:
     try:
-        message = Unacknowledged.from_json(body_of(keys=keys, commits=commits))
+        message = ACKNOWLEDGEMENTS.decode(body_of(keys=keys, commits=commits))
     except InvalidMessage:
         return
     assert message.keys or message.commits

@@ -29,6 +29,7 @@ from plaza.reactions.model import (
     Target,
     replay,
 )
+from plaza.reactions.queues import REACTIONS
 
 POST, COMMENT = Target("post", 1), Target("comment", 1)
 
@@ -280,21 +281,21 @@ valid_events = st.builds(
 
 @given(valid_events)
 def test_an_event_is_parsed_as_encoded(original: ReactionEvent) -> None:
-    assert ReactionEvent.from_json(original.to_json()) == original
+    assert REACTIONS.decode(REACTIONS.encode(original)) == original
 
 
-GOOD: dict[str, Any] = json.loads(event(7, True, 10).to_json())
+GOOD: dict[str, Any] = json.loads(REACTIONS.encode(event(7, True, 10)))
 
 
 def test_an_event_without_a_version_is_provisional() -> None:
-    assert ReactionEvent.from_json(json.dumps(GOOD | {"version": None})).version_us is None
+    assert REACTIONS.decode(json.dumps(GOOD | {"version": None})).version_us is None
 
 
 @pytest.mark.parametrize("protocol", [1, PROTOCOL + 1, 0, -1, 10**30])
 def test_an_event_of_another_protocol_raises_unknown_protocol(protocol: int) -> None:
     """Another version of Plaza, during a deployment or after a rollback, may parse it."""
     with pytest.raises(UnknownProtocol, match=f"protocol {protocol}") as refusal:
-        ReactionEvent.from_json(json.dumps({"protocol": protocol, "whatever": "it has"}))
+        REACTIONS.decode(json.dumps({"protocol": protocol, "whatever": "it has"}))
     assert isinstance(refusal.value, Unavailable)
 
 
@@ -319,13 +320,13 @@ def test_an_event_of_another_protocol_raises_unknown_protocol(protocol: int) -> 
 )
 def test_a_body_that_is_no_event_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        ReactionEvent.from_json(body)
+        REACTIONS.decode(body)
 
 
 @pytest.mark.parametrize("name", GOOD)
 def test_an_event_without_a_field_is_invalid(name: str) -> None:
     with pytest.raises(InvalidMessage, match=name):
-        ReactionEvent.from_json(json.dumps({k: v for k, v in GOOD.items() if k != name}))
+        REACTIONS.decode(json.dumps({k: v for k, v in GOOD.items() if k != name}))
 
 
 @pytest.mark.parametrize(
@@ -368,12 +369,12 @@ def test_an_event_without_a_field_is_invalid(name: str) -> None:
 )
 def test_an_event_with_an_invalid_value_is_invalid(name: str, value: object) -> None:
     with pytest.raises(InvalidMessage):
-        ReactionEvent.from_json(json.dumps(GOOD | {name: value}))
+        REACTIONS.decode(json.dumps(GOOD | {name: value}))
 
 
 def test_a_collect_of_a_comment_is_invalid() -> None:
     with pytest.raises(InvalidMessage, match="a comment takes no collect"):
-        ReactionEvent.from_json(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
+        REACTIONS.decode(json.dumps(GOOD | {"kind": "collect", "target_type": "comment"}))
 
 
 json_values = st.recursive(
@@ -394,20 +395,20 @@ json_values = st.recursive(
 def test_a_random_body_is_a_valid_event_or_invalid(fields: dict[str, Any]) -> None:
     body = json.dumps(GOOD | fields)
     try:
-        found = ReactionEvent.from_json(body)
+        found = REACTIONS.decode(body)
     except (InvalidMessage, UnknownProtocol):
         return
     assert found.key.target_type in KINDS[found.key.kind].targets
     assert 1 <= found.key.target_id <= MAX_ID
     assert 1 <= found.key.actor_id <= MAX_ID
     assert found.version_us is None or 1 <= found.version_us <= MAX_VERSION_US
-    assert ReactionEvent.from_json(found.to_json()) == found
+    assert REACTIONS.decode(REACTIONS.encode(found)) == found
 
 
 @given(st.text(max_size=60) | json_values.map(json.dumps))
 def test_a_random_text_is_invalid(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        ReactionEvent.from_json(body)
+        REACTIONS.decode(body)
 
 
 # ---------------------------------------------------------------- the registry of kinds
@@ -433,7 +434,7 @@ def test_users_take_follows_only_and_follows_are_of_users_only(
     body: dict[str, str],
 ) -> None:
     with pytest.raises(InvalidMessage, match="takes no"):
-        ReactionEvent.from_json(json.dumps(GOOD | body))
-    assert ReactionEvent.from_json(
+        REACTIONS.decode(json.dumps(GOOD | body))
+    assert REACTIONS.decode(
         json.dumps(GOOD | {"kind": "follow", "target_type": "user"})
     ).key == ReactionKey("user", GOOD["target_id"], "follow", GOOD["actor_id"])

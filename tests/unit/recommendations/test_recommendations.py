@@ -8,12 +8,13 @@ import pytest
 
 from plaza.infra.messages import InvalidMessage
 from plaza.recommendations import RebuildLists
+from plaza.recommendations.queues import RECOMMENDATIONS
 
 
 @pytest.mark.parametrize("shop_ids", [[5], [1, 2**63 - 1], list(range(1, 11))])
 def test_a_request_survives_encoding(shop_ids: list[int]) -> None:
     rebuild = RebuildLists(shop_ids)
-    assert RebuildLists.from_json(rebuild.to_json()) == rebuild
+    assert RECOMMENDATIONS.decode(RECOMMENDATIONS.encode(rebuild)) == rebuild
 
 
 @pytest.mark.parametrize(
@@ -41,4 +42,4 @@ def test_a_request_survives_encoding(shop_ids: list[int]) -> None:
 )
 def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        RebuildLists.from_json(body)
+        RECOMMENDATIONS.decode(body)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra.messages import InvalidMessage
 from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
@@ -17,6 +18,7 @@ from plaza.reconciliation.model import (
     compare_target,
     compare_user_totals,
 )
+from plaza.reconciliation.queues import COMPARISONS, REPAIRS
 
 ACTORS = Fingerprint(2, 15, 30)
 CACHED = CachedTarget(
@@ -95,7 +97,7 @@ def test_an_unreadable_target_differs() -> None:
 def test_user_totals_that_differ_have_a_reason(
     version: str, shown: UserCounter, reasons: set[str], is_conclusive: bool
 ) -> None:
-    comparison = compare_user_totals((version, shown.to_json()), COUNTER)
+    comparison = compare_user_totals((version, counters.USER_COUNTER.encode(shown)), COUNTER)
     assert (set(comparison.reasons), comparison.is_conclusive) == (reasons, is_conclusive)
 
 
@@ -122,8 +124,8 @@ def test_comments_that_differ_have_a_reason(cached: tuple[str, str], reasons: se
 
 def test_a_decoded_message_equals_the_encoded_one() -> None:
     part, repairs = ComparePart(3, "targets:post"), RepairFindings((1, 2))
-    assert ComparePart.from_json(part.to_json()) == part
-    assert RepairFindings.from_json(repairs.to_json()) == repairs
+    assert COMPARISONS.decode(COMPARISONS.encode(part)) == part
+    assert REPAIRS.decode(REPAIRS.encode(repairs)) == repairs
 
 
 @pytest.mark.parametrize(
@@ -134,7 +136,7 @@ def test_a_decoded_message_equals_the_encoded_one() -> None:
 )  # fmt: skip
 def test_an_invalid_compare_part_message_is_refused(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        ComparePart.from_json(body)
+        COMPARISONS.decode(body)
 
 
 @pytest.mark.parametrize(
@@ -144,4 +146,4 @@ def test_an_invalid_compare_part_message_is_refused(body: str) -> None:
 )  # fmt: skip
 def test_an_invalid_repair_findings_message_is_refused(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        RepairFindings.from_json(body)
+        REPAIRS.decode(body)

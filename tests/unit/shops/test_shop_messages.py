@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plaza.infra import cache
 from plaza.infra.cache import CacheDrops
+from plaza.infra.codec import DELETED
 from plaza.infra.messages import InvalidMessage
+from plaza.shops import model
 from plaza.shops.model import (
     EVERYTHING,
     FILTER,
@@ -22,11 +25,10 @@ from plaza.shops.model import (
     ShopJobStep,
     ShopRefresh,
     StoredShop,
-    decode_message,
-    decode_shop,
     place_of,
     shop_place_of,
 )
+from plaza.shops.queues import SHOPS
 from tests.unit.reactions.test_model import json_values
 
 SHOP = Shop(
@@ -53,7 +55,7 @@ SHOP = Shop(
     ],
 )
 def test_a_message_survives_encoding(message: ShopRefresh | ShopJobStep) -> None:
-    assert decode_message(message.to_json()) == message
+    assert SHOPS.decode(SHOPS.encode(message)) == message
 
 
 @pytest.mark.parametrize(
@@ -78,14 +80,14 @@ def test_a_message_survives_encoding(message: ShopRefresh | ShopJobStep) -> None
 )
 def test_a_body_of_another_format_is_an_invalid_message(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        decode_message(body)
+        SHOPS.decode(body)
 
 
 @pytest.mark.parametrize("job", [FILTER, PLACES])
 def test_a_step_after_the_first_needs_the_name_of_its_build(job: str) -> None:
     """A filter without its first pages would deny existing shops."""
     with pytest.raises(InvalidMessage):
-        decode_message(json.dumps({"job": job, "build": "", "after_id": 7}))
+        SHOPS.decode(json.dumps({"job": job, "build": "", "after_id": 7}))
 
 
 @given(
@@ -96,15 +98,15 @@ def test_a_step_after_the_first_needs_the_name_of_its_build(job: str) -> None:
 )
 def test_any_json_is_a_message_or_an_invalid_message(fields: dict[str, Any]) -> None:
     try:
-        message = decode_message(json.dumps(fields))
+        message = SHOPS.decode(json.dumps(fields))
     except InvalidMessage:
         return
-    assert decode_message(message.to_json()) == message
+    assert SHOPS.decode(SHOPS.encode(message)) == message
 
 
 def test_drops_survive_encoding() -> None:
     drops = CacheDrops({"{31}:shop:5:page": 2, "{1}:shop:6:page": 2**53})
-    assert CacheDrops.from_json(drops.to_json()) == drops
+    assert cache.DROPS.decode(cache.DROPS.encode(drops)) == drops
 
 
 @pytest.mark.parametrize(
@@ -124,12 +126,12 @@ def test_drops_survive_encoding() -> None:
 )
 def test_drops_without_versions_are_invalid_messages(body: str) -> None:
     with pytest.raises(InvalidMessage):
-        CacheDrops.from_json(body)
+        cache.DROPS.decode(body)
 
 
 def test_a_shop_survives_encoding() -> None:
-    assert decode_shop(StoredShop(SHOP, 3, deleted=False).to_text()) == SHOP
-    assert decode_shop(StoredShop(SHOP, 3, deleted=True).to_text()) is None
+    assert model.SHOP.decode(model.SHOP.encode(SHOP)) == SHOP
+    assert model.SHOP.decode(model.SHOP.encode(DELETED)) is DELETED
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -10,6 +9,7 @@ from typing import Any
 
 from plaza.accounts import mysql_export
 from plaza.accounts.model import ExportedRow, ExportPosition
+from plaza.infra.codec import TEXT_LIST
 
 
 def read_page(
@@ -47,7 +47,7 @@ def _to_fields(columns: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
             case int() if column == "id" or column.endswith("_id"):
                 fields[column] = str(value)
             case str() if column == "images":
-                fields[column] = json.loads(value)
+                fields[column] = list(TEXT_LIST.decode(value))
             case _:
                 fields[column] = value
     return fields

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from plaza.auth.sessions import Session
+from plaza.auth.sessions import KEPT_S, Session
 from plaza.infra import clock, mysql, sql
 from plaza.infra.mysql import Cursor
 
@@ -63,36 +63,47 @@ def delete(token_sha256: bytes) -> bool:
     return mysql.write("DELETE FROM session WHERE token_sha256 = %s", (token_sha256,)) > 0
 
 
-def delete_all(
-    user_id: int, before_commit: Callable[[list[bytes]], None], *, own: bytes | None = None
-) -> int:
-    """Delete every session of a user, with ``own`` only if ``own`` is one of them; return how many.
+def expire_all(user_id: int, *, own: bytes | None = None) -> list[bytes]:
+    """End every session of a user, with ``own`` only if ``own`` is stored; return the hashes of
+    their tokens, with those that ended before and are still stored.
 
-    Calls ``before_commit`` with the hashes of the tokens except ``own``; if it raises, nothing is
-    deleted. One transaction of two statements. Raises MysqlDown and what ``before_commit`` raises.
+    Their rows stay. One transaction of two statements. Raises MysqlDown.
     """
 
-    def work(cursor: Cursor) -> int:
+    def work(cursor: Cursor) -> list[bytes]:
         cursor.execute("SELECT token_sha256 FROM session WHERE user_id = %s FOR UPDATE", (user_id,))
         found = [sha for (sha,) in cursor.fetchall()]
         if not found or (own is not None and own not in found):
-            return 0
-        places = sql.placeholders(len(found))
-        cursor.execute(f"DELETE FROM session WHERE token_sha256 IN ({places})", found)
-        before_commit([sha for sha in found if sha != own])
-        return len(found)
+            return []
+        cursor.execute(
+            f"""
+            UPDATE session
+            SET expires_at = LEAST(expires_at, UTC_TIMESTAMP(6))
+            WHERE token_sha256 IN ({sql.placeholders(len(found))})
+            """,
+            found,
+        )
+        return found
 
     return mysql.run_in_transaction(work)
 
 
+def delete_all(token_sha256s: Sequence[bytes]) -> None:
+    """Delete sessions. One statement. Raises MysqlDown."""
+    if token_sha256s:
+        places = sql.placeholders(len(token_sha256s))
+        mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({places})", token_sha256s)
+
+
 def delete_expired(limit: int) -> int:
-    """Delete at most ``limit`` expired sessions; return how many. Raises MysqlDown."""
+    """Delete at most ``limit`` sessions that ended ``KEPT_S`` ago; return how many. Raises
+    MysqlDown."""
     return mysql.write(
         """
         DELETE FROM session
-        WHERE expires_at < UTC_TIMESTAMP(6)
+        WHERE expires_at < UTC_TIMESTAMP(6) - INTERVAL %s SECOND
         ORDER BY expires_at
         LIMIT %s
         """,
-        (limit,),
+        (KEPT_S, limit),
     )

@@ -12,19 +12,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from plaza.auth.sessions import Session
+from plaza.auth.sessions import MAX_CACHED_S, Session
 from plaza.infra import clock, redis
+from plaza.infra.codec import Codec
 from plaza.infra.limits import Bucket
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
 from plaza.switches import refresh
 
-MAX_TTL_S = 3600
-ENDED_TTL_S = 2 * MAX_TTL_S
 # For a token without a session: longer than any request that may have read one earlier.
 NO_SESSION_TTL_S = 60
 _END_MARKER = "0:ended:0:0:0"  # parses as a session that is over
 _STORE = load_script(Path(__file__).with_name("lua") / "store_session.lua")
+
+
+def _decode(text: str) -> Session:
+    user_id, role, expires_at_s, ends_at_s, checked_at_s, *_ = text.split(":")
+    return Session(int(user_id), role, int(expires_at_s), int(ends_at_s), int(checked_at_s))
+
+
+SESSION: Codec[Session] = Codec("sessions", lambda session: ":".join(map(str, session)), _decode)
 
 
 def session_key(token_sha256: bytes) -> str:
@@ -34,7 +41,7 @@ def session_key(token_sha256: bytes) -> str:
 
 def read(token_sha256: bytes) -> Session | None:
     """Return the cached session, which is over if it was ended, or None. Raises RedisDown."""
-    return _parse_session(redis.execute("GET", session_key(token_sha256)))
+    return SESSION.read(redis.execute("GET", session_key(token_sha256)))
 
 
 def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
@@ -44,24 +51,16 @@ def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session |
     """
     calls = [bucket.acquire_call] if bucket else []
     *waits, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
-    return _parse_session(value), int(waits[0]) if waits else 0
+    return SESSION.read(value), int(waits[0]) if waits else 0
 
 
 def store(token_sha256: bytes, session: Session) -> None:
     """Cache a session for 1 h or until it expires, unless it was ended. Raises RedisDown."""
-    left_s = max(1, min(MAX_TTL_S, session.expires_at_s - int(clock.now_s())))
-    times = (session.expires_at_s, session.ends_at_s, session.checked_at_s)
-    value = ":".join(str(part) for part in (session.user_id, session.role, *times))
-    redis.run(_STORE, (session_key(token_sha256),), (value, left_s, _END_MARKER))
+    left_s = max(1, min(MAX_CACHED_S, session.expires_at_s - int(clock.now_s())))
+    args = (SESSION.encode(session), left_s, _END_MARKER)
+    redis.run(_STORE, (session_key(token_sha256),), args)
 
 
 def mark_ended(token_sha256s: Sequence[bytes], ttl_s: int) -> None:
     """End cached sessions, and do not cache them again for ``ttl_s``. Raises RedisDown."""
     redis.pipeline([("SET", session_key(sha), _END_MARKER, "EX", ttl_s) for sha in token_sha256s])
-
-
-def _parse_session(value: str | None) -> Session | None:
-    if not value:
-        return None
-    user_id, role, *times = value.split(":")
-    return Session(int(user_id), role, *map(int, times))

@@ -10,6 +10,13 @@ from typing import NamedTuple
 MAX_ROLE_AGE_S = 60
 """Bounds the age of a session's role, and how long an ended session may still be accepted."""
 
+MAX_CACHED_S = 3_600
+"""How long Redis has a session that is not read from MySQL again."""
+
+KEPT_S = 2 * MAX_CACHED_S
+"""How long Redis has the mark of an ended session, and MySQL its row unless Redis has the mark:
+longer than Redis has any copy that was read before the end."""
+
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from plaza.infra import projections, redis
+from plaza.infra.codec import Codec, json_codec
 from plaza.infra.projections import Projection, key_of
+
+BLOCKED: Codec[list[int]] = json_codec("blocks", list[int])
 
 
 def blocks_key(user_id: int) -> str:
@@ -18,9 +20,9 @@ def blocks_key(user_id: int) -> str:
 
 def read_blocked(user_ids: Sequence[int]) -> dict[int, tuple[frozenset[int], int]]:
     """Return user -> (the users that it blocks, version) of users in Redis. Raises RedisDown."""
-    found = projections.read_all([blocks_key(user_id) for user_id in user_ids])
+    found = projections.read_all([blocks_key(user_id) for user_id in user_ids], BLOCKED)
     return {
-        user_id: (frozenset(json.loads(entry[1])), entry[0])
+        user_id: (frozenset(entry[1]), entry[0])
         for user_id, entry in zip(user_ids, found, strict=True)
         if entry is not None
     }
@@ -30,7 +32,7 @@ def store_blocked(blocked: Mapping[int, tuple[frozenset[int], int]], *, create: 
     """Project (the users that a user blocks, version). Raises RedisDown."""
     projections.store_all(
         [
-            Projection(blocks_key(user_id), version, json.dumps(sorted(ids)))
+            Projection(blocks_key(user_id), version, BLOCKED.encode(sorted(ids)))
             for user_id, (ids, version) in blocked.items()
         ],
         create=create,

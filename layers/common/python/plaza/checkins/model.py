@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from plaza.infra import messages
+from plaza.infra.codec import ID, VERSION, Struct
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import ID, InvalidMessage, integer, read, text
+from plaza.infra.messages import InvalidMessage, message_codec
 
 FIRST_MONTH = date(2025, 1, 1)  # no check-in is older
-_FIELDS = ("user_id", "day", "version")
-_DAY = text(10, 10)
-_VERSION = integer(1, messages.MAX_VERSION)
 _EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # UTC offsets
 
 
@@ -35,35 +32,26 @@ class CheckInEvent:
     version_us: int
     request_id: str | None = None
 
-    def to_json(self) -> str:
-        return messages.encode(
-            {"user_id": self.user_id, "day": self.day.isoformat(), "version": self.version_us}
+
+class _CheckInBody(Struct, frozen=True):
+    user_id: ID
+    day: date
+    version: VERSION
+
+
+def _pack(event: CheckInEvent) -> _CheckInBody:
+    return _CheckInBody(event.user_id, event.day, event.version_us)
+
+
+def _unpack(body: _CheckInBody) -> CheckInEvent:
+    if not is_possible_day(body.day, body.version):
+        raise InvalidMessage(
+            f"day is {body.day}, which was not the date in any time zone at version"
         )
-
-    @classmethod
-    def from_json(cls, body: str) -> CheckInEvent:
-        """Parse a body. Raises InvalidMessage, also for a day that was no date on Earth then."""
-        fields = messages.read_object(body)
-        event = cls(
-            read(fields, "user_id", ID),
-            read(fields, "day", _day),
-            read(fields, "version", _VERSION),
-        )
-        if len(fields) > len(_FIELDS):  # an unknown field may change the meaning
-            raise InvalidMessage(f"fields are {len(fields)}, not {', '.join(_FIELDS)}")
-        if not is_possible_day(event.day, event.version_us):
-            raise InvalidMessage(
-                f"day is {event.day}, which was not the date in any time zone at version"
-            )
-        return event
+    return CheckInEvent(body.user_id, body.day, body.version)
 
 
-def _day(value: object, name: str) -> date:
-    day = _DAY(value, name)
-    try:
-        return date.fromisoformat(day)
-    except ValueError:
-        raise InvalidMessage(f"{name} is {day!r}, not a day, YYYY-MM-DD") from None
+EVENTS = message_codec("checkins", _CheckInBody, _unpack, _pack)
 
 
 class Run(NamedTuple):

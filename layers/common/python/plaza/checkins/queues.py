@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.checkins.model import CheckInEvent
+from plaza.checkins.model import EVENTS
 from plaza.infra.queues import Queue
 
-CHECKINS = Queue(
-    "checkins", CheckInEvent.to_json, CheckInEvent.from_json, batch_size=1_000, window_s=1
-)
+CHECKINS = Queue(EVENTS, batch_size=1_000, window_s=1)

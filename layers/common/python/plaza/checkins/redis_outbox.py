@@ -1,4 +1,4 @@
-"""Outboxes of check-ins: find due ones, read their overdue events. Each call is one round trip."""
+"""Outboxes of check-ins: find due ones, read their due events. A call is one round trip."""
 
 from __future__ import annotations
 
@@ -10,25 +10,38 @@ from plaza.checkins.model import CheckInEvent
 from plaza.checkins.redis_store import CheckInKeys, outboxes_key
 from plaza.infra import outbox, redis
 from plaza.infra.lua import load_script
+from plaza.infra.outbox import Progress, SweptPage
 from plaza.infra.redis import Call
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 
+SweptUser = SweptPage[int, CheckInEvent]
+
 
 def find_due(before_us: int, limit: int) -> list[int]:
-    """Return users with a due outbox, at most ``limit`` a shard. Raises RedisDown."""
+    """Return users with a day that was accepted before ``before_us``, at most ``limit`` a shard.
+    Two round trips. Raises RedisDown."""
     return [int(user_id) for user_id in outbox.find_due(outboxes_key, before_us, limit)]
 
 
-def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[CheckInEvent]:
-    """Return the overdue events of users, see sweep.lua. Raises RedisDown."""
+def sweep_all(user_ids: Sequence[int], grace_us: int, max_wait_us: int) -> list[SweptUser]:
+    """Return the due events of users, see sweep.lua. Raises RedisDown."""
     calls = []
     for user_id in user_ids:
         keys = CheckInKeys(user_id)
-        calls.append(Call(SWEEP, (keys.outbox, keys.outboxes), (user_id, grace_us, max_wait_us)))
-    events = []
-    for user_id, entries in zip(user_ids, redis.run_all(calls), strict=True):
-        pairs = iter(entries)
-        for day, accepted_us in zip(pairs, pairs, strict=True):
-            events.append(CheckInEvent(user_id, date.fromordinal(int(day)), int(accepted_us)))
-    return events
+        args = (user_id, grace_us, max_wait_us)
+        calls.append(Call(SWEEP, (keys.outbox, keys.outboxes, keys.sweep), args))
+    replies = redis.run_all(calls)
+    return [_read_page(user_id, *reply) for user_id, reply in zip(user_ids, replies, strict=True)]
+
+
+def _read_page(user_id: int, before: str, after: str, oldest: str, *entries: str) -> SweptUser:
+    pairs = iter(entries)
+    events = [
+        CheckInEvent(user_id, date.fromordinal(int(day)), int(accepted_us))
+        for day, accepted_us in zip(pairs, pairs, strict=True)
+    ]
+    keys = CheckInKeys(user_id)
+    return SweptPage(
+        user_id, events, Progress(keys.sweep, keys.outboxes, user_id, before, after, oldest)
+    )

@@ -2,14 +2,20 @@
 
 All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
-                 hash    last: the newest day, 0 for none; streak: consecutive days up to last
+                 hash    last: the newest day, 0 for none; streak: consecutive days up to last;
+                         reign of the node when it was hydrated (``infra.redis``); and a field for
+                         each month that was hydrated under that reign, <YYYY-MM> -> 1
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
     :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
     :lease       string  of readers that may hydrate; an acknowledgement ends it
+    :sweep       string  when the last sweep of the outbox began, for two hours
 
 and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
-when the oldest entry was accepted, or when it is due again. Days are numbers: 1 January of year 1
+when the oldest entry was accepted. Days are numbers: 1 January of year 1
 is 1 (``date.toordinal``).
+
+A streak and a month that were hydrated under another reign are not read: a master that failed may
+have acknowledged days that the present one never received.
 """
 
 from __future__ import annotations
@@ -24,8 +30,9 @@ from typing import NamedTuple
 
 from plaza.checkins.model import CheckInEvent, StoredCheckIns, next_month
 from plaza.infra import redis
+from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import Call, Node
 from plaza.infra.shards import shard_of
 
 TTL_S = 40 * 86_400
@@ -56,6 +63,10 @@ class CheckInKeys:
         return f"{self.head}:lease"
 
     @property
+    def sweep(self) -> str:
+        return f"{self.head}:sweep"
+
+    @property
     def outboxes(self) -> str:
         return outboxes_key(shard_of(f"user:{self.user_id}"))
 
@@ -69,6 +80,13 @@ class CheckInState(NamedTuple):
     last: date | None
     streak: int
     days: Sequence[int]
+
+
+class CheckInLease(NamedTuple):
+    """A lease to hydrate a user, and the reign of the node that gave it."""
+
+    token: str
+    reign: str
 
 
 class CheckInDecision(NamedTuple):
@@ -91,14 +109,17 @@ def _ttl_s() -> int:
 
 def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
     """Set a day, see check_in.lua. Raises RedisDown."""
-    keys = CheckInKeys(user_id)
-    code, *found = redis.run(
-        CHECK_IN,
-        (keys.head, keys.month(day), keys.outbox, keys.outboxes),
-        (day.toordinal(), day.day, user_id, now_us, _ttl_s()),
+    keys, reigns = CheckInKeys(user_id), [""]
+
+    def args_for(node: Node) -> tuple[Argument, ...]:
+        reigns.append(node.reign)
+        return day.toordinal(), day.day, user_id, now_us, _ttl_s(), node.reign
+
+    code, *found = redis.run_on_node(
+        CHECK_IN, (keys.head, keys.month(day), keys.outbox, keys.outboxes), args_for
     )
-    if not found:
-        return CheckInDecision(code, None)
+    if not found or reigns[-1] != redis.find_node(keys.head).reign:
+        return CheckInDecision("COLD", None)
     *state, accepted_us = found
     return CheckInDecision(code, _state_of(*state), int(accepted_us))
 
@@ -106,18 +127,20 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
 def read(user_id: int, first: date) -> CheckInState | None:
     """Return the streak and the month of ``first``, None: to hydrate. Raises RedisDown."""
     keys = CheckInKeys(user_id)
-    (last, streak), [bits] = redis.pipeline(
+    (last, streak, reign, hydrated), [bits] = redis.pipeline(
         [
-            ("HMGET", keys.head, "last", "streak"),
+            ("HMGET", keys.head, "last", "streak", "reign", f"{first:%Y-%m}"),
             ("BITFIELD", keys.month(first), "GET", "u32", 0),
         ]
     )
-    if last is None or not bits >> _DAYS:
+    if last is None or not hydrated or not bits >> _DAYS:
+        return None
+    if reign != redis.find_node(keys.head).reign:
         return None
     return _state_of(int(last), int(streak), bits)
 
 
-def acquire_lease(user_id: int) -> str:
+def acquire_lease(user_id: int) -> CheckInLease:
     """Acquire a lease to hydrate what is read from MySQL from now on. One round trip.
 
     Readers share the first one's lease, which an acknowledgement ends. Raises RedisDown.
@@ -125,10 +148,10 @@ def acquire_lease(user_id: int) -> str:
     key = CheckInKeys(user_id).lease
     lease = secrets.token_hex(8)
     _, current = redis.pipeline([("SET", key, lease, "NX", "EX", LEASE_TTL_S), ("GET", key)])
-    return str(current)
+    return CheckInLease(str(current), redis.find_node(key).reign)
 
 
-def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bool:
+def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckIns) -> bool:
     """Store the streak and a month; return False if the lease has ended. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
@@ -137,7 +160,7 @@ def hydrate(user_id: int, lease: str, first: date, stored: StoredCheckIns) -> bo
     done = redis.run(
         HYDRATE,
         (keys.head, keys.month(first), keys.outbox, keys.lease),
-        (lease, _ttl_s(), first.toordinal(), length, bits, *runs),
+        (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.reign, *runs),
     )
     return bool(done)
 
@@ -176,7 +199,7 @@ def forget(user_id: int, days: Iterable[date]) -> None:
     """Delete the keys of a user with the months of ``days``. Raises RedisDown."""
     keys = CheckInKeys(user_id)
     months = {keys.month(day) for day in days}
-    deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, *months])
+    deletions = redis.delete_commands([keys.head, keys.outbox, keys.lease, keys.sweep, *months])
     redis.pipeline([*deletions, ("ZREM", keys.outboxes, user_id)])
 
 

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 from plaza.checkins import redis_outbox
 from plaza.checkins.queues import CHECKINS
+from plaza.checkins.redis_outbox import SweptUser
+from plaza.checkins.redis_store import outboxes_key
 from plaza.infra import outbox
-from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
 from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
 
 MAX_EVENTS = 10_000
 MAX_RUN_S = 10
-_USERS_PER_SHARD = 10
+_USERS_PER_SHARD = 100
 
 
 def sweep_checkins(grace_us: int | None = None) -> int:
@@ -24,19 +25,21 @@ def sweep_checkins(grace_us: int | None = None) -> int:
     """
     backlog = CHECKINS.count_backlog()
     if backlog > MAX_BACKLOG:
-        record("checkin_sweep_skipped", {"checkin_sweeps_skipped": 1}, backlog=backlog)
+        skipped = {"checkin_sweeps_skipped": 1, "checkin_outbox_age_s": _measure_age_s()}
+        record("checkin_sweep_skipped", skipped, backlog=backlog)
         return 0
 
     def find(before_us: int) -> list[int]:
         return redis_outbox.find_due(before_us, _USERS_PER_SHARD)
 
-    def send_again(
-        user_ids: Sequence[int], after_us: int, deadline: Deadline
-    ) -> tuple[int, list[int]]:
-        events = redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
-        return CHECKINS.send_all(events, deadline), [event.version_us for event in events]
+    def read_pages(user_ids: Sequence[int], after_us: int) -> list[SweptUser]:
+        return redis_outbox.sweep_all(user_ids, after_us, MAX_WAIT_US)
 
-    swept = outbox.sweep(find, send_again, grace_us, MAX_EVENTS, MAX_RUN_S)
-    metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": swept.age_s}
+    swept = outbox.sweep(find, read_pages, CHECKINS.send_all, grace_us, MAX_EVENTS, MAX_RUN_S)
+    metrics = {"checkins_republished": swept.sent, "checkin_outbox_age_s": _measure_age_s()}
     record("checkins_swept", metrics, users=swept.outboxes)
     return swept.sent
+
+
+def _measure_age_s() -> float:
+    return outbox.measure(outboxes_key).age_s

@@ -3,12 +3,12 @@ what readers see raises ``version``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any
 
 from plaza.content.model import Draft, ListPosition, StoredText, Text
 from plaza.infra import mysql, sql
+from plaza.infra.codec import TEXT_LIST
 from plaza.infra.mysql import Cursor
 from plaza.infra.observability import current_request_id
 from plaza.reactions import Target
@@ -60,7 +60,7 @@ def insert(cursor: Cursor, content_id: int, draft: Draft) -> Text:
             draft.kind,
             draft.title,
             draft.body,
-            json.dumps(draft.images) if draft.images else None,
+            TEXT_LIST.encode(draft.images) if draft.images else None,
             draft.score,
             current_request_id(),
         ),
@@ -93,7 +93,12 @@ def edit(cursor: Cursor, text: Text) -> Text:
         WHERE content_type = %s
           AND content_id = %s
         """,
-        (text.title, text.body, json.dumps(text.images) if text.images else None, *text.target),
+        (
+            text.title,
+            text.body,
+            TEXT_LIST.encode(text.images) if text.images else None,
+            *text.target,
+        ),
     )
     return _read_back(cursor, text.target)
 
@@ -323,7 +328,7 @@ def _stored(row: tuple[Any, ...]) -> StoredText:
         kind=kind or ("note" if is_post else None),  # seeded rows have no kind, title or body
         title=title or ("" if is_post else None),
         body=body or "",
-        images=tuple(json.loads(images)) if images else (),
+        images=TEXT_LIST.decode(images) if images else (),
         score=score,
         version=version,
         edited_us=sql.to_us(edited_at) if edited_at else None,

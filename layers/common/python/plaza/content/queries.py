@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from plaza import counters
 from plaza.blocks import queries as block_queries
 from plaza.content import mysql_store, redis_store
 from plaza.content.model import (
+    TEXT,
     ContentDeleted,
     ContentHidden,
     ContentListsBusy,
@@ -26,6 +26,7 @@ from plaza.content.model import (
 )
 from plaza.infra import cache, projections, redis
 from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
+from plaza.infra.codec import Deleted
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_reads import HotReads
 from plaza.infra.process import LocalCache
@@ -271,15 +272,16 @@ def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | No
     Two round trips and no statement if all is cached. Raises ContentListsBusy, MysqlDown.
     """
 
-    def load() -> str:
+    def load() -> list[ListPosition]:
         _take_list_token()
-        return json.dumps(mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1))
+        return mysql_store.read_positions(*list_id, MAX_PAGE_SIZE + 1)
 
+    key = redis_store.list_key(*list_id)
     try:
-        positions = json.loads(cache.read_first_page(redis_store.list_key(*list_id), load, source))
+        positions = cache.read_first_page(key, redis_store.POSITIONS, load, source)
     except (RedisDown, StillLoading):
         return None
-    wanted = [Target(list_id[0], text_id) for _, text_id in positions[:count]]
+    wanted = [Target(list_id[0], position.id) for position in positions[:count]]
     found = _read_hot(wanted)
     if missing := [target for target in wanted if target not in found]:
         _take_list_token()
@@ -377,15 +379,15 @@ def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
 def _read_single_flight(target: Target) -> dict[Target, Text | None]:
     """Return a text from MySQL, which only one of the concurrent readers reads. One statement."""
 
-    def load() -> CacheEntry:
+    def load() -> CacheEntry[Text | Deleted]:
         stored = mysql_store.read([target]).get(target)
         return redis_store.entry_of(stored) if stored else CacheEntry(0, None)
 
     try:
-        cached = cache.load_single_flight(NEVER_STALE, redis_store.text_key(target), load)
+        cached = cache.load_single_flight(NEVER_STALE, redis_store.text_key(target), TEXT, load)
     except (RedisDown, StillLoading):
         return _read_cold([target])
-    if cached.text is None:
+    if cached.value is None:
         return {}
     text = redis_store.text_of(cached)
     _texts.put(target, text)

@@ -2,41 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from plaza.infra import messages
-from plaza.infra.messages import ID, boolean, integer, read
+from plaza.infra.codec import ID, MAX_ID, Meta, Struct
+from plaza.infra.messages import message_codec
 from plaza.infra.queues import Queue
 
 
-@dataclass(frozen=True, slots=True)
-class FanOut:
+class FanOut(Struct, frozen=True, omit_defaults=True):
     """Push a post to the page of its author's followers whose ids are above ``after_id``.
 
     ``announce``: the author has become a star, and the push marks the author as one in the inbox.
     """
 
-    post_id: int
-    after_id: int = 0
+    post_id: ID
+    after_id: Annotated[int, Meta(ge=0, le=MAX_ID)] = 0
     announce: bool = False
 
-    def to_json(self) -> str:
-        fields: dict[str, Any] = {"post_id": self.post_id}
-        if self.after_id:
-            fields |= {"after_id": self.after_id, "announce": self.announce}
-        return messages.encode(fields)
 
-    @classmethod
-    def from_json(cls, body: str) -> FanOut:
-        """Return the message that ``to_json`` encoded. Raises InvalidMessage."""
-        fields = messages.read_object(body)
-        return cls(
-            read(fields, "post_id", ID),
-            read(fields, "after_id", integer(0, messages.MAX_ID), default=0),
-            read(fields, "announce", boolean, default=False),
-        )
-
-
-FANOUTS = Queue("fanouts", FanOut.to_json, FanOut.from_json)
+FANOUTS: Queue[FanOut] = Queue(message_codec("fanouts", FanOut))
 """One page of followers a message; consumed by the feed."""

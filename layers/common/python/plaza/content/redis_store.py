@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from plaza.content.model import DELETED_VERSION, StoredText, Text
+from plaza.content.model import DELETED_VERSION, TEXT, ListPosition, StoredText, Text
 from plaza.infra import cache, redis
 from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
+from plaza.infra.codec import DELETED, Deleted, list_codec
 from plaza.infra.hot_keys import Command
 from plaza.infra.projections import key_of
 from plaza.reactions import Target
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 VIEWERS_TTL_S = 90 * 86_400
 PUBLISHED_TTL_S = 86_400
 UNSENT_KEY = key_of("posts", "unsent")
-_DELETED_TEXT = "deleted"
+POSITIONS = list_codec("list_positions", ListPosition)
 
 
 def text_key(target: Target) -> str:
@@ -39,24 +40,26 @@ def viewers_key(post_id: int) -> str:
 def read_texts(targets: Iterable[Target]) -> dict[Target, Text | None]:
     """Return the cached texts, None for deleted ones. One round trip. Raises RedisDown."""
     wanted = list(targets)
-    values = cache.read_all([text_key(target) for target in wanted])
+    values = cache.read_all([text_key(target) for target in wanted], TEXT)
     return {
-        t: text_of(value) for t, value in zip(wanted, values, strict=True) if value and value.text
+        t: text_of(cached)
+        for t, cached in zip(wanted, values, strict=True)
+        if cached and cached.value
     }
 
 
-def text_of(cached: CachedValue) -> Text | None:
+def text_of(cached: CachedValue[Text | Deleted]) -> Text | None:
     """Return the cached text, None for a deleted one."""
-    return None if cached.text in (None, _DELETED_TEXT) else Text.from_json(cached.text)
+    return cached.value if isinstance(cached.value, Text) else None
 
 
-def entry_of(stored: StoredText) -> CacheEntry:
+def entry_of(stored: StoredText) -> CacheEntry[Text | Deleted]:
     """Return the entry of a text. Deletions are cached too, with a higher version, so that a reader
     with an older snapshot cannot restore the text."""
     text, deleted = stored
     if deleted:
-        return CacheEntry(DELETED_VERSION, _DELETED_TEXT)
-    return CacheEntry(text.version, text.to_json())
+        return CacheEntry(DELETED_VERSION, DELETED)
+    return CacheEntry(text.version, text)
 
 
 def list_key(text_type: str, owner_id: int, latest: bool) -> str:
@@ -78,7 +81,7 @@ def drop_lists(texts: Iterable[Text]) -> None:
 def store_texts(stored: Iterable[StoredText]) -> None:
     """Cache texts of MySQL. One round trip. Raises RedisDown."""
     entries = {text_key(one.text.target): entry_of(one) for one in stored}
-    cache.store_all(NEVER_STALE, entries, create=True)
+    cache.store_all(NEVER_STALE, entries, TEXT, create=True)
 
 
 def count_viewers(post_ids: Sequence[int], visit: Visit | None = None) -> list[int]:

@@ -27,7 +27,7 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     Raises MysqlDown, RedisDown, QueueDown.
     """
     wanted = set(refreshes)
-    stored = mysql_store.read({Target(*one) for one in wanted if one.type != "user"})
+    stored = mysql_store.read({Target(one.type, one.id) for one in wanted if one.type != "user"})
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
     )

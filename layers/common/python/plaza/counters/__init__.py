@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from plaza.counters import mysql_store, redis_store
-from plaza.counters.model import USER_COLUMNS, Claim, ContentCounter, UserCounter
+from plaza.counters.model import USER_COLUMNS, USER_COUNTER, Claim, ContentCounter, UserCounter
 from plaza.counters.mysql_store import (
     add_to_content,
     add_to_users,
@@ -35,6 +35,7 @@ from plaza.infra.redis import RedisDown, RunAll
 
 __all__ = [
     "USER_COLUMNS",
+    "USER_COUNTER",
     "Claim",
     "ContentCounter",
     "UserCounter",

@@ -17,7 +17,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from plaza.counters.model import Claim, UserCounter
+from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
 from plaza.infra import clock, projections, redis
 from plaza.infra.hot_keys import Argument
 from plaza.infra.lua import load_script
@@ -58,9 +58,9 @@ def comments_key(post_id: int) -> str:
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
     """Return the totals of the users that are in Redis."""
     ids = list(user_ids)
-    found = projections.read_all([user_key(user_id) for user_id in ids])
+    found = projections.read_all([user_key(user_id) for user_id in ids], USER_COUNTER)
     return {
-        user_id: UserCounter.from_json(projected[1])
+        user_id: projected[1]
         for user_id, projected in zip(ids, found, strict=True)
         if projected is not None
     }
@@ -69,7 +69,10 @@ def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
 def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
     """Store newer totals of users; ``create``: also where Redis has none."""
     projections.store_all(
-        [Projection(user_key(u), total.version, total.to_json()) for u, total in totals.items()],
+        [
+            Projection(user_key(u), total.version, USER_COUNTER.encode(total))
+            for u, total in totals.items()
+        ],
         create=create,
     )
 
@@ -118,9 +121,9 @@ def read_comments(
 ) -> dict[int, tuple[int, int]]:
     """Return (comments, version) of the posts that are in ``source``."""
     ids = list(post_ids)
-    found = projections.read_all([comments_key(post_id) for post_id in ids], source)
+    found = projections.read_all([comments_key(p) for p in ids], COMMENT_TOTAL, source)
     return {
-        p: (int(projected[1]), projected[0])
+        p: (projected[1], projected[0])
         for p, projected in zip(ids, found, strict=True)
         if projected
     }
@@ -130,7 +133,7 @@ def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> 
     """Store newer (comments, version) of posts, as ``project_users`` does."""
     projections.store_all(
         [
-            Projection(comments_key(p), version, str(total))
+            Projection(comments_key(p), version, COMMENT_TOTAL.encode(total))
             for p, (total, version) in totals.items()
         ],
         create=create,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from plaza.content import ContentView, ListPosition
-from plaza.infra import messages
-from plaza.infra.messages import ID, list_of, one_of, tuple_of
+from plaza.infra.codec import ID
 
 MAX_TIMELINES = 100
 MIN_FLOOR_US = 1  # the floor of a complete timeline
 MAX_FLOOR_US = 2**53 - 1  # the floor of a timeline that is not built
-INBOX = "inbox"
-POSTS = "posts"
-_TIMELINES = list_of(tuple_of(one_of((INBOX, POSTS)), ID), 1, MAX_TIMELINES)
+INBOX: Literal["inbox"] = "inbox"
+POSTS: Literal["posts"] = "posts"
 
 
 class FeedEntry(NamedTuple):
@@ -32,8 +30,8 @@ class FeedEntry(NamedTuple):
 class Timeline(NamedTuple):
     """A user's inbox, or the newest posts by the user (kept for stars only)."""
 
-    kind: str
-    user_id: int
+    kind: Literal["inbox", "posts"]
+    user_id: ID
 
     @property
     def cap(self) -> int:
@@ -50,15 +48,6 @@ class FeedPage(NamedTuple):
 
     items: list[ContentView]
     last: ListPosition | None
-
-
-def encode_timelines(timelines: Sequence[Timeline]) -> str:
-    return messages.encode(timelines)
-
-
-def decode_timelines(body: str) -> Sequence[Timeline]:
-    """Return the timelines that ``encode_timelines`` encoded. Raises InvalidMessage."""
-    return [Timeline(*one) for one in messages.read_body(body, _TIMELINES)]
 
 
 def merge(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from plaza.feed.model import decode_timelines, encode_timelines
+from collections.abc import Sequence
+from typing import Annotated
+
+from plaza.feed.model import MAX_TIMELINES, Timeline
+from plaza.infra.codec import Meta
+from plaza.infra.messages import message_codec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 
-INBOXES = Queue(
-    "inboxes",
-    encode_timelines,
-    decode_timelines,
+INBOXES: Queue[Sequence[Timeline]] = Queue(
+    message_codec(
+        "inboxes", Annotated[list[Timeline], Meta(min_length=1, max_length=MAX_TIMELINES)]
+    ),
     batch_size=1,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next reader requests the rebuild again
 )

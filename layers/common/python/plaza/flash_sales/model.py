@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra import messages
+from plaza.infra.codec import MAX_VERSION
 from plaza.infra.errors import Conflict, Gone, NotFound, TooManyRequests, Unavailable
-from plaza.infra.messages import ID, InvalidMessage, integer, read
+from plaza.infra.messages import InvalidMessage
 
-MAX_GENERATION = messages.MAX_VERSION
+MAX_GENERATION = MAX_VERSION
 MAX_STOCK = 10_000_000
 BUYERS_PER_BUCKET = 64  # on average: Redis encodes such hashes compactly; few keys
 MAX_BUCKETS = 2**14
@@ -41,7 +41,6 @@ NEVER_CLOSES_US = 32_503_679_999_000_000  # 2999-12-31T23:59:59Z
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
 USED, CANCELLED, EXPIRED = "used", "cancelled", "expired"
 Reason = Literal["sold-out", "already-bought", "timed-out", "withdrawn", "cancelled"]
-_GENERATION = integer(1, MAX_GENERATION)
 
 
 class VoucherMissing(NotFound):
@@ -208,27 +207,6 @@ class OrderEvent:
     @property
     def identity(self) -> tuple[int, int, int]:
         return self.order_id, self.voucher_id, self.buyer_id
-
-    def to_json(self) -> str:
-        return messages.encode(
-            {
-                "order_id": self.order_id,
-                "voucher_id": self.voucher_id,
-                "buyer_id": self.buyer_id,
-                "generation": self.generation,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, body: str) -> OrderEvent:
-        """Parse ``body``. Raises InvalidMessage unless ``to_json`` could have written it."""
-        fields = messages.read_object(body)
-        return cls(
-            read(fields, "order_id", ID),
-            read(fields, "voucher_id", ID),
-            read(fields, "buyer_id", ID),
-            read(fields, "generation", _GENERATION),
-        )
 
 
 class Order(NamedTuple):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import astuple
 
 from plaza.flash_sales import (
     mysql_archive,
@@ -23,7 +21,6 @@ from plaza.flash_sales.model import (
     Order,
     OrderMissing,
     OrderRow,
-    Terms,
     Voucher,
     VoucherAvailability,
     VoucherMissing,
@@ -188,9 +185,10 @@ def _read_page(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]
         with suppress(RedisDown, StillLoading):
             cached = cache.read_first_page(
                 voucher_lookup.list_key(shop_id),
-                lambda: _dump(_read(shop_id, None, _MAX_PAGE_SIZE + 1)),
+                voucher_lookup.VOUCHERS,
+                lambda: _read(shop_id, None, _MAX_PAGE_SIZE + 1),
             )
-            return _restore(cached)[:limit]
+            return cached[:limit]
     return _read(shop_id, before_id, limit)
 
 
@@ -198,13 +196,3 @@ def _read(shop_id: int, before_id: int | None, limit: int) -> list[Voucher]:
     if not _list_budget.take():
         raise NotReady("Too many lists are being read; retry after 1 s.", retry_after_s=1)
     return mysql_vouchers.read_of_shop(shop_id, before_id, limit)
-
-
-def _dump(vouchers: list[Voucher]) -> str:
-    return json.dumps([voucher._replace(terms=astuple(voucher.terms)) for voucher in vouchers])  # type: ignore[arg-type]
-
-
-def _restore(text: str) -> list[Voucher]:
-    return [
-        Voucher(voucher_id, Terms(*terms), *rest) for voucher_id, terms, *rest in json.loads(text)
-    ]

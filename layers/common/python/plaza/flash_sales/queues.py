@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from plaza.flash_sales.model import OrderEvent
+from plaza.infra.codec import ID, VERSION, Struct
+from plaza.infra.messages import MessageCodec, message_codec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 
+
+class _OrderBody(Struct, frozen=True, gc=False):
+    order_id: ID
+    voucher_id: ID
+    buyer_id: ID
+    generation: VERSION
+
+
+def _codec(queue: str) -> MessageCodec[OrderEvent]:
+    return message_codec(
+        queue,
+        _OrderBody,
+        lambda body: OrderEvent(body.order_id, body.voucher_id, body.buyer_id, body.generation),
+        lambda event: _OrderBody(*event.identity, event.generation),
+    )
+
+
 ORDERS = Queue(
-    "orders",
-    OrderEvent.to_json,
-    OrderEvent.from_json,
+    _codec("orders"),
     batch_size=1_000,
     window_s=1,
     visibility_s=61,
@@ -17,7 +34,5 @@ ORDERS = Queue(
     retry=RetryPolicy(back_off_s=(1, 2, 3, 3, 3, 3, 3, 3, 5, 10, 30, 120, 600)),
 )
 
-ORDERS_DLQ = Queue(
-    "orders_dlq", OrderEvent.to_json, OrderEvent.from_json, batch_size=100, window_s=1
-)
+ORDERS_DLQ = Queue(_codec("orders_dlq"), batch_size=100, window_s=1)
 """The dead letters of ORDERS. They are decided too, so it has a consumer and its own DLQ."""

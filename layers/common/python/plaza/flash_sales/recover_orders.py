@@ -10,7 +10,9 @@ pending orders are an index already, and old orders are decided instead of sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from plaza.flash_sales import (
     load_sale,
@@ -35,6 +37,8 @@ from plaza.infra import clock, ids
 from plaza.infra.clock import Deadline
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import error_fields, record
+from plaza.infra.queues import QueueDown
+from plaza.infra.scheduled_jobs import run_jobs
 from plaza.infra.settings import settings
 
 MAX_RUN_S = 40
@@ -47,56 +51,121 @@ ORDERS_PER_VOUCHER = 500
 _BATCH = 1_000
 
 
+@dataclass(slots=True)
+class _Tally:
+    """What a run has done so far, in orders; ``oldest_s``: when the oldest overdue one was made."""
+
+    oldest_s: float
+    resent: int = 0
+    decided: int = 0
+
+
 def recover_orders(resend_after_s: float | None = None, decide_after_s: float | None = None) -> int:
     """Recover the orders of all unfinalized sales; return how many were resent or decided.
 
-    ``None`` means the value in the settings. Ends after about 40 s; the next run continues. Raises
-    RedisDown, MysqlDown, QueueDown; NotReady.
+    ``None`` means the value in the settings. Its jobs are independent: only one needs SQS. Ends
+    after about 40 s; the next run begins with another job. Raises the first error of a job after
+    all have run: RedisDown, MysqlDown, QueueDown; NotReady.
     """
     if resend_after_s is None:
         resend_after_s = settings().resend_orders_after_s
     if decide_after_s is None:
         decide_after_s = settings().decide_orders_after_s
-    deadline, too_old_s = Deadline.in_s(MAX_RUN_S), clock.now_s() - decide_after_s
-    decided_late = persist.decide_outbox(deadline)
-    is_backlogged = ORDERS.count_backlog() > _MAX_BACKLOG
-    resent = after_id = 0
-    oldest_s = clock.now_s()
-    while not deadline.has_passed:
-        opening_us = clock.now_us() + PREPARE_US
-        vouchers = mysql_vouchers.read_unfinalized(opening_us, after_id, _VOUCHERS)
-        if not vouchers:
-            break
-        after_id = vouchers[-1].id
-        voucher_ids = [voucher.id for voucher in vouchers]
-        VOUCHER_IDS.add(voucher_ids)  # repeats what create_voucher may have missed
-        _withdraw_missed(vouchers)
-        _prepare_sales(vouchers)
-        _continue_loading(voucher_ids)
-        sales = list(redis_store.find_sales(voucher_ids).values())
+    deadline, now_s = Deadline.in_s(MAX_RUN_S), clock.now_s()
+    tally = _Tally(now_s)
+
+    def decide_outbox() -> None:
+        tally.decided += persist.decide_outbox(deadline)
+
+    def recover_pending() -> None:
+        _recover_pending(tally, resend_after_s, now_s - decide_after_s, deadline)
+
+    jobs: dict[str, Callable[[], None]] = {
+        "decide_outbox": decide_outbox,
+        "recover_pending": recover_pending,
+        **{
+            work.__name__.strip("_"): partial(_run_on_pages, work, deadline)
+            for work in (
+                _add_to_filter,
+                _withdraw_missed,
+                _prepare_sales,
+                _continue_loading,
+                _reconfirm_orders,
+                waitlist.recover_waitlists,
+            )
+        },
+    }
+    try:
+        run_jobs(jobs, run=int(now_s // 60))
+    finally:
+        age_s = round(clock.now_s() - tally.oldest_s, 1)
+        metrics = {"orders_resent": tally.resent, "order_age_s": age_s}
+        record("orders_recovered", metrics, decided=tally.decided)
+    return tally.resent + tally.decided
+
+
+def _recover_pending(
+    tally: _Tally, resend_after_s: float, too_old_s: float, deadline: Deadline
+) -> None:
+    """Decide overdue pending orders that are too old, and send the others again.
+
+    After an error of SQS orders are only decided. Raises MysqlDown, RedisDown, NotReady; QueueDown
+    after all orders.
+    """
+    is_backlogged, failure = False, None
+    try:
+        is_backlogged = ORDERS.count_backlog() > _MAX_BACKLOG
+    except QueueDown as error:
+        failure = error
+    for vouchers in _read_pages(deadline):
+        sales = list(redis_store.find_sales([voucher.id for voucher in vouchers]).values())
         while sales and not deadline.has_passed:
             found, sales = redis_store.find_overdue(
                 sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
             )
-            too_old = [event for event in found if ids.created_at_s(event.order_id) <= too_old_s]
+            created_s = [ids.created_at_s(event.order_id) for event in found]
+            tally.oldest_s = min([tally.oldest_s, *created_s])
+            too_old = [e for e, at_s in zip(found, created_s, strict=True) if at_s <= too_old_s]
+            recent = [e for e, at_s in zip(found, created_s, strict=True) if at_s > too_old_s]
+            mismatched = []
             for start in range(0, len(too_old), _BATCH):
-                decided = persist.decide(too_old[start : start + _BATCH])
-                persist.send_mismatched(decided.mismatched)
-            if not is_backlogged:
-                overdue = [event for event in found if ids.created_at_s(event.order_id) > too_old_s]
-                resent += ORDERS.send_all(overdue)
-            decided_late += len(too_old)
-            oldest_s = min([oldest_s, *(ids.created_at_s(event.order_id) for event in found)])
-        _reconfirm_orders(vouchers, deadline)
-        waitlist.recover_waitlists(vouchers, deadline)
-    age_s = round(clock.now_s() - oldest_s, 1)
-    record(
-        "orders_recovered", {"orders_resent": resent, "order_age_s": age_s}, decided=decided_late
-    )
-    return resent + decided_late
+                mismatched += persist.decide(too_old[start : start + _BATCH]).mismatched
+            tally.decided += len(too_old)
+            if failure is not None:
+                continue
+            try:
+                persist.send_mismatched(mismatched)
+                if not is_backlogged:
+                    tally.resent += ORDERS.send_all(recent)
+            except QueueDown as error:
+                failure = error
+    if failure is not None:
+        raise failure
 
 
-def _withdraw_missed(vouchers: Sequence[Voucher]) -> None:
+def _run_on_pages(work: Callable[[Sequence[Voucher], Deadline], None], deadline: Deadline) -> None:
+    """Call ``work`` with each page of vouchers, right after it was read from MySQL."""
+    for vouchers in _read_pages(deadline):
+        work(vouchers, deadline)
+
+
+def _read_pages(deadline: Deadline) -> Iterator[list[Voucher]]:
+    """Yield the unfinalized vouchers of sales that are open, over or open soon, 500 a statement."""
+    after_id = 0
+    while not deadline.has_passed and (
+        vouchers := mysql_vouchers.read_unfinalized(
+            clock.now_us() + PREPARE_US, after_id, _VOUCHERS
+        )
+    ):
+        after_id = vouchers[-1].id
+        yield vouchers
+
+
+def _add_to_filter(vouchers: Sequence[Voucher], _: Deadline) -> None:
+    VOUCHER_IDS.add([voucher.id for voucher in vouchers])  # what create_voucher may have missed
+
+
+def _withdraw_missed(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Withdraw vouchers in Redis that ``withdraw_vouchers`` missed."""
     withdrawn = [voucher.id for voucher in vouchers if voucher.withdrawn]
     if withdrawn:
@@ -105,7 +174,7 @@ def _withdraw_missed(vouchers: Sequence[Voucher]) -> None:
             record("vouchers_withdrawn", withdrawn=changed)
 
 
-def _prepare_sales(vouchers: Sequence[Voucher]) -> None:
+def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Load the sales that open soon and are not in Redis, so that no buyer waits for it."""
     now_us = clock.now_us()
     upcoming = [
@@ -127,8 +196,8 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     """Acknowledge all orders of the sales of which Redis counts fewer than ``vouchers``: cancelled
     ones, then successes.
 
-    ``vouchers`` were read from MySQL before the pending orders were read from Redis. So an order
-    committed by then and neither pending nor counted is lost, or is being acknowledged right now.
+    ``vouchers`` were read from MySQL before the counts are read from Redis. So an order committed
+    by then and not counted is lost, or is being acknowledged right now.
     Cancelled orders only grow, and so do successes and cancelled orders together. Costs a statement
     and two round trips per 1,000 orders of a sale that differs.
     """
@@ -167,9 +236,9 @@ def _acknowledge(
     )
 
 
-def _continue_loading(voucher_ids: list[int]) -> None:
+def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Continue loads that no order continues any more."""
-    for voucher_id, counts in redis_store.read_counts(voucher_ids).items():
+    for voucher_id, counts in redis_store.read_counts([voucher.id for voucher in vouchers]).items():
         if not counts.live:
             _load(voucher_id)
 

@@ -25,7 +25,7 @@ MAX_LEAVING = 500
 
 
 class WaitlistState(NamedTuple):
-    """The state of a sale that decides whether buyers may join its waitlist."""
+    """The state of a sale that decides whether buyers may order or wait."""
 
     phase: str
     opens_us: int
@@ -51,7 +51,7 @@ def read_place(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, Waitl
 
 
 def read_state(sale: SaleGeneration) -> WaitlistState:
-    """Return what decides whether buyers may join. One round trip. Raises RedisDown."""
+    """Return what decides whether buyers may order or wait. One round trip. Raises RedisDown."""
     names = ("phase", "opens_us", "closes_us", "counts")
     phase, opens_us, closes_us, counts = redis.execute("HMGET", state_key(sale.voucher_id), *names)
     if phase is None:
@@ -60,18 +60,27 @@ def read_state(sale: SaleGeneration) -> WaitlistState:
     return WaitlistState(phase, int(opens_us), int(closes_us), stock, waiting)
 
 
+def try_join(sale: SaleGeneration, buyer_id: int, seq: int | None, max_waiting: int) -> str:
+    """Add a buyer who asks to join, or with ``seq`` None only check whether the buyer may; return
+    the code of join.lua. One round trip. Raises RedisDown."""
+    keys = _join_keys(sale, buyers_key(sale, buyer_id))
+    asked = (buyer_id, "" if seq is None else seq)
+    args = (sale.generation, redis_store.OFFER_US, max_waiting, *asked)
+    return str(redis.run(JOIN, keys, args)[0])
+
+
 def join(sale: SaleGeneration, waiting: Sequence[tuple[int, int]]) -> bool:
-    """Add (seq, buyer) pairs; return False if another generation has begun. One round trip for
-    1,000 buckets. Raises RedisDown."""
+    """Add (seq, buyer) pairs of MySQL, in each phase; return False if another generation has begun.
+    One round trip for 1,000 buckets. Raises RedisDown."""
     by_bucket: dict[str, list[Argument]] = {}
     for seq, buyer_id in waiting:
-        by_bucket.setdefault(buyers_key(sale, buyer_id), []).extend((seq, buyer_id))
+        by_bucket.setdefault(buyers_key(sale, buyer_id), []).extend((buyer_id, seq))
     size = 2 * MAX_ORDERS_PER_CALL
     calls = [
         Call(
             JOIN,
-            (state_key(sale.voucher_id), bucket, waitlist_key(sale), offers_key(sale)),
-            (sale.generation, redis_store.OFFER_US, *pairs[start : start + size]),
+            _join_keys(sale, bucket),
+            (sale.generation, redis_store.OFFER_US, 0, *pairs[start : start + size]),
         )
         for bucket, pairs in by_bucket.items()
         for start in range(0, len(pairs), size)
@@ -94,3 +103,7 @@ def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
         "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
     )
     return [int(buyer_id) for buyer_id in found]
+
+
+def _join_keys(sale: SaleGeneration, bucket: str) -> tuple[str, str, str, str]:
+    return state_key(sale.voucher_id), bucket, waitlist_key(sale), offers_key(sale)

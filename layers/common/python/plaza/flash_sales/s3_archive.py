@@ -9,15 +9,15 @@ the digest of the one that was compared with MySQL before the order was deleted 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plaza.flash_sales.model import ArchivedOrder
 from plaza.infra import archive, ids, objects
 from plaza.infra.archive import DIGEST_CHARS, ArchiveCorrupt
+from plaza.infra.codec import Undecodable, record_codec
 from plaza.infra.process import LocalCache
 
 PREFIX = "orders/"
@@ -31,6 +31,7 @@ class ArchivedPage(NamedTuple):
     orders: list[ArchivedOrder]
 
 
+ARCHIVED_ORDER = record_codec("archived_orders", ArchivedOrder)
 # Folder -> digest -> key.
 _keys: LocalCache[str, dict[str, str]] = LocalCache(max_entries=24, ttl_s=60)
 
@@ -45,7 +46,7 @@ def put(orders: Sequence[ArchivedOrder]) -> ArchivedPage:
     it, read back. Two calls. Raises ArchiveCorrupt, ObjectsDown."""
     folder = _folder(month_of(orders[0].order_id))
     prefix = f"{folder}{orders[0].order_id:019d}-{orders[-1].order_id:019d}"
-    stored = archive.put_lines(prefix, (json.dumps(order._asdict()) for order in orders))
+    stored = archive.put_lines(prefix, map(ARCHIVED_ORDER.encode, orders))
     text = archive.read_text(stored.key, stored.sha256, stored.bytes)
     return ArchivedPage(stored.sha256[:DIGEST_CHARS], _decode(stored.key, text))
 
@@ -73,10 +74,9 @@ def _list(folder: str) -> dict[str, str]:
 
 def _decode(key: str, text: str) -> list[ArchivedOrder]:
     try:
-        lines: list[dict[str, Any]] = [json.loads(line) for line in text.splitlines()]
-        return [ArchivedOrder(**line) for line in lines]
-    except (TypeError, ValueError) as error:
-        raise ArchiveCorrupt(f"{key}: {type(error).__name__}") from None
+        return [ARCHIVED_ORDER.decode(line) for line in text.splitlines()]
+    except Undecodable as error:
+        raise ArchiveCorrupt(f"{key}: {error}") from None
 
 
 def _folder(month: str) -> str:

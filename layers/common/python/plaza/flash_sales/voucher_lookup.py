@@ -7,16 +7,25 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import astuple
+from types import GenericAlias
 
 from plaza.flash_sales import mysql_vouchers
-from plaza.flash_sales.model import NotReady, Voucher
+from plaza.flash_sales.model import NotReady, Terms, Voucher
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, CacheEntry
+from plaza.infra.codec import TEXT, Codec, json_codec, row_type, values_of
 from plaza.infra.projections import key_of
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 
+VOUCHERS: Codec[list[Voucher]] = json_codec(
+    "vouchers",
+    GenericAlias(list, (row_type(Voucher, terms=row_type(Terms)),)),
+    lambda rows: [Voucher(r.id, Terms(*values_of(r.terms)), *values_of(r)[2:]) for r in rows],
+    lambda vouchers: [(v.id, astuple(v.terms), *v[2:]) for v in vouchers],
+)
 _EXISTS = 1  # version of "created"; "absent" is stored with version 0
 
 # Limits the reads of one process for vouchers that may not exist: callers can invent ids.
@@ -31,7 +40,7 @@ def find_voucher(voucher_id: int) -> Voucher | None:
     """
     key = _absent_key(voucher_id)
     with suppress(RedisDown):
-        if cache.read_all([key])[0] is not None:
+        if cache.read_all([key], TEXT)[0] is not None:
             return None
         if not VOUCHER_IDS.query(voucher_id).may_exist:
             return None
@@ -40,7 +49,7 @@ def find_voucher(voucher_id: int) -> Voucher | None:
     voucher = mysql_vouchers.read(voucher_id)
     if voucher is None:
         with suppress(RedisDown):
-            cache.store_all(NEVER_STALE, {key: CacheEntry(0, None)}, create=True)
+            cache.store_all(NEVER_STALE, {key: CacheEntry(0, None)}, TEXT, create=True)
     return voucher
 
 

@@ -25,34 +25,52 @@ from plaza.flash_sales.model import (
 )
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
+from plaza.infra.errors import PlazaError
 from plaza.infra.observability import record
 
 _PAGE = 1_000
 _MAX_ATTEMPTS = 3
+_JOINED = "JOINED"
+_REFUSALS: dict[str, tuple[type[PlazaError], str]] = {
+    "WITHDRAWN": (VoucherWithdrawn, "This voucher was withdrawn."),
+    "NOT_OPEN": (NotOpen, "This sale is not open."),
+    "UNITS_LEFT": (UnitsLeft, "Units are left: order one."),
+    "FULL": (WaitlistFull, "Too many buyers wait for this voucher."),
+}
 
 
 def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
-    """Return the buyer's place, new or present. Two statements, and four round trips for a new one.
+    """Return the buyer's place, new or present. Two statements, and five round trips for a new one.
 
     Raises UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, VoucherMissing, VoucherWithdrawn; after
     NotReady, RedisDown and MysqlDown the buyer may wait: repeat the call.
     """
+    stored = False
     for _ in range(_MAX_ATTEMPTS):
         sale = _find_sale(voucher_id)
         order, place = redis_waitlist.read_place(sale, buyer_id)
         if order is not None:
             raise AlreadyOrdered(f"You have order {order.id} of this voucher.")
-        if place is not None and not _has_ended(place):
-            mysql_waitlist.add(voucher_id, buyer_id)  # a request to leave may have deleted it only
-            return place
-        if place is not None:
+        if place is not None and _has_ended(place):
             _end_offers(sale, [buyer_id])
-        else:
-            _check_joinable(sale)
-        if redis_waitlist.join(sale, [(mysql_waitlist.add(voucher_id, buyer_id), buyer_id)]):
+            place = None
+        code = redis_waitlist.try_join(sale, buyer_id, None, MAX_WAITING)  # before MySQL has a row
+        if code == _JOINED:
+            seq, stored = mysql_waitlist.add(voucher_id, buyer_id), True
+            if place is not None:
+                return place  # a request to leave may have deleted the row only
+            code = redis_waitlist.try_join(sale, buyer_id, seq, MAX_WAITING)
+        if code == _JOINED:
             _, place = redis_waitlist.read_place(sale, buyer_id)
             if place is not None:
                 return place
+        elif code == "LOADING":
+            raise NotReady("This sale is being loaded; retry after 2 s.")
+        elif code in _REFUSALS:
+            if stored:
+                mysql_waitlist.delete([(voucher_id, buyer_id)])
+            error, detail = _REFUSALS[code]
+            raise error(detail)
     raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
 
 
@@ -130,21 +148,6 @@ def _find_sale(voucher_id: int) -> SaleGeneration:
     if sale is None:
         raise NotReady("This sale was reloaded; retry after 2 s.")
     return sale
-
-
-def _check_joinable(sale: SaleGeneration) -> None:
-    """Raise UnitsLeft, WaitlistFull, NotOpen, VoucherWithdrawn, NotReady unless buyers may join."""
-    state = redis_waitlist.read_state(sale)
-    if state.phase == "withdrawn":
-        raise VoucherWithdrawn("The shop of this voucher was deleted.")
-    if not state.opens_us <= clock.now_us() < state.closes_us:
-        raise NotOpen("This sale is not open.")
-    if state.phase != "live":
-        raise NotReady("This sale is being loaded; retry after 2 s.")
-    if state.stock > 0 and state.waiting == 0:
-        raise UnitsLeft("Units are left: order one.")
-    if state.waiting >= MAX_WAITING:
-        raise WaitlistFull(f"{state.waiting} buyers wait for this voucher.")
 
 
 def _has_ended(place: WaitlistPlace) -> bool:

@@ -158,7 +158,8 @@ class PlazaResolver(APIGatewayHttpResolver):
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
     ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
     the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
-    with their methods; by default those of the routes.
+    with their methods; by default those of the routes. ``names`` are paths of other functions whose
+    last part API Gateway takes for an id of a route of this one, with their methods.
     """
 
     def __init__(
@@ -167,6 +168,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         *,
         admits_unknown_tokens: bool = False,
         paths: Mapping[str, Iterable[str]] | None = None,
+        names: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         super().__init__()
         self.identify = identify
@@ -176,6 +178,8 @@ class PlazaResolver(APIGatewayHttpResolver):
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
         self.exception_handler(Exception)(_answer_error)
+        # Paths without a parameter -> their methods.
+        self._names = {path: set(methods) for path, methods in (names or {}).items()}
 
     def route(self, *args: Any, **options: Any) -> Callable[[F], F]:
         """Register a function, as the resolver of Powertools does, under its ``routeKey``."""
@@ -194,6 +198,8 @@ class PlazaResolver(APIGatewayHttpResolver):
                 switch = stops[0].switch if stops else None
                 endpoint = Endpoint(route, route.security, switch, _choose_reader(function))
                 self.endpoints[endpoint.key] = endpoint
+                if "<" not in route.path:
+                    self._names.setdefault(route.path, set()).add(route.method)
             return function
 
         return register_endpoint
@@ -242,6 +248,9 @@ class PlazaResolver(APIGatewayHttpResolver):
         """Return the result of the route of a request. Raises what the route raises; without a
         route MethodNotAllowed, NotFound."""
         endpoint = self.endpoints.get(event["routeKey"])
+        methods = self._names.get(event["rawPath"])
+        if endpoint is not None and methods is not None and endpoint.route.method not in methods:
+            endpoint = None  # API Gateway took ``search`` of ``/shops/search`` for an id
         self.admit(event, PUBLIC if endpoint is None else endpoint.security)
         if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
@@ -271,11 +280,11 @@ class PlazaResolver(APIGatewayHttpResolver):
                 return MethodNotAllowed(f"{path} allows {allow}, not {method}.", allow=allow)
         return NotFound(f"Path {path[:200]} does not exist.")
 
-    def _own_paths(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+    def _own_paths(self) -> dict[str, set[str]]:
+        found = {path: set(methods) for path, methods in self._names.items()}
         for key in self.endpoints:
             method, _, path = key.partition(" ")
-            found.setdefault(path, []).append(method)
+            found.setdefault(path, set()).add(method)
         return found
 
 

@@ -21,16 +21,19 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Generic, NamedTuple, TypeVar
 
-from plaza.infra import clock, messages, projections, redis
+from plaza.infra import clock, projections, redis
 from plaza.infra.clock import Deadline
+from plaza.infra.codec import MAX_VERSION, TEXT, Codec, Meta, Struct
 from plaza.infra.errors import Unavailable
-from plaza.infra.messages import integer, map_of, read
+from plaza.infra.messages import message_codec
 from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import Projection
 from plaza.infra.queues import Queue, QueueDown
 from plaza.infra.redis import RedisDown, RunAll
+
+T = TypeVar("T")
 
 DROP_AGAIN_S = 1
 REBUILD_CLAIM_TTL_S = 10  # a rebuild is queued at most this often
@@ -38,7 +41,6 @@ LOCK_TTL_S = 5  # longer than a load from MySQL may take
 WAIT_S = 2.0
 MAX_DROPS = 1_000  # keys of one message
 _MAX_LOADS = 3
-_VERSIONS = map_of(integer(0, 2**53), 1, MAX_DROPS)
 
 
 class StillLoading(Unavailable):
@@ -60,53 +62,55 @@ NEVER_STALE = Policy(ttl_s=3_600)
 FIRST_PAGE = Policy(ttl_s=3, negative_ttl_s=3)
 
 
-class CacheEntry(NamedTuple):
-    """A value of MySQL and its version; ``text`` is None when there is no row, ``version`` 0 when
+class CacheEntry(NamedTuple, Generic[T]):
+    """A value of MySQL and its version; ``value`` is None when there is no row, ``version`` 0 when
     there never was one."""
 
     version: int
-    text: str | None
+    value: T | None
 
 
-class CachedValue(NamedTuple):
+class CachedValue(NamedTuple, Generic[T]):
     """A value of the cache. A ``stale`` one may be returned, and is due for a rebuild."""
 
     version: int
-    text: str | None
+    value: T | None
     stale: bool
 
 
-class CacheDrops(NamedTuple):
+class CacheDrops(Struct, frozen=True):
     """Key -> the version below which its value is dropped."""
 
-    versions: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Encode the body of a message."""
-        return messages.encode({"versions": dict(self.versions)})
-
-    @classmethod
-    def from_json(cls, body: str) -> CacheDrops:
-        """Decode the body of a message. Raises InvalidMessage."""
-        return cls(read(messages.read_object(body), "versions", _VERSIONS))
+    versions: Annotated[
+        dict[str, Annotated[int, Meta(ge=0, le=MAX_VERSION + 1)]],
+        Meta(min_length=1, max_length=MAX_DROPS),
+    ]
 
 
-DROPS = Queue("drops", CacheDrops.to_json, CacheDrops.from_json)
+DROPS: Queue[CacheDrops] = Queue(message_codec("drops", CacheDrops))
 """Values to drop a second time."""
 
 
-def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[CachedValue | None]:
-    """Return the cached value of each key, None where none is. One round trip; one more for keys
-    that ``source``, a replica, lacks. Raises RedisDown."""
+def read_all(
+    keys: Sequence[str], codec: Codec[T], source: RunAll = redis.run_all
+) -> list[CachedValue[T] | None]:
+    """Return the cached value of each key, None for a miss: no value, or one that this version
+    cannot decode. One round trip; one more for keys that ``source``, a replica, lacks. Raises
+    RedisDown."""
     now_s = clock.now_s()
-    return [found and _decode_value(*found, now_s) for found in projections.read_all(keys, source)]
+    return [
+        found and _decode_value(*found, codec, now_s)
+        for found in projections.read_all(keys, TEXT, source)
+    ]
 
 
-def store_all(policy: Policy, entries: Mapping[str, CacheEntry], *, create: bool) -> list[bool]:
+def store_all(
+    policy: Policy, entries: Mapping[str, CacheEntry[T]], codec: Codec[T], *, create: bool
+) -> list[bool]:
     """Store each entry unless Redis has a newer one; return whether each was stored.
     Without ``create`` a key that has no value gets none. One round trip. Raises RedisDown."""
     return projections.store_all(
-        [_projection(policy, key, entry) for key, entry in entries.items()], create=create
+        [_projection(policy, key, entry, codec) for key, entry in entries.items()], create=create
     )
 
 
@@ -117,15 +121,17 @@ def claim_rebuilds(keys: Sequence[str]) -> list[bool]:
     return [token is not None for token in claims]
 
 
-def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
+def load_single_flight(
+    policy: Policy, key: str, codec: Codec[T], load: Callable[[], CacheEntry[T]]
+) -> CachedValue[T]:
     """Return the value of ``key``; one reader calls ``load``, the others wait up to 2 s.
     Raises StillLoading, RedisDown, and what ``load`` raises."""
     deadline, wait_s = Deadline.in_s(WAIT_S), 0.01
     while not deadline.has_passed:
         with _locked(key) as is_owner:
-            [cached] = read_all([key])
+            [cached] = read_all([key], codec)
             if cached is None and is_owner:
-                return _load(policy, key, load)
+                return _load(policy, key, codec, load)
         if cached is not None:
             return cached
         clock.sleep(wait_s * random.uniform(0.5, 1.5))
@@ -133,13 +139,17 @@ def load_single_flight(policy: Policy, key: str, load: Callable[[], CacheEntry])
     raise StillLoading(f"{key} is still being loaded", retry_after_s=1)
 
 
-def read_first_page(key: str, load: Callable[[], str], source: RunAll = redis.run_all) -> str:
+def read_first_page(
+    key: str, codec: Codec[list[T]], load: Callable[[], list[T]], source: RunAll = redis.run_all
+) -> list[T]:
     """Return the first page of a list, at most 3 s old; one reader calls ``load``.
     One round trip if it is cached. Raises StillLoading, RedisDown, and what ``load`` raises."""
-    [cached] = read_all([key], source)
+    [cached] = read_all([key], codec, source)
     if cached is None:
-        cached = load_single_flight(FIRST_PAGE, key, lambda: CacheEntry(clock.now_us(), load()))
-    return cached.text or ""
+        cached = load_single_flight(
+            FIRST_PAGE, key, codec, lambda: CacheEntry(clock.now_us(), load())
+        )
+    return cached.value or []
 
 
 def drop_first_pages(keys: Iterable[str]) -> None:
@@ -156,7 +166,7 @@ def drop_all(versions: Mapping[str, int]) -> None:
 def schedule_drop(versions: Mapping[str, int]) -> bool:
     """Queue a second drop in 1 s; return False if the queue is unavailable. One call."""
     try:
-        DROPS.send(CacheDrops(versions), delay_s=DROP_AGAIN_S)
+        DROPS.send(CacheDrops(dict(versions)), delay_s=DROP_AGAIN_S)
     except QueueDown as error:
         record("delayed_drop_not_queued", {"delayed_drops_not_queued": 1}, **error_fields(error))
         return False
@@ -173,13 +183,15 @@ def drop_again(drops: Sequence[CacheDrops]) -> None:
     record("values_dropped", {"values_dropped": len(versions)})
 
 
-def _load(policy: Policy, key: str, load: Callable[[], CacheEntry]) -> CachedValue:
+def _load(
+    policy: Policy, key: str, codec: Codec[T], load: Callable[[], CacheEntry[T]]
+) -> CachedValue[T]:
     """Load and store a value; load it again if Redis got a newer version meanwhile."""
     for _ in range(_MAX_LOADS):
         entry = load()
-        if store_all(policy, {key: entry}, create=True) == [True]:
+        if store_all(policy, {key: entry}, codec, create=True) == [True]:
             break
-    return CachedValue(entry.version, entry.text, stale=False)
+    return CachedValue(entry.version, entry.value, stale=False)
 
 
 @contextmanager
@@ -197,14 +209,20 @@ def _locked(key: str) -> Iterator[bool]:
 # A value in Redis: <fresh until, seconds since 1970; 0: always>;<text; empty: no row>.
 
 
-def _projection(policy: Policy, key: str, entry: CacheEntry) -> Projection:
-    ttl_s = policy.negative_ttl_s if entry.text is None else policy.ttl_s
+def _projection(policy: Policy, key: str, entry: CacheEntry[T], codec: Codec[T]) -> Projection:
+    ttl_s = policy.negative_ttl_s if entry.value is None else policy.ttl_s
     until_s = 0
     if policy.fresh_s is not None:
         until_s = int(clock.now_s() + policy.fresh_s * random.uniform(0.9, 1.1))
-    return Projection(key, entry.version, f"{until_s};{entry.text or ''}", ttl_s)
+    text = "" if entry.value is None else codec.encode(entry.value)
+    return Projection(key, entry.version, f"{until_s};{text}", ttl_s)
 
 
-def _decode_value(version: int, value: str, now_s: float) -> CachedValue:
-    until_s, _, text = value.partition(";")
-    return CachedValue(version, text or None, 0 < int(until_s) <= now_s)
+def _decode_value(
+    version: int, envelope: str, codec: Codec[T], now_s: float
+) -> CachedValue[T] | None:
+    until_s, _, text = envelope.partition(";")
+    value = codec.read(text or None)
+    if not until_s.isdecimal() or (text and value is None):
+        return None
+    return CachedValue(version, value, 0 < int(until_s) <= now_s)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
+from plaza.infra import clock
 from plaza.infra.clock import Deadline
+from plaza.infra.scheduled_jobs import run_jobs
 
 MAX_RUN_S = 40
 CHUNK = 1_000  # rows of one statement: it locks them for milliseconds
@@ -14,10 +17,12 @@ Delete = Callable[[int], int]
 
 
 def delete_in_steps(deletes: Mapping[str, Delete], max_s: float = MAX_RUN_S) -> dict[str, int]:
-    """Call each of ``deletes`` until no row is left, for about ``max_s`` seconds in all.
-    Returns name -> deleted rows. Raises what they raise."""
+    """Call each of ``deletes`` until no row is left, for about ``max_s`` seconds in all; each hour
+    another one is first. Returns name -> deleted rows. Raises their first error after all have run.
+    """
     deadline = Deadline.in_s(max_s)
-    return {name: _delete(delete, deadline) for name, delete in deletes.items()}
+    jobs = {name: partial(_delete, delete, deadline) for name, delete in deletes.items()}
+    return run_jobs(jobs, run=int(clock.now_s() // 3600))
 
 
 def _delete(delete: Delete, deadline: Deadline) -> int:

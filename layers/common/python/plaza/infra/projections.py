@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra import redis, replicas
+from plaza.infra.codec import Codec
 from plaza.infra.hot_keys import Command
 from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, RedisDown, RunAll
 from plaza.infra.shards import group_by_tag, shard_of
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 TTL_S = 3600
 FENCE_TTL_S = 60
@@ -46,13 +48,20 @@ def key_of(target: str, what: str) -> str:
     return f"{{{shard_of(target)}}}:{target}:{what}"
 
 
-def read_all(keys: Sequence[str], source: RunAll = redis.run_all) -> list[tuple[int, str] | None]:
-    """Return (version, value) of each key, None without a value. One round trip; one more for keys
-    that a replica lacks. Raises RedisDown."""
-    found = [parse_reply(reply) for reply in source((), [read_command(key) for key in keys])]
-    if source is replicas.run_all and None in found:
-        return read_all(keys)
-    return found
+def read_all(
+    keys: Sequence[str], codec: Codec[T], source: RunAll = redis.run_all
+) -> list[tuple[int, T] | None]:
+    """Return (version, value) of each key, None for a miss: no value, or one that this version
+    cannot decode. One round trip; one more for keys that a replica lacks. Raises RedisDown."""
+    return _read(keys, [codec] * len(keys), source)
+
+
+def read_pair(
+    first: tuple[str, Codec[T]], second: tuple[str, Codec[U]], source: RunAll = redis.run_all
+) -> tuple[tuple[int, T] | None, tuple[int, U] | None]:
+    """Return (version, value) of two keys with a codec each; otherwise as ``read_all``."""
+    found = _read([first[0], second[0]], [first[1], second[1]], source)
+    return found[0], found[1]
 
 
 def read_command(key: str) -> Command:
@@ -60,9 +69,10 @@ def read_command(key: str) -> Command:
     return "HMGET", key, "version", "value"
 
 
-def parse_reply(reply: Any) -> tuple[int, str] | None:
-    """Return (version, value) in the reply to ``read_command``, None without a value."""
-    version, value = reply
+def parse_reply(reply: Any, codec: Codec[T]) -> tuple[int, T] | None:
+    """Return (version, value) in the reply to ``read_command``, None for a miss."""
+    version, text = reply
+    value = codec.read(text)
     return None if value is None else (int(version), value)
 
 
@@ -116,6 +126,14 @@ def read_through(
         with suppress(RedisDown):
             store(fresh, create=True)
         found |= fresh
+    return found
+
+
+def _read(keys: Sequence[str], codecs: Sequence[Codec[Any]], source: RunAll) -> list[Any]:
+    replies = source((), [read_command(key) for key in keys])
+    found = list(map(parse_reply, replies, codecs))
+    if source is replicas.run_all and None in found:
+        return _read(keys, codecs, redis.run_all)
     return found
 
 

@@ -1,6 +1,6 @@
 """Queues: each is one object, declared once, by the context that owns its messages.
 
-    REACTIONS = Queue("reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=1_000)
+    REACTIONS = Queue(message_codec("reactions", ...), batch_size=1_000)
 
     @REACTIONS.consumer
     def save(events: Sequence[ReactionEvent]) -> None: ...
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from plaza.infra import sqs
 from plaza.infra.clock import Deadline
+from plaza.infra.messages import MessageCodec
 from plaza.infra.retries import RetryPolicy
 from plaza.infra.sqs import QueueDown
 
@@ -37,33 +38,31 @@ _declared: dict[str, Queue[Any]] = {}
 class Queue(Generic[T]):
     """A queue of messages of type ``T``: its codec, its settings and its consumer.
 
-    ``name`` is part of the names of its variables in template.yaml. ``batch_size``, ``window_s``
-    (how long a batch may fill), ``visibility_s`` and the receives of ``retry`` are in template.yaml
-    too; a policy test compares them.
+    The name of the codec is part of the names of its variables in template.yaml. ``batch_size``,
+    ``window_s`` (how long a batch may fill), ``visibility_s`` and the receives of ``retry`` are in
+    template.yaml too; a policy test compares them.
     """
 
     def __init__(
         self,
-        name: str,
-        encode: Callable[[T], str],
-        decode: Callable[[str], T],
+        codec: MessageCodec[T],
         *,
         batch_size: int = 10,
         window_s: int = 0,
         visibility_s: int = 181,
         retry: RetryPolicy | None = None,
     ) -> None:
-        if name in _declared:
-            raise ValueError(f"queue {name} is declared twice")
-        self.name = name
-        self.encode = encode
-        self.decode = decode
+        if codec.name in _declared:
+            raise ValueError(f"queue {codec.name} is declared twice")
+        self.name = codec.name
+        self.encode = codec.encode
+        self.decode = codec.decode
         self.batch_size = batch_size
         self.window_s = window_s
         self.visibility_s = visibility_s
         self.retry = retry or RetryPolicy()
         self._handle: Callable[[Sequence[T]], None] | None = None
-        _declared[name] = self
+        _declared[self.name] = self
 
     def __repr__(self) -> str:
         return f"Queue({self.name!r})"

@@ -69,8 +69,14 @@ class Node(NamedTuple):
     measured_s: float
 
     def deadline_us(self, until_s: float) -> int:
-        """Return the time ``until_s`` of this process's monotonic clock by the node's clock."""
-        return self.clock_offset_us + int(until_s * 1e6)
+        """Return the time ``until_s`` of this process's monotonic clock by the node's clock.
+
+        A node whose clock is ahead of this process's by more than ``MAX_CLOCK_LEAD_US`` gets an
+        earlier time, which it may have passed: it must not order changes by its clock.
+        """
+        left_us = int((until_s - clock.monotonic_s()) * 1e6)
+        last_us = clock.now_us() + left_us + MAX_CLOCK_LEAD_US
+        return min(self.clock_offset_us + int(until_s * 1e6), last_us)
 
 
 class Call(NamedTuple):
@@ -166,6 +172,7 @@ REDIS = Dependency(
     # After a failover an old connection leads to a replica, a new one to the master.
     retries=(RetryRule(_is_read_only),),
 )
+MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over that of this process
 _TAGS = [f"{{{shard}" for shard in range(SHARDS)]
 _MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
 # Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.

@@ -8,18 +8,19 @@ A failed job does not stop the others.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from plaza.infra import clock, redis
+from plaza.infra.codec import Codec, Struct, json_codec
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import error_fields, record
 from plaza.infra.projections import key_of
 
 E = TypeVar("E")
+R = TypeVar("R")
 Handler = Callable[[E, Any], dict[str, Any]]
 
 RUNS_KEY = key_of("schedules", "runs")
@@ -38,6 +39,18 @@ class ScheduledRun(NamedTuple):
     error: str | None
     succeeded_ms: int | None
     result: Mapping[str, float]
+
+
+class RunEnd(Struct, frozen=True):
+    """How a run ended, as stored in Redis."""
+
+    ended_ms: int
+    duration_ms: int
+    error: str | None
+    result: dict[str, int | float]
+
+
+RUN_END: Codec[RunEnd] = json_codec("run_ends", RunEnd)
 
 
 def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
@@ -63,27 +76,28 @@ def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
 
 def read_runs() -> dict[str, ScheduledRun]:
     """Return schedule -> its last run. One round trip. Raises RedisDown."""
-    ends = {n: json.loads(text) for n, text in redis.execute("HGETALL", RUNS_KEY).items()}
+    stored = redis.execute("HGETALL", RUNS_KEY)
+    ends = {name: end for name, text in stored.items() if (end := RUN_END.read(text))}
     runs = {}
     for name, end in ends.items():
         if not name.endswith(_SUCCEEDED):
-            success = ends.get(name + _SUCCEEDED, {})
+            success = ends.get(name + _SUCCEEDED)
             runs[name] = ScheduledRun(
-                end["ended_ms"],
-                end["duration_ms"],
-                end["error"],
-                success.get("ended_ms"),
-                success.get("result", {}),
+                end.ended_ms,
+                end.duration_ms,
+                end.error,
+                success.ended_ms if success else None,
+                success.result if success else {},
             )
     return runs
 
 
-def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
+def run_jobs(jobs: Mapping[str, Callable[[], R]], run: int) -> dict[str, R]:
     """Run all ``jobs``; return name -> result. Raises the first error after all have run.
     Each ``run``, a number, begins with another job, so that timeouts cut off different jobs."""
     names = list(jobs)
     first = run % len(names)
-    results: dict[str, int] = {}
+    results: dict[str, R] = {}
     errors: list[Exception] = []
     for name in names[first:] + names[:first]:
         try:
@@ -98,8 +112,7 @@ def run_jobs(jobs: Mapping[str, Callable[[], int]], run: int) -> dict[str, int]:
 
 def _store_run(name: str, began_s: float, error: str | None, result: Mapping[str, float]) -> None:
     duration_ms = round((clock.monotonic_s() - began_s) * 1000)
-    end = {"ended_ms": clock.now_ms(), "duration_ms": duration_ms, "error": error, "result": result}
-    text = json.dumps(end, separators=(",", ":"))
+    text = RUN_END.encode(RunEnd(clock.now_ms(), duration_ms, error, dict(result)))
     fields = (name, text) if error else (name, text, name + _SUCCEEDED, text)
     with suppress(Unavailable):  # the run itself may have succeeded
         redis.execute("HSET", RUNS_KEY, *fields)

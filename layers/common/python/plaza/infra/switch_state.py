@@ -6,13 +6,13 @@ what reads it: routes, rate limits and logs. A process without a copy has all sw
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from enum import Enum
 from math import inf
 
 from plaza.infra import clock
+from plaza.infra.codec import Codec, json_codec
 from plaza.infra.errors import SwitchedOff
 from plaza.infra.process import on_reset
 
@@ -46,23 +46,10 @@ class Switches:
     anonymous_factor: float = 1.0
     log_sample_rate: float = 1.0
 
-    def to_json(self) -> str:
-        """Encode the switches: equal switches are equal texts."""
-        values = asdict(self) | {"stopped_sales": sorted(self.stopped_sales)}
-        return json.dumps(values, sort_keys=True)
 
-    @classmethod
-    def from_json(cls, text: str) -> Switches:
-        """Decode switches. Fields of another version of Plaza are ignored or normal. Raises
-        ValueError, TypeError."""
-        document = json.loads(text)
-        if not isinstance(document, dict):
-            raise ValueError("The switches are not an object.")
-        values = {name: value for name, value in document.items() if name in _FIELDS}
-        return cls(**values | {"stopped_sales": frozenset(values.get("stopped_sales", ()))})
+SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
+"""Equal switches are equal texts. Those of another version are ignored or normal."""
 
-
-_FIELDS = {field.name for field in fields(Switches)}
 _REASONS = {
     Switch.COMMENTS: "New comments are switched off.",
     Switch.POSTS: "New posts and changes of posts are switched off.",

@@ -9,15 +9,15 @@ whole scan, some of them twice.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from plaza.infra import clock, redis
 from plaza.infra.clock import Deadline
+from plaza.infra.codec import record_codec
 from plaza.infra.hot_keys import hot_key, spared_key
 from plaza.infra.observability import record
 from plaza.infra.projections import key_of
@@ -84,21 +84,6 @@ class ScanState:
     unexpected_total: int = 0
     finished_s: float = 0.0
 
-    def to_json(self) -> str:
-        """Encode the state."""
-        return json.dumps(asdict(self), separators=(",", ":"))
-
-    @classmethod
-    def from_json(cls, text: str) -> ScanState:
-        """Decode a state."""
-        fields = json.loads(text)
-        fields["oversized"] = [KeySize(*parts) for parts in fields["oversized"]]
-        fields["biggest"] = {
-            key_type: [KeySize(*parts) for parts in sizes]
-            for key_type, sizes in fields["biggest"].items()
-        }
-        return cls(**fields)
-
     def add(self, size: KeySize) -> None:
         """Add a scanned key to the findings."""
         self.scanned += 1
@@ -108,6 +93,9 @@ class ScanState:
             self.oversized_total += is_new
             self.unexpected_total += is_new and not size.is_expected
             self.oversized = _largest(self.oversized, size, _MAX_REPORTED)
+
+
+SCAN_STATE = record_codec("key_scans", ScanState)
 
 
 class HotKey(NamedTuple):
@@ -126,7 +114,7 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
     Returns ``scanned`` and ``oversized`` keys so far, and ``complete``, 1 at the end of the scan.
     """
     stored = redis.execute("GET", SCAN_KEY)
-    state = ScanState.from_json(stored) if stored else ScanState(clock.now_s())
+    state = SCAN_STATE.read(stored) or ScanState(clock.now_s())
     found = continue_scan(state, max_s)
     hottest = read_hot_keys()
     metrics: dict[str, float] = {
@@ -136,7 +124,7 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
         "hot_reads_from_replicas_per_s": sum(hot.from_replicas_per_s for hot in hottest),
     }
     if found.finished_s:
-        redis.pipeline([("SET", REPORT_KEY, found.to_json()), ("UNLINK", SCAN_KEY)])
+        redis.pipeline([("SET", REPORT_KEY, SCAN_STATE.encode(found)), ("UNLINK", SCAN_KEY)])
         sizes = [size for of_type in found.biggest.values() for size in of_type]
         lengths = [size.length for size in sizes if size.type != "string"]
         metrics |= {
@@ -146,7 +134,7 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
             "largest_key_members": max(lengths, default=0),
         }
     else:
-        redis.execute("SET", SCAN_KEY, found.to_json())
+        redis.execute("SET", SCAN_KEY, SCAN_STATE.encode(found))
     record(
         "keys_scanned",
         metrics,
@@ -163,8 +151,7 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
 
 def read_report() -> ScanState | None:
     """Return the findings of the last complete scan, None before it. Raises RedisDown."""
-    stored = redis.execute("GET", REPORT_KEY)
-    return ScanState.from_json(stored) if stored else None
+    return SCAN_STATE.read(redis.execute("GET", REPORT_KEY))
 
 
 def continue_scan(state: ScanState, max_s: float) -> ScanState:

@@ -6,12 +6,12 @@ that the gauge is of. The value of a gauge ``..._total`` never falls; plots show
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from plaza.infra import clock
+from plaza.infra.codec import Codec, json_codec
 from plaza.infra.errors import Unavailable
 from plaza.infra.observability import error_fields, record
 from plaza.operations import mysql_samples
@@ -20,6 +20,7 @@ Meter = Callable[[], Mapping[str, float]]
 
 RETAINED_MIN = 1_440
 MAX_GAP_MIN = 5  # between two samples whose difference is shown
+SAMPLE: Codec[Mapping[str, float]] = json_codec("gauge_samples", dict[str, float])
 _TOTAL, _RATE = "_total", "_per_min"
 
 
@@ -45,7 +46,7 @@ def read_gauges(meters: Iterable[Meter]) -> dict[str, float]:
 def take_sample(meters: Iterable[Meter]) -> int:
     """Store the gauges of this minute; return how many. Safe to repeat. Raises MysqlDown."""
     gauges = read_gauges(meters)
-    mysql_samples.store(_minute_now(), json.dumps(gauges, separators=(",", ":")))
+    mysql_samples.store(_minute_now(), SAMPLE.encode(gauges))
     record("gauges_sampled", gauges=len(gauges))
     return len(gauges)
 
@@ -58,7 +59,7 @@ def read_series(minutes: int) -> tuple[int, list[Series]]:
     first = _minute_now() - minutes + 1
     # Earlier samples only serve as the begin of an increase.
     rows = mysql_samples.read(first - MAX_GAP_MIN)
-    samples: dict[int, dict[str, float]] = {minute: json.loads(text) for minute, text in rows}
+    samples = {minute: sample for minute, text in rows if (sample := SAMPLE.read(text))}
     names = sorted({name for sample in samples.values() for name in sample})
     return first, [_build_series(name, samples, first, minutes) for name in names]
 

@@ -25,8 +25,7 @@ class Lag(NamedTuple):
 
 
 def read_lag(meters: Iterable[Meter]) -> Lag:
-    """Return the lag: two calls of SQS a queue, one of CloudWatch, one round trip and what
-    ``meters`` cost."""
+    """Return the lag: what ``read_queues`` and ``meters`` cost, and one round trip."""
     return Lag(_try(read_queues), read_gauges(meters), _try(scheduled_jobs.read_runs))
 
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from plaza.infra import messages
+from plaza.infra.codec import MAX_ID as MAX_ID
+from plaza.infra.codec import MAX_VERSION
 from plaza.infra.errors import Gone, NotFound, TooManyRequests, Unavailable
-from plaza.infra.messages import ID, InvalidMessage, integer, nullable, one_of, read
+from plaza.infra.messages import InvalidMessage
 
 PROTOCOL = 2  # of messages and of targets in Redis
-MAX_ID = messages.MAX_ID
-MAX_VERSION_US = messages.MAX_VERSION
+MAX_VERSION_US = MAX_VERSION
 MAX_ROWS = 250  # of a target in one call of a script
 CONTENT_TYPES = frozenset({"post", "comment", "review"})
 
@@ -78,16 +78,9 @@ FOLLOW = Kind(
 KINDS: Mapping[str, Kind] = {kind.name: kind for kind in (LIKE, COLLECT, FOLLOW)}
 
 
-# Validators for fields of messages.
-KIND = one_of(KINDS)
-TARGET_TYPE = one_of({target for kind in KINDS.values() for target in kind.targets})
-_STATE = integer(0, 1)
-_VERSION = nullable(integer(1, MAX_VERSION_US))
-
-
 def require_kind(kind: str, target_type: str) -> None:
     """Raise InvalidMessage when targets of this type take no reactions of this kind."""
-    if target_type not in KINDS[kind].targets:
+    if kind not in KINDS or target_type not in KINDS[kind].targets:
         raise InvalidMessage(f"a {target_type} takes no {kind}")
 
 
@@ -149,34 +142,6 @@ class ReactionEvent:
         if self.sent_ms is None:
             raise InvalidMessage("neither a version nor the time when the queue took the event")
         return self.sent_ms * 1000 + 999
-
-    def to_json(self) -> str:
-        return messages.encode(
-            {
-                "protocol": PROTOCOL,
-                "target_type": self.key.target_type,
-                "target_id": self.key.target_id,
-                "kind": self.key.kind,
-                "actor_id": self.key.actor_id,
-                "state": int(self.on),
-                "version": self.version_us,
-            }
-        )
-
-    @classmethod
-    def from_json(cls, body: str) -> ReactionEvent:
-        """Parse the body of a message. Raises InvalidMessage; UnknownProtocol for a body of another
-        version of Plaza, which may receive the message later."""
-        fields = messages.read_object(body)
-        messages.require_protocol(fields, PROTOCOL)
-        key = ReactionKey(
-            read(fields, "target_type", TARGET_TYPE),
-            read(fields, "target_id", ID),
-            read(fields, "kind", KIND),
-            read(fields, "actor_id", ID),
-        )
-        require_kind(key.kind, key.target_type)
-        return cls(key, read(fields, "state", _STATE) == 1, read(fields, "version", _VERSION))
 
 
 class Commit(NamedTuple):

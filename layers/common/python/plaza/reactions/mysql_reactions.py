@@ -2,7 +2,7 @@
 otherwise, a function runs one statement; without a cursor it raises MysqlDown.
 
 Keys and versions are rendered into the statements as numbers and validated names (see
-``ReactionEvent.from_json``): for a thousand rows the driver's escaping costs more than the query.
+``reactions.queues``): for a thousand rows the driver's escaping costs more than the query.
 
 ``db_version`` is the version of a counter's row plus the epoch of MySQL. The epoch is raised when
 MySQL is restored to an earlier moment, so that versions never repeat.

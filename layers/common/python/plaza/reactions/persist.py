@@ -113,7 +113,14 @@ def _store(events: Sequence[ReactionEvent], masters: Masters | None) -> Persiste
     )
     leads_ms = [e.sent_ms - e.version_us / 1000 for e in events if e.version_us and e.sent_ms]
     if leads_ms:
-        record("queue_clock_measured", {"queue_clock_lead_min_ms": round(min(leads_ms), 1)})
+        newest_us = max(e.version_us for e in events if e.version_us)
+        record(
+            "queue_clock_measured",
+            {
+                "queue_clock_lead_min_ms": round(min(leads_ms), 1),
+                "version_lead_max_s": round(max(0.0, newest_us / 1e6 - clock.now_s()), 1),
+            },
+        )
     return saved
 
 

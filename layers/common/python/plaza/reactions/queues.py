@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
-from plaza.infra import messages
-from plaza.infra.messages import ID, InvalidMessage, boolean, integer, list_of, read, text, tuple_of
+from plaza.infra.codec import ID, MAX_ID, VERSION, Meta, Struct
+from plaza.infra.messages import InvalidMessage, message_codec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 from plaza.reactions.model import (
-    KIND,
     KINDS,
-    MAX_ID,
     MAX_VERSION_US,
     PROTOCOL,
-    TARGET_TYPE,
     Commit,
     Kind,
     ReactionEvent,
@@ -28,17 +25,44 @@ from plaza.reactions.model import (
 MAX_PAIRS = 1_000  # in a message
 MAX_BUILD = 64  # characters in the name of a build
 _MAX_KEYS = 1_000  # in a message
-_DB_VERSION = integer(0, MAX_VERSION_US)
-_TOTAL = integer(-MAX_ID, MAX_ID)
-_ROWS = list_of(tuple_of(ID, _DB_VERSION, boolean), 0, _MAX_KEYS)
-_COMMITS = list_of(
-    tuple_of(KIND, TARGET_TYPE, ID, _DB_VERSION, _TOTAL, boolean, _ROWS), 0, _MAX_KEYS
-)
-_KEYS = list_of(tuple_of(TARGET_TYPE, ID, KIND, ID), 0, _MAX_KEYS)
-_PAIRS = list_of(tuple_of(ID, ID), 1, MAX_PAIRS)
+_Protocol = Annotated[int, Meta(ge=PROTOCOL, le=PROTOCOL)]
+_DbVersion = Annotated[int, Meta(ge=0, le=MAX_VERSION_US)]
+_Total = Annotated[int, Meta(ge=-MAX_ID, le=MAX_ID)]
+_Rows = Annotated[Sequence[tuple[ID, _DbVersion, bool]], Meta(max_length=_MAX_KEYS)]
+_Commit = tuple[str, str, ID, _DbVersion, _Total, bool, _Rows]
+_Key = tuple[str, ID, str, ID]
 
 Pair = tuple[int, int]
 """(actor, followed user) of a follow that may have changed."""
+
+
+class _ReactionBody(Struct, frozen=True, gc=False):
+    protocol: _Protocol
+    target_type: str
+    target_id: ID
+    kind: str
+    actor_id: ID
+    state: Annotated[int, Meta(ge=0, le=1)]
+    version: VERSION | None
+
+
+def _pack_event(event: ReactionEvent) -> _ReactionBody:
+    key = event.key
+    return _ReactionBody(
+        PROTOCOL,
+        key.target_type,
+        key.target_id,
+        key.kind,
+        key.actor_id,
+        int(event.on),
+        event.version_us,
+    )
+
+
+def _unpack_event(body: _ReactionBody) -> ReactionEvent:
+    require_kind(body.kind, body.target_type)
+    key = ReactionKey(body.target_type, body.target_id, body.kind, body.actor_id)
+    return ReactionEvent(key, body.state == 1, body.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +72,27 @@ class Unacknowledged:
     commits: Sequence[Commit] = ()
     keys: Sequence[ReactionKey] = ()
 
-    def to_json(self) -> str:
-        fields: dict[str, Any] = {"protocol": PROTOCOL, "keys": self.keys}
-        fields["commits"] = [[c.kind.name, *c.target, *c[2:]] for c in self.commits]
-        return messages.encode(fields)
 
-    @classmethod
-    def from_json(cls, body: str) -> Unacknowledged:
-        """Parse the body of a message. Raises InvalidMessage, UnknownProtocol."""
-        fields = messages.read_object(body)
-        messages.require_protocol(fields, PROTOCOL)
-        commits = [_commit(*values) for values in read(fields, "commits", _COMMITS)]
-        keys = [ReactionKey(*values) for values in read(fields, "keys", _KEYS)]
-        for key in keys:
-            require_kind(key.kind, key.target_type)
-        count = sum(len(commit.rows) for commit in commits) + len(keys)
-        if not 0 < count <= _MAX_KEYS:
-            raise InvalidMessage(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
-        return cls(commits, keys)
+class _UnacknowledgedBody(Struct, frozen=True):
+    protocol: _Protocol
+    keys: Annotated[list[_Key], Meta(max_length=_MAX_KEYS)]
+    commits: Annotated[list[_Commit], Meta(max_length=_MAX_KEYS)]
+
+
+def _pack_unacknowledged(message: Unacknowledged) -> _UnacknowledgedBody:
+    commits = [(c.kind.name, *c.target, *c[2:]) for c in message.commits]
+    return _UnacknowledgedBody(PROTOCOL, list(message.keys), commits)
+
+
+def _unpack_unacknowledged(body: _UnacknowledgedBody) -> Unacknowledged:
+    commits = [_commit(*values) for values in body.commits]
+    keys = [ReactionKey(*values) for values in body.keys]
+    for key in keys:
+        require_kind(key.kind, key.target_type)
+    count = sum(len(commit.rows) for commit in commits) + len(keys)
+    if not 0 < count <= _MAX_KEYS:
+        raise InvalidMessage(f"{count} rows and keys, not 1 to {_MAX_KEYS}")
+    return Unacknowledged(commits, keys)
 
 
 def _commit(
@@ -75,7 +102,7 @@ def _commit(
     db_version: int,
     total: int,
     is_new: bool,
-    rows: list[tuple[int, int, bool]],
+    rows: Sequence[tuple[int, int, bool]],
 ) -> Commit:
     require_kind(kind, target_type)
     return Commit(KINDS[kind], Target(target_type, target_id), db_version, total, is_new, rows)
@@ -90,57 +117,56 @@ class BloomBuildStep:
     build: str = ""
     after_id: int = 0
 
-    def to_json(self) -> str:
-        fields: dict[str, Any] = {
-            "kind": self.kind.name,
-            "target_type": self.target.type,
-            "target_id": self.target.id,
-        }
-        if self.build:
-            fields |= {"build": self.build, "after_id": self.after_id}
-        return messages.encode(fields)
 
-    @classmethod
-    def from_json(cls, body: str) -> BloomBuildStep:
-        """Parse the body of a message. Raises InvalidMessage."""
-        fields = messages.read_object(body)
-        kind, target_type = read(fields, "kind", KIND), read(fields, "target_type", TARGET_TYPE)
-        require_kind(kind, target_type)
-        target = Target(target_type, read(fields, "target_id", ID))
-        build = read(fields, "build", text(0, MAX_BUILD), default="")
-        after_id = read(fields, "after_id", integer(0, MAX_ID), default=0)
-        if after_id and not build:  # a new filter would lack the actors up to after_id
-            raise InvalidMessage("after_id without a build")
-        return cls(KINDS[kind], target, build, after_id)
+class _StepBody(Struct, frozen=True, omit_defaults=True):
+    kind: str
+    target_type: str
+    target_id: ID
+    build: Annotated[str, Meta(max_length=MAX_BUILD)] = ""
+    after_id: Annotated[int, Meta(ge=0, le=MAX_ID)] = 0
 
 
-def write_pairs(pairs: Sequence[Pair]) -> str:
-    """Return the body of a message of FOLLOWS."""
-    return messages.encode(pairs)
+def _pack_step(step: BloomBuildStep) -> _StepBody:
+    return _StepBody(step.kind.name, *step.target, step.build, step.after_id)
 
 
-def read_pairs(body: str) -> Sequence[Pair]:
-    """Parse what ``write_pairs`` returned. Raises InvalidMessage."""
-    return [(actor_id, user_id) for actor_id, user_id in messages.read_body(body, _PAIRS)]
+def _unpack_step(body: _StepBody) -> BloomBuildStep:
+    require_kind(body.kind, body.target_type)
+    if body.after_id and not body.build:  # a new filter would lack the actors up to after_id
+        raise InvalidMessage("after_id without a build")
+    target = Target(body.target_type, body.target_id)
+    return BloomBuildStep(KINDS[body.kind], target, body.build, body.after_id)
 
 
-REACTIONS = Queue(
-    "reactions", ReactionEvent.to_json, ReactionEvent.from_json, batch_size=4_000, window_s=1
+REACTIONS: Queue[ReactionEvent] = Queue(
+    message_codec("reactions", _ReactionBody, _unpack_event, _pack_event, protocol=PROTOCOL),
+    batch_size=4_000,
+    window_s=1,
 )
 """Events, in any order: versions order them."""
 
-ACKNOWLEDGEMENTS = Queue("acknowledgements", Unacknowledged.to_json, Unacknowledged.from_json)
+ACKNOWLEDGEMENTS: Queue[Unacknowledged] = Queue(
+    message_codec(
+        "acknowledgements",
+        _UnacknowledgedBody,
+        _unpack_unacknowledged,
+        _pack_unacknowledged,
+        protocol=PROTOCOL,
+    )
+)
 """Commits that Redis did not accept, and keys to read again."""
 
-REBUILDS = Queue(
-    "rebuilds",
-    BloomBuildStep.to_json,
-    BloomBuildStep.from_json,
+REBUILDS: Queue[BloomBuildStep] = Queue(
+    message_codec("rebuilds", _StepBody, _unpack_step, _pack_step),
     batch_size=1,
     visibility_s=361,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the gate requests the build again
 )
 """Targets whose Bloom filter has to be built."""
 
-FOLLOWS = Queue("follows", write_pairs, read_pairs)
+FOLLOWS: Queue[Sequence[Pair]] = Queue(
+    message_codec(
+        "follows", Annotated[list[tuple[ID, ID]], Meta(min_length=1, max_length=MAX_PAIRS)]
+    )
+)
 """Follows that may have changed; the feed consumes it."""

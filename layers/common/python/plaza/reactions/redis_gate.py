@@ -43,7 +43,8 @@ def gate(
     """Decide one reaction; ``expected``: (state, db_version) of the actor's row, if it was read.
 
     One round trip. Raises RedisDown after the command's deadline, which the gate checks, so that no
-    copy of the command runs later; ReactionUndecided when the node restarted meanwhile.
+    copy of the command runs later, and when the node's clock is ahead by more than
+    ``redis.MAX_CLOCK_LEAD_US``; ReactionUndecided when the node restarted meanwhile.
     """
     keys = keys_of(kind.name, target)
     timeout_s = settings().redis_timeout_s
@@ -79,4 +80,8 @@ def gate(
             return GateDecision(code, rebuild=rest[0] == 1)
         if code != "LATE":
             return GateDecision(code, *rest)
-    raise RedisDown("Redis ran the gate after its deadline", may_have_run=False)
+    lead_s = (now_us - clock.now_us()) / 1e6
+    raise RedisDown(
+        f"Redis ran the gate after its deadline; its clock is {lead_s:.1f} s ahead",
+        may_have_run=False,
+    )

@@ -19,6 +19,7 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     ahead    hash    db_version -> total|rows; commits that wait for an earlier one
     fence    string  newest db_version reported while the target was not loaded
     lease    string  token of the caller that loads the target
+    sweep    string  swept:began:cursor:oldest; progress of its sweeps, for two hours
     loading  hash    sums over the outbox while the target is loaded
     toggles  hash    actor -> full_us of its token bucket for quick changes
     row_requests  hash    actor -> db_version when its row was requested
@@ -29,10 +30,10 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     want - base over the outbox, its number of entries, and the newest version; db_version; floor,
     version above which recent has all actors; filling, build_id, build_active_at of the filter
     under construction; build_requested_at, time of the last request of a build; blocked, time since
-    which a commit is missing; earliest, last version of the page earliest; sweeps, sweep_cursor.
+    which a commit is missing; earliest, last version of the page earliest.
 
 Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
-oldest version in the outbox, or the time of its next sweep. Per user and kind, in the shard of the
+when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the
 user, ``{<shard>}:<kind>:user:<id>:``
 
     newest   zset    target -> version; floor:<reign of the node when it was filled> -> version
@@ -74,6 +75,7 @@ class TargetKeys(NamedTuple):
     earliest: str
     loading: str
     toggles: str
+    sweep: str
     existence: str
     outboxes: str
     member: str
@@ -97,6 +99,7 @@ def keys_of(kind: str, target: Target) -> TargetKeys:
         earliest=f"{base}:earliest",
         loading=f"{base}:loading",
         toggles=f"{base}:toggles",
+        sweep=f"{base}:sweep",
         existence=existence_key(*target),
         outboxes=outboxes_key(shard),
         member=f"{kind}:{target}",

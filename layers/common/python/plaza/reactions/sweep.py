@@ -7,11 +7,9 @@ that were spilled to MySQL are sent first in any case: they were never on the qu
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 
 from plaza.infra import outbox, sqs
-from plaza.infra.clock import Deadline
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.observability import error_fields, record
 from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
@@ -20,47 +18,53 @@ from plaza.reactions import redis_outbox
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.persist import resync
 from plaza.reactions.queues import REACTIONS
+from plaza.reactions.redis_keys import outboxes_key
+from plaza.reactions.redis_outbox import SweptTarget
 
 MAX_EVENTS = 50_000
 MAX_RUN_S = 20
-_TARGETS_PER_SHARD = 2
-_TARGETS_PER_ROUND = 100
+_TARGETS_PER_SHARD = 400
 EVENTS_PER_TARGET = 500
 
 
-def sweep_outbox(grace_us: int | None = None) -> int:
+def sweep_outbox(grace_us: int | None = None, *, everything: bool = False) -> int:
     """Send entries again that waited longer than ``grace_us``; return how many the queue accepted.
 
-    ``grace_us`` None: the parameter ``ResendAfter``. At most 50,000 events and 20 s a run; the next
-    run continues. Raises RedisDown, QueueDown.
+    ``grace_us`` None: the parameter ``ResendAfter``. ``everything``: send each entry, also one that
+    was swept a moment ago or while the backlog is long. At most 50,000 events and 20 s a run; the
+    next run continues. Raises RedisDown, QueueDown.
     """
     spilled = _send_spilled()
-    backlog = REACTIONS.count_backlog()
-    if backlog > MAX_BACKLOG:
-        record("sweep_paused", {"sweeps_paused": 1}, backlog=backlog)
+    if everything:
+        grace_us = -MAX_WAIT_US
+    elif (backlog := REACTIONS.count_backlog()) > MAX_BACKLOG:
+        paused = {"sweeps_paused": 1, "outbox_age_s": _measure_age_s()}
+        record("sweep_paused", paused, backlog=backlog)
         return spilled
 
     def find(before_us: int) -> list[tuple[Kind, Target]]:
-        due = redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
-        return random.sample(due, min(len(due), _TARGETS_PER_ROUND))
+        return redis_outbox.find_due(before_us, _TARGETS_PER_SHARD)
 
-    def send_again(
-        due: Sequence[tuple[Kind, Target]], after_us: int, deadline: Deadline
-    ) -> tuple[int, list[int]]:
-        swept = redis_outbox.sweep_all(due, after_us, EVENTS_PER_TARGET, MAX_WAIT_US)
-        events = [event for of_target in swept for event in of_target.events]
-        accepted = REACTIONS.send_all(events, deadline)
+    def read_pages(targets: Sequence[tuple[Kind, Target]], after_us: int) -> list[SweptTarget]:
+        return redis_outbox.sweep_all(targets, after_us, EVENTS_PER_TARGET, MAX_WAIT_US)
+
+    def repair(swept: Sequence[SweptTarget]) -> None:
         resync(
-            [(s.kind, s.target, s.db_version) for s in swept if s.code == "GAP"],
-            [(s.kind, s.target) for s in swept if s.code == "COLD"],
+            [(*page.member, page.db_version) for page in swept if page.code == "GAP"],
+            [page.member for page in swept if page.code == "COLD"],
         )
-        return accepted, [event.effective_version_us for event in events]
 
-    swept = outbox.sweep(find, send_again, grace_us, MAX_EVENTS, MAX_RUN_S)
+    swept = outbox.sweep(
+        find, read_pages, REACTIONS.send_all, grace_us, MAX_EVENTS, MAX_RUN_S, repair
+    )
     sent = swept.sent + spilled
-    metrics = {"republished": sent, "outbox_age_s": swept.age_s}
+    metrics = {"republished": sent, "outbox_age_s": _measure_age_s()}
     record("outbox_swept", metrics, targets=swept.outboxes)
     return sent
+
+
+def _measure_age_s() -> float:
+    return outbox.measure(outboxes_key).age_s
 
 
 def _send_spilled() -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from plaza.content import ContentView
-from plaza.infra import messages
-from plaza.infra.messages import ID, list_of, read
+from plaza.infra.codec import ID, Meta, Struct
 from plaza.reactions.model import PostRank
 
 LIST_LENGTH = 100
@@ -15,7 +14,6 @@ MAX_POINTS = 1_000_000
 HOT_HALF_LIVES = 10  # an older like has less than a thousandth of its weight
 MAX_HOT_HOURS = 7 * 24  # hourly likes are kept for a day more
 MAX_SHOPS_PER_MESSAGE = 10
-_SHOP_IDS = list_of(ID, 1, MAX_SHOPS_PER_MESSAGE)
 
 
 class ReviewList(NamedTuple):
@@ -25,18 +23,10 @@ class ReviewList(NamedTuple):
     stale_seq: int | None
 
 
-class RebuildLists(NamedTuple):
+class RebuildLists(Struct, frozen=True):
     """A request to rebuild the lists of shops."""
 
-    shop_ids: Sequence[int]
-
-    def to_json(self) -> str:
-        return messages.encode({"shop_ids": list(self.shop_ids)})
-
-    @classmethod
-    def from_json(cls, body: str) -> RebuildLists:
-        """Return the request that ``to_json`` encoded. Raises InvalidMessage."""
-        return cls(read(messages.read_object(body), "shop_ids", _SHOP_IDS))
+    shop_ids: Annotated[list[ID], Meta(min_length=1, max_length=MAX_SHOPS_PER_MESSAGE)]
 
 
 class RankedPost(NamedTuple):

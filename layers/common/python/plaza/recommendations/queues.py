@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from plaza.infra.messages import message_codec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 from plaza.recommendations.model import RebuildLists
 
-RECOMMENDATIONS = Queue(
-    "recommendations",
-    RebuildLists.to_json,
-    RebuildLists.from_json,
+RECOMMENDATIONS: Queue[RebuildLists] = Queue(
+    message_codec("recommendations", RebuildLists),
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # a schedule requests it again
 )

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from dataclasses import field as default
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from plaza.counters import USER_COLUMNS, UserCounter
-from plaza.infra import messages
-from plaza.infra.messages import ID, list_of, read, text
+from plaza.counters import USER_COLUMNS, USER_COUNTER, UserCounter
+from plaza.infra.codec import ASCII, ID, MAX_VERSION, Meta, Struct, field
+from plaza.infra.codec import MAX_ID as MAX_ID
 from plaza.reactions import KINDS, Target
 from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 
-MAX_ID = messages.MAX_ID
-MAX_VERSION = messages.MAX_VERSION
 MAX_DETAIL_CHARS = 400
 MAX_FINDINGS_PER_MESSAGE = 100
-_PART = text(1, 255)
-_FINDINGS = list_of(ID, 1, MAX_FINDINGS_PER_MESSAGE)
 
 TYPES = tuple(sorted({target_type for kind in KINDS.values() for target_type in kind.targets}))
 CONTENT_TOTALS = {kind.name: kind.total for kind in KINDS.values()} | {"comments": "comment_total"}
@@ -88,10 +85,10 @@ class StepResult:
 
     position: str
     is_last: bool
-    tally: Tally = field(default_factory=Tally)
-    findings: list[Finding] = field(default_factory=list)
-    suspects: list[Suspect] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
+    tally: Tally = default(default_factory=Tally)
+    findings: list[Finding] = default(default_factory=list)
+    suspects: list[Suspect] = default(default_factory=list)
+    parts: list[str] = default(default_factory=list)
 
 
 class RunPart(NamedTuple):
@@ -103,34 +100,19 @@ class RunPart(NamedTuple):
     is_done: bool
 
 
-class ComparePart(NamedTuple):
+class ComparePart(Struct, frozen=True):
     """A message: process the next steps of a part."""
 
-    run_id: int
-    part: str
-
-    def to_json(self) -> str:
-        return messages.encode({"run": self.run_id, "part": self.part})
-
-    @classmethod
-    def from_json(cls, body: str) -> ComparePart:
-        """Decode the output of ``to_json``. Raises InvalidMessage."""
-        fields = messages.read_object(body)
-        return cls(read(fields, "run", ID), read(fields, "part", _PART))
+    run_id: ID = field(name="run")
+    part: Annotated[str, Meta(min_length=1, max_length=255, pattern=ASCII)]
 
 
-class RepairFindings(NamedTuple):
+class RepairFindings(Struct, frozen=True):
     """A message: repair these findings."""
 
-    finding_ids: tuple[int, ...]
-
-    def to_json(self) -> str:
-        return messages.encode({"findings": self.finding_ids})
-
-    @classmethod
-    def from_json(cls, body: str) -> RepairFindings:
-        """Decode the output of ``to_json``. Raises InvalidMessage."""
-        return cls(tuple(read(messages.read_object(body), "findings", _FINDINGS)))
+    finding_ids: Annotated[
+        tuple[ID, ...], Meta(min_length=1, max_length=MAX_FINDINGS_PER_MESSAGE)
+    ] = field(name="findings")
 
 
 class Example(NamedTuple):
@@ -218,15 +200,15 @@ def compare_target(cached: CachedTarget | Unreadable, recorded: MysqlState) -> C
 def compare_user_totals(cached: tuple[str, str], counter: UserCounter) -> Comparison:
     """Compare a projection (version, value) of a user's totals with the counter, read after it."""
     version = parse_version(cached[0])
-    try:
-        shown = UserCounter.from_json(cached[1])
-        readable = all(type(n) is int for n in shown) and shown.version == version
-    except (ValueError, TypeError, AttributeError):
-        shown, readable = UserCounter(), False
-    if version is None or not readable:
+    shown = USER_COUNTER.read(cached[1])
+    if version is None or shown is None or shown.version != version:
         return Comparison({UNREADABLE: f"@{cached[0]:.20} {cached[1]:.300}"})
     return _compare_projection(
-        version, shown[:-1] == counter[:-1], counter.version, cached[1], counter.to_json()
+        version,
+        shown[:-1] == counter[:-1],
+        counter.version,
+        cached[1],
+        USER_COUNTER.encode(counter),
     )
 
 

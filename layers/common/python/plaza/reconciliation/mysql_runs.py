@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
 
 from plaza.infra import mysql, sql
+from plaza.infra.codec import Codec, json_codec
 from plaza.infra.mysql import Cursor
 from plaza.reconciliation.model import (
     MAX_DETAIL_CHARS,
@@ -24,6 +24,7 @@ from plaza.reconciliation.model import (
 
 RETAINED_RUNS = 30
 _MAX_DELETED = 10_000
+REASON_COUNTS: Codec[dict[str, int]] = json_codec("reason_counts", dict[str, int])
 _TALLY = [column.name for column in fields(Tally)]
 _SUBJECT = "what, target_type, target_id"
 
@@ -240,7 +241,12 @@ def end(run_id: int) -> bool:
                 WHERE id = %s
                   AND ended_at IS NULL
                 """,
-                (sum(reason_counts.values()), json.dumps(reason_counts), *map(int, tally), run_id),
+                (
+                    sum(reason_counts.values()),
+                    REASON_COUNTS.encode(reason_counts),
+                    *map(int, tally),
+                    run_id,
+                ),
             )
             == 1
         )
@@ -312,7 +318,7 @@ def _build_report(
             reasons[reason] = int(numbers[0])
             repaired += int(numbers[1])
     if not reasons and differing:  # the findings of old runs are deleted
-        reasons, repaired = json.loads(reason_counts), differing
+        reasons, repaired = REASON_COUNTS.decode(reason_counts), differing
     return RunReport(
         run_id,
         _as_utc(started_at),

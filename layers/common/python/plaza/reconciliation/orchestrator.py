@@ -47,8 +47,8 @@ def process_parts(messages: Sequence[ComparePart]) -> None:
 
     Safe to repeat and to run concurrently. Raises MysqlDown, RedisDown, QueueDown.
     """
-    for run_id, name in dict.fromkeys(messages):
-        _process(run_id, name)
+    for message in dict.fromkeys(messages):
+        _process(message.run_id, message.part)
 
 
 def read_reports(before_id: int | None = None, limit: int = 1) -> list[RunReport]:

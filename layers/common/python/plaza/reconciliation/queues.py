@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from plaza.infra.messages import message_codec
 from plaza.infra.queues import Queue
 from plaza.infra.retries import RetryPolicy
 from plaza.reconciliation.model import ComparePart, RepairFindings
 
-COMPARISONS = Queue(
-    "comparisons",
-    ComparePart.to_json,
-    ComparePart.from_json,
+COMPARISONS: Queue[ComparePart] = Queue(
+    message_codec("comparisons", ComparePart),
     batch_size=1,
     visibility_s=541,
     retry=RetryPolicy(max_wait_s=4 * 3_600),  # the next night resumes the run
 )
 """Parts of runs to process."""
 
-REPAIRS = Queue(
-    "repairs", RepairFindings.to_json, RepairFindings.from_json, batch_size=1, visibility_s=361
+REPAIRS: Queue[RepairFindings] = Queue(
+    message_codec("repairs", RepairFindings), batch_size=1, visibility_s=361
 )
 """Findings to repair."""

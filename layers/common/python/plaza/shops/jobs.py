@@ -42,7 +42,7 @@ def _run_step(step: ShopJobStep) -> None:
     else:
         progress = _advance(step, _PLACES)
     if progress.code == FILLED:
-        SHOPS.send(step._replace(build=progress.build, after_id=progress.after_id))
+        SHOPS.send(ShopJobStep(step.job, progress.build, progress.after_id))
 
 
 def _advance(step: ShopJobStep, builder: Builder[T]) -> BuildProgress:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
-from plaza.infra import messages
+from plaza.infra.codec import Struct, list_codec, or_deleted, record_codec
 from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
-from plaza.infra.messages import ID, InvalidMessage, integer, list_of, one_of, read, text
 
 MAX_LATITUDE = 85.05112878  # the limit of GEO sets, which use the web Mercator projection
 MAX_LONGITUDE = 180.0
@@ -17,10 +14,10 @@ MAX_RADIUS_M = 50_000
 MAX_NEARBY_SHOPS = 1_000  # on all pages together
 MAX_SHOPS_PER_MESSAGE = 100
 REMOVED_VERSION = 2**53 - 1  # newer than all versions: older reads cannot restore a removed row
-FILTER, PLACES, EVERYTHING = "filter", "places", "everything"
-_JOBS = (FILTER, PLACES, EVERYTHING)
-_DELETED = "deleted"
-_MAX_BUILD = 64  # characters
+FILTER: Literal["filter"] = "filter"
+PLACES: Literal["places"] = "places"
+EVERYTHING: Literal["everything"] = "everything"
+MAX_BUILD = 64  # characters
 
 
 class ShopMissing(NotFound):
@@ -94,16 +91,9 @@ class StoredShop(NamedTuple):
     version: int
     deleted: bool
 
-    def to_text(self) -> str:
-        return _DELETED if self.deleted else json.dumps(asdict(self.shop), separators=(",", ":"))
 
-
-def decode_shop(text: str) -> Shop | None:
-    """Return the shop that ``to_text`` encoded, None for a deleted one."""
-    if text == _DELETED:
-        return None
-    fields = json.loads(text)
-    return Shop(**fields | {"images": tuple(fields["images"])})
+SHOP = or_deleted(record_codec("shop_pages", Shop))
+TYPES = list_codec("shop_types", ShopType)
 
 
 class Place(NamedTuple):
@@ -183,26 +173,20 @@ class ShopChange(NamedTuple):
     after: int | None
 
 
-class ShopRefresh(NamedTuple):
+class ShopRefresh(Struct, frozen=True):
     """A request to project shops from MySQL to Redis; without shops, their types."""
 
-    shop_ids: Sequence[int]
-
-    def to_json(self) -> str:
-        return messages.encode({"shop_ids": list(self.shop_ids)})
+    shop_ids: list[int]
 
 
-class ShopJobStep(NamedTuple):
+class ShopJobStep(Struct, frozen=True):
     """A step of a job on all shops: build the bloom filter, build the places, or refresh all
     projections. ``build``: its name in Redis, '' before it begins; ``after_id``: the last shop that
     was processed."""
 
-    job: str
+    job: Literal["filter", "places", "everything"]
     build: str = ""
     after_id: int = 0
-
-    def to_json(self) -> str:
-        return messages.encode(self._asdict())
 
 
 class NearShop(NamedTuple):
@@ -217,23 +201,3 @@ class NearPage(NamedTuple):
 
     shops: list[NearShop]
     last: NearPosition | None
-
-
-def encode_message(message: ShopRefresh | ShopJobStep) -> str:
-    return message.to_json()
-
-
-def decode_message(body: str) -> ShopRefresh | ShopJobStep:
-    """Return the message that ``encode_message`` encoded. Raises InvalidMessage."""
-    fields = messages.read_object(body)
-    if "shop_ids" in fields:
-        return ShopRefresh(read(fields, "shop_ids", list_of(ID, 0, MAX_SHOPS_PER_MESSAGE)))
-    step = ShopJobStep(
-        read(fields, "job", one_of(_JOBS)),
-        read(fields, "build", text(0, _MAX_BUILD), default=""),
-        read(fields, "after_id", integer(0, messages.MAX_ID), default=0),
-    )
-    if step.after_id and not step.build and step.job != EVERYTHING:
-        # A new build would begin at after_id and lack the shops before it.
-        raise InvalidMessage("after_id without the name of a build")
-    return step

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from plaza.infra import mysql, sql
+from plaza.infra.codec import TEXT_LIST
 from plaza.infra.mysql import Cursor
 from plaza.shops.model import (
     MAX_LATITUDE,
@@ -270,7 +270,7 @@ def _values(draft: ShopDraft) -> tuple[Any, ...]:
         draft.address,
         draft.x,
         draft.y,
-        json.dumps(draft.images) if draft.images else None,
+        TEXT_LIST.encode(draft.images) if draft.images else None,
         draft.avg_price_cents,
         draft.open_hours,
     )
@@ -293,7 +293,7 @@ def _stored(row: tuple[Any, ...]) -> StoredShop:
         address=address,
         x=x,
         y=y,
-        images=tuple(json.loads(images)) if images else (),
+        images=TEXT_LIST.decode(images) if images else (),
         avg_price_cents=avg_price_cents,
         open_hours=open_hours,
         created_us=sql.to_us(created_at),

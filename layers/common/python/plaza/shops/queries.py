@@ -6,7 +6,6 @@ that it does not have costs no statement; for others one reader reads MySQL and 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,6 +17,7 @@ from plaza.infra.cache import (
     CacheEntry,
     StillLoading,
 )
+from plaza.infra.codec import DELETED, Deleted
 from plaza.infra.hot_reads import HotReads
 from plaza.infra.observability import error_fields, record
 from plaza.infra.process import LocalCache
@@ -28,6 +28,8 @@ from plaza.shops import mysql_shops, redis_store
 from plaza.shops.model import (
     FILTER,
     MAX_SHOPS_PER_MESSAGE,
+    SHOP,
+    TYPES,
     Shop,
     ShopDeleted,
     ShopJobStep,
@@ -36,14 +38,13 @@ from plaza.shops.model import (
     ShopType,
     StoredShop,
     TypeMissing,
-    decode_shop,
 )
 from plaza.shops.mysql_shops import ShopTypes
 from plaza.shops.queues import SHOPS
 
 # Reads of one process from MySQL while Redis is unavailable.
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
-_hot_pages: HotReads[int, CachedValue] = HotReads(redis_store.page_key)
+_hot_pages: HotReads[int, CachedValue[Shop | Deleted]] = HotReads(redis_store.page_key)
 _types: LocalCache[int, bool] = LocalCache(max_entries=1_000, ttl_s=30)
 
 
@@ -60,42 +61,44 @@ def read(shop_id: int, *, is_anonymous: bool = False) -> Shop:
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
         cached = CachedValue(*_load(shop_id), stale=False)
-    if cached.text is None:
+    if cached.value is None:
         raise _missing(shop_id)
-    if (shop := decode_shop(cached.text)) is None:
+    if isinstance(cached.value, Deleted):
         raise ShopDeleted(f"Shop {shop_id} was deleted.")
-    return shop
+    return cached.value
 
 
 def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
     """Return those of ``shop_ids`` that exist. One round trip if all are cached, otherwise one more
     and one statement. Raises MysqlDown."""
     keys = {shop_id: redis_store.page_key(shop_id) for shop_id in shop_ids}
-    cached: dict[int, CachedValue] = {}
+    cached: dict[int, CachedValue[Shop | Deleted]] = {}
     with suppress(RedisDown):
-        found = cache.read_all(list(keys.values()))
+        found = cache.read_all(list(keys.values()), SHOP)
         cached = {i: one for i, one in zip(keys, found, strict=True) if one is not None}
         _request_refresh([shop_id for shop_id, one in cached.items() if one.stale])
-    shops = {i: decode_shop(one.text) for i, one in cached.items() if one.text is not None}
+    shops = {i: one.value for i, one in cached.items()}
     if missing := [shop_id for shop_id in keys if shop_id not in cached]:
         stored = mysql_shops.read(missing)
         with suppress(RedisDown):
-            cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), create=True)
-        shops |= {i: None if one.deleted else one.shop for i, one in stored.items()}
-    return {shop_id: shop for shop_id, shop in shops.items() if shop is not None}
+            cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), SHOP, create=True)
+        shops |= {i: entry_of(one).value for i, one in stored.items()}
+    return {shop_id: shop for shop_id, shop in shops.items() if isinstance(shop, Shop)}
 
 
 def read_types() -> list[ShopType]:
     """Return the shop types by ``sort``. Raises MysqlDown; RedisDown or StillLoading as ``read``.
     One round trip if they are cached, otherwise at most one statement more."""
     try:
-        [cached] = cache.read_all([redis_store.TYPES_KEY])
+        [cached] = cache.read_all([redis_store.TYPES_KEY], TYPES)
         if cached is None:
-            cached = cache.load_single_flight(NEVER_STALE, redis_store.TYPES_KEY, _load_types)
+            cached = cache.load_single_flight(
+                NEVER_STALE, redis_store.TYPES_KEY, TYPES, _load_types
+            )
     except (RedisDown, StillLoading) as error:
         take_fallback_token(error)
         cached = CachedValue(*_load_types(), stale=False)
-    return [ShopType(*fields) for fields in json.loads(cached.text or "[]")]
+    return cached.value or []
 
 
 def read_type(type_id: int) -> ShopType:
@@ -128,28 +131,28 @@ def enqueue(message: ShopRefresh | ShopJobStep) -> None:
         record("rebuild_not_queued", {"rebuilds_not_queued": 1}, **error_fields(error))
 
 
-def entry_of(stored: StoredShop) -> CacheEntry:
-    return CacheEntry(stored.version, stored.to_text())
+def entry_of(stored: StoredShop) -> CacheEntry[Shop | Deleted]:
+    return CacheEntry(stored.version, DELETED if stored.deleted else stored.shop)
 
 
-def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry]:
+def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry[Shop | Deleted]]:
     return {redis_store.page_key(shop_id): entry_of(one) for shop_id, one in stored.items()}
 
 
-def types_entry(types: ShopTypes) -> CacheEntry:
-    return CacheEntry(types.version_us, json.dumps(types.types, separators=(",", ":")))
+def types_entry(types: ShopTypes) -> CacheEntry[list[ShopType]]:
+    return CacheEntry(types.version_us, types.types)
 
 
-def _find(shop_id: int, source: RunAll = redis.run_all) -> CachedValue:
+def _find(shop_id: int, source: RunAll = redis.run_all) -> CachedValue[Shop | Deleted]:
     key = redis_store.page_key(shop_id)
-    [cached] = cache.read_all([key], source)
+    [cached] = cache.read_all([key], SHOP, source)
     if cached is None:
         may_exist, build_due = redis_store.SHOP_IDS.query(shop_id)
         if build_due:
             enqueue(ShopJobStep(FILTER))
         if not may_exist:
             raise _missing(shop_id)
-        return cache.load_single_flight(STALE_WHILE_REBUILDING, key, lambda: _load(shop_id))
+        return cache.load_single_flight(STALE_WHILE_REBUILDING, key, SHOP, lambda: _load(shop_id))
     if cached.stale:
         _request_refresh([shop_id])
     return cached
@@ -165,12 +168,12 @@ def _request_refresh(stale: Sequence[int]) -> None:
         enqueue(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
 
 
-def _load(shop_id: int) -> CacheEntry:
+def _load(shop_id: int) -> CacheEntry[Shop | Deleted]:
     stored = mysql_shops.read([shop_id]).get(shop_id)
     return entry_of(stored) if stored else CacheEntry(0, None)
 
 
-def _load_types() -> CacheEntry:
+def _load_types() -> CacheEntry[list[ShopType]]:
     return types_entry(mysql_shops.read_types())
 
 

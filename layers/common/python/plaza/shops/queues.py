@@ -2,7 +2,32 @@
 
 from __future__ import annotations
 
-from plaza.infra.queues import Queue
-from plaza.shops.model import decode_message, encode_message
+from typing import Annotated, Literal
 
-SHOPS = Queue("shops", encode_message, decode_message, visibility_s=361)
+from plaza.infra.codec import ID, MAX_ID, Meta, Struct
+from plaza.infra.messages import InvalidMessage, message_codec
+from plaza.infra.queues import Queue
+from plaza.shops.model import EVERYTHING, MAX_BUILD, MAX_SHOPS_PER_MESSAGE, ShopJobStep, ShopRefresh
+
+
+class _Body(Struct, frozen=True):
+    shop_ids: Annotated[list[ID], Meta(max_length=MAX_SHOPS_PER_MESSAGE)] | None = None
+    job: Literal["filter", "places", "everything"] | None = None
+    build: Annotated[str, Meta(max_length=MAX_BUILD)] = ""
+    after_id: Annotated[int, Meta(ge=0, le=MAX_ID)] = 0
+
+
+def _unpack(body: _Body) -> ShopRefresh | ShopJobStep:
+    if body.shop_ids is not None:
+        return ShopRefresh(body.shop_ids)
+    if body.job is None:
+        raise InvalidMessage("neither shop_ids nor a job")
+    if body.after_id and not body.build and body.job != EVERYTHING:
+        # A new build would begin at after_id and lack the shops before it.
+        raise InvalidMessage("after_id without the name of a build")
+    return ShopJobStep(body.job, body.build, body.after_id)
+
+
+SHOPS: Queue[ShopRefresh | ShopJobStep] = Queue(
+    message_codec("shops", _Body, _unpack), visibility_s=361
+)

@@ -6,12 +6,16 @@ from collections.abc import Mapping, Sequence
 
 from plaza.infra import cache
 from plaza.infra.cache import NEVER_STALE, STALE_WHILE_REBUILDING, CacheEntry
+from plaza.infra.codec import Deleted
 from plaza.infra.observability import record
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops.model import (
     EVERYTHING,
     MAX_SHOPS_PER_MESSAGE,
     REMOVED_VERSION,
+    SHOP,
+    TYPES,
+    Shop,
     ShopChange,
     ShopJobStep,
     ShopPlace,
@@ -30,10 +34,11 @@ def refresh(shop_ids: Sequence[int]) -> None:
     if not shop_ids:
         return
     stored = mysql_shops.read(shop_ids)
-    cache.store_all(STALE_WHILE_REBUILDING, queries.entries_of(stored), create=False)
+    cache.store_all(STALE_WHILE_REBUILDING, queries.entries_of(stored), SHOP, create=False)
     missing = [shop_id for shop_id in shop_ids if shop_id not in stored]
-    absent = {redis_store.page_key(i): CacheEntry(REMOVED_VERSION, None) for i in missing}
-    cache.store_all(STALE_WHILE_REBUILDING, absent, create=True)
+    removed: CacheEntry[Shop | Deleted] = CacheEntry(REMOVED_VERSION, None)
+    absent = {redis_store.page_key(shop_id): removed for shop_id in missing}
+    cache.store_all(STALE_WHILE_REBUILDING, absent, SHOP, create=True)
     project_shops(stored, missing)
     record("shops_refreshed", {"shops_refreshed": len(shop_ids)}, found=len(stored))
 
@@ -63,7 +68,7 @@ def project_changes(changes: Sequence[ShopChange], types_changed: bool) -> None:
 def refresh_types() -> None:
     """Project the shop types. One statement, one round trip. Raises MysqlDown, RedisDown."""
     entry = queries.types_entry(mysql_shops.read_types())
-    cache.store_all(NEVER_STALE, {redis_store.TYPES_KEY: entry}, create=False)
+    cache.store_all(NEVER_STALE, {redis_store.TYPES_KEY: entry}, TYPES, create=False)
 
 
 def request_full_refresh() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from plaza.infra import mysql, sql
 from plaza.infra.mysql import Cursor
-from plaza.infra.switch_state import Switches
+from plaza.infra.switch_state import SWITCHES, Switches
 from plaza.switches.model import NO_CHANGE, SwitchChange
 
 _COLUMNS = "version, document, reason, changed_by, changed_at"
@@ -36,7 +36,7 @@ def insert(cursor: Cursor, version: int, switches: Switches, reason: str, operat
             VALUES (%s, %s, %s, %s, UTC_TIMESTAMP(6))
             ON DUPLICATE KEY UPDATE version = switch_change.version
             """,
-            (version, switches.to_json(), reason, operator_id),
+            (version, SWITCHES.encode(switches), reason, operator_id),
         )
         == 1
     )
@@ -59,5 +59,5 @@ def read_changes(below: int, limit: int) -> list[SwitchChange]:
 def _change(row: tuple[Any, ...]) -> SwitchChange:
     version, document, reason, changed_by, changed_at = row
     return SwitchChange(
-        version, Switches.from_json(document), reason, changed_by, sql.to_us(changed_at)
+        version, SWITCHES.decode(document), reason, changed_by, sql.to_us(changed_at)
     )

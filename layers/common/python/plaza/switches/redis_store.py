@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from plaza.infra import clock, projections, redis
+from plaza.infra.codec import Codec
 from plaza.infra.projections import Projection, key_of
-from plaza.infra.switch_state import Switches
+from plaza.infra.switch_state import SWITCHES, Switches
 
 TTL_S = 30 * 86_400  # a new process finds the switches also while MySQL is unavailable
 # A writer stores its change at once. A comparison repairs a change whose store was lost.
@@ -23,19 +24,32 @@ READ = projections.read_command(KEY)
 
 
 class StoredSwitches(NamedTuple):
-    """Switches as JSON; ``is_due``: they are due for a comparison with MySQL."""
+    """Switches, and when to compare them with MySQL, seconds since 1970."""
 
-    text: str
-    is_due: bool
+    compare_at_s: int
+    switches: Switches
+
+    @property
+    def is_due(self) -> bool:
+        return self.compare_at_s <= clock.now_s()
+
+
+def _encode(stored: StoredSwitches) -> str:
+    return f"{stored.compare_at_s};{SWITCHES.encode(stored.switches)}"
+
+
+def _decode(text: str) -> StoredSwitches:
+    compare_at_s, _, switches = text.partition(";")
+    return StoredSwitches(int(compare_at_s), SWITCHES.decode(switches))
+
+
+STORED = Codec("stored_switches", _encode, _decode)
 
 
 def parse(reply: Any) -> StoredSwitches | None:
     """Return the switches in the reply to ``READ``, None if Redis has none."""
-    found = projections.parse_reply(reply)
-    if found is None:
-        return None
-    compare_at_s, _, text = found[1].partition(";")
-    return StoredSwitches(text, int(compare_at_s) <= clock.now_s())
+    found = projections.parse_reply(reply, STORED)
+    return None if found is None else found[1]
 
 
 def claim_comparison() -> bool:
@@ -47,5 +61,5 @@ def claim_comparison() -> bool:
 def store(version: int, switches: Switches) -> None:
     """Store switches unless Redis has newer ones. One round trip. Raises RedisDown."""
     compare_at_s = int(clock.now_s()) + COMPARE_AFTER_S
-    value = f"{compare_at_s};{switches.to_json()}"
+    value = STORED.encode(StoredSwitches(compare_at_s, switches))
     projections.store_all([Projection(KEY, version, value, TTL_S)], create=True)

@@ -53,7 +53,7 @@ def _follow(stored: StoredSwitches | None) -> None:
                 switch_state.follow(_load())
                 return
         if stored is not None:
-            switch_state.follow(Switches.from_json(stored.text))
+            switch_state.follow(stored.switches)
     except (ValueError, TypeError) as error:
         _record_unread(error)
 

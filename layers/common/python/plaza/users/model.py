@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,17 +24,10 @@ class Card:
     nickname: str
     avatar: str | None
 
-    def to_json(self) -> str:
-        return json.dumps([self.nickname, self.avatar], separators=(",", ":"))
-
     @classmethod
     def unknown(cls, user_id: int) -> Card:
         """Return the card of an id that no user has."""
         return cls(user_id, "somebody", None)
-
-    @classmethod
-    def from_json(cls, user_id: int, text: str) -> Card:
-        return cls(user_id, *json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

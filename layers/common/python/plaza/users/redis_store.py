@@ -7,15 +7,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 from functools import lru_cache
 
 from plaza import counters
 from plaza.counters import UserCounter
 from plaza.infra import projections, redis
+from plaza.infra.codec import TEXT, Codec, Struct, json_codec
 from plaza.infra.projections import Projection, key_of
 from plaza.infra.redis import RunAll
 from plaza.users.model import Card
 from plaza.users.zones import Zone
+
+
+class CardValue(Struct, frozen=True, array_like=True, gc=False):
+    """A card without its id. A new field comes last, with a default."""
+
+    nickname: str
+    avatar: str | None
+
+
+def _decode_zone(text: str) -> Zone:
+    name, day, *_ = text.split(" ")
+    return Zone(name, date.fromisoformat(day) if day else None)
+
+
+CARD: Codec[CardValue] = json_codec("cards", CardValue)
+ZONE = Codec("zones", lambda zone: f"{zone.name} {zone.latest_day or ''}", _decode_zone)
 
 
 def card_key(user_id: int) -> str:
@@ -27,17 +45,19 @@ def read_cards(
 ) -> dict[int, tuple[Card, int]]:
     """Return id -> (card, version) of users in ``source``. Raises RedisDown."""
     ids = list(user_ids)
-    found = projections.read_all([card_key(user_id) for user_id in ids], source)
+    found = projections.read_all([card_key(user_id) for user_id in ids], TEXT, source)
     return {
-        user_id: (_parse_card(user_id, entry[1]), entry[0])
+        user_id: (card, entry[0])
         for user_id, entry in zip(ids, found, strict=True)
-        if entry is not None
+        if entry is not None and (card := _read_card(user_id, entry[1])) is not None
     }
 
 
 @lru_cache(maxsize=2_000)
-def _parse_card(user_id: int, value: str) -> Card:
-    return Card.from_json(user_id, value)
+def _read_card(user_id: int, text: str) -> Card | None:
+    """Return the card in a stored text, None for a miss."""
+    value = CARD.read(text)
+    return None if value is None else Card(user_id, value.nickname, value.avatar)
 
 
 def zone_key(user_id: int) -> str:
@@ -46,9 +66,9 @@ def zone_key(user_id: int) -> str:
 
 def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
     """Return id -> (time zone, version) of users in Redis. Raises RedisDown."""
-    found = projections.read_all([zone_key(user_id) for user_id in user_ids])
+    found = projections.read_all([zone_key(user_id) for user_id in user_ids], ZONE)
     return {
-        user_id: (Zone.from_text(entry[1]), entry[0])
+        user_id: (entry[1], entry[0])
         for user_id, entry in zip(user_ids, found, strict=True)
         if entry is not None
     }
@@ -57,7 +77,10 @@ def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
 def store_zones(zones: Mapping[int, tuple[Zone, int]], *, create: bool) -> None:
     """Project (time zone, version) of users. Raises RedisDown."""
     projections.store_all(
-        [Projection(zone_key(i), version, zone.to_text()) for i, (zone, version) in zones.items()],
+        [
+            Projection(zone_key(i), version, ZONE.encode(zone))
+            for i, (zone, version) in zones.items()
+        ],
         create=create,
     )
 
@@ -66,18 +89,19 @@ def read_profile(
     user_id: int, source: RunAll = redis.run_all
 ) -> tuple[Card | None, UserCounter | None]:
     """Return (card, totals), None for what ``source`` lacks. Raises RedisDown."""
-    card, totals = projections.read_all([card_key(user_id), counters.user_key(user_id)], source)
-    return (
-        Card.from_json(user_id, card[1]) if card else None,
-        UserCounter.from_json(totals[1]) if totals else None,
+    card, totals = projections.read_pair(
+        (card_key(user_id), TEXT), (counters.user_key(user_id), counters.USER_COUNTER), source
     )
+    return _read_card(user_id, card[1]) if card else None, totals[1] if totals else None
 
 
 def store_cards(cards: Mapping[int, tuple[Card, int]], *, create: bool) -> None:
     """Project (card, version) of users. Raises RedisDown."""
     projections.store_all(
         [
-            Projection(card_key(user_id), version, card.to_json())
+            Projection(
+                card_key(user_id), version, CARD.encode(CardValue(card.nickname, card.avatar))
+            )
             for user_id, (card, version) in cards.items()
         ],
         create=create,

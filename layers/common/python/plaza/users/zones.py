@@ -26,14 +26,6 @@ class Zone(NamedTuple):
         today = datetime.fromtimestamp(now_s, UTC).astimezone(ZoneInfo(self.name)).date()
         return today if self.latest_day is None else max(today, self.latest_day)
 
-    def to_text(self) -> str:
-        return f"{self.name} {self.latest_day or ''}"
-
-    @classmethod
-    def from_text(cls, text: str) -> Zone:
-        name, _, day = text.partition(" ")
-        return cls(name, date.fromisoformat(day) if day else None)
-
 
 def check_zone(name: str) -> str:
     """Return ``name``. Raises ValueError unless it is in the IANA time zone database."""

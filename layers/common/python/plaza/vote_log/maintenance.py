@@ -7,12 +7,14 @@ dropped under a lock and only if nothing was added since it was archived.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
 from plaza.infra.observability import record
+from plaza.infra.scheduled_jobs import run_jobs
 from plaza.reactions import reaction_log
 from plaza.vote_log import mysql_log, s3_archive
 from plaza.vote_log.model import (
@@ -56,16 +58,18 @@ def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> Maint
     """Create partitions ahead, archive and drop closed ones, for ten minutes at most.
 
     ``max_moved``: number of rows that may be copied while consumers wait. Raises MysqlDown, also
-    when the table lock is not granted in time; ObjectsDown.
+    when the table lock is not granted in time; ObjectsDown; the first error after both have run.
     """
-    deadline = Deadline.in_s(MAX_RUN_S)
-    today = today or clock.today()
+    deadline, day = Deadline.in_s(MAX_RUN_S), today or clock.today()
     result = MaintenanceResult()
     try:
-        _create_ahead(result, today, max_moved)
-        _archive_closed(result, today, deadline)
-    except _OutOfTime:
-        pass
+        run_jobs(
+            {
+                "create_partitions": lambda: _create_ahead(result, day, max_moved),
+                "archive_partitions": lambda: _archive_closed(result, day, deadline),
+            },
+            run=0,
+        )
     finally:
         record(
             "log_maintained",
@@ -96,11 +100,12 @@ def _create_ahead(result: MaintenanceResult, today: date, max_moved: int) -> Non
 def _archive_closed(result: MaintenanceResult, today: date, deadline: Deadline) -> None:
     closed = [p for p in mysql_log.read_partitions() if is_closed(p, today)]
     result.behind = len(closed)
-    for partition in closed:  # only the lowest may be dropped
-        if not _archive(result, partition, deadline):
-            return
-        result.dropped += 1
-        result.behind -= 1
+    with suppress(_OutOfTime):
+        for partition in closed:  # only the lowest may be dropped
+            if not _archive(result, partition, deadline):
+                return
+            result.dropped += 1
+            result.behind -= 1
 
 
 def _archive(result: MaintenanceResult, partition: Partition, deadline: Deadline) -> bool:

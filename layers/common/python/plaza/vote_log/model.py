@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from plaza.infra.codec import Struct, json_codec, values_of
 from plaza.reactions import KINDS, Target
 
 DAYS_OPEN = 8  # weekly rankings and late events need these
@@ -77,32 +77,6 @@ class ArchivePart:
     max_version_us: int
     last: LogKey
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "events": self.sum.events,
-            "crc32_sum": self.sum.crc32,
-            "bytes": self.bytes,
-            "sha256": self.sha256,
-            "min_version": self.min_version_us,
-            "max_version": self.max_version_us,
-            "last": list(self.last),
-        }
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> ArchivePart:
-        """Build from the result of ``to_dict``. Raises KeyError, TypeError, ValueError."""
-        target_type, target_id, kind, actor_id, version_us = fields["last"]
-        return cls(
-            str(fields["name"]),
-            Checksum(int(fields["events"]), int(fields["crc32_sum"])),
-            int(fields["bytes"]),
-            str(fields["sha256"]),
-            int(fields["min_version"]),
-            int(fields["max_version"]),
-            (str(target_type), int(target_id), str(kind), int(actor_id), int(version_us)),
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
@@ -115,28 +89,6 @@ class Manifest:
     def sum(self) -> Checksum:
         return Checksum(sum(p.sum.events for p in self.parts), sum(p.sum.crc32 for p in self.parts))
 
-    def to_json(self) -> str:
-        """Encode for S3; the same archive always has the same text."""
-        return json.dumps(
-            {
-                "day": self.day.isoformat(),
-                "events": self.sum.events,
-                "crc32_sum": self.sum.crc32,
-                "bytes": sum(part.bytes for part in self.parts),
-                "min_version": min((part.min_version_us for part in self.parts), default=0),
-                "max_version": max((part.max_version_us for part in self.parts), default=0),
-                "objects": [part.to_dict() for part in self.parts],
-            },
-            indent=1,
-        )
-
-    @classmethod
-    def from_json(cls, text: str) -> Manifest:
-        """Decode the result of ``to_json``. Raises KeyError, TypeError, ValueError."""
-        fields = json.loads(text)
-        parts = tuple(ArchivePart.from_dict(part) for part in fields["objects"])
-        return cls(date.fromisoformat(fields["day"]), parts)
-
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
@@ -145,18 +97,90 @@ class ArchiveProgress:
     goal: Checksum
     parts: tuple[ArchivePart, ...]
 
-    def to_json(self) -> str:
-        fields = [part.to_dict() for part in self.parts]
-        return json.dumps(
-            {"events": self.goal.events, "crc32_sum": self.goal.crc32, "parts": fields}
-        )
 
-    @classmethod
-    def from_json(cls, text: str) -> ArchiveProgress:
-        """Decode the result of ``to_json``. Raises KeyError, TypeError, ValueError."""
-        fields = json.loads(text)
-        goal = Checksum(int(fields["events"]), int(fields["crc32_sum"]))
-        return cls(goal, tuple(ArchivePart.from_dict(part) for part in fields["parts"]))
+class _Line(Struct, frozen=True, gc=False):
+    target_type: str
+    target_id: int
+    kind: str
+    actor_id: int
+    version: int
+    state: int
+    change: int
+
+
+class _Part(Struct, frozen=True):
+    name: str
+    events: int
+    crc32_sum: int
+    bytes: int
+    sha256: str
+    min_version: int
+    max_version: int
+    last: LogKey
+
+
+class _Manifest(Struct, frozen=True):
+    day: date
+    events: int
+    crc32_sum: int
+    bytes: int
+    min_version: int
+    max_version: int
+    objects: list[_Part]
+
+
+class _Progress(Struct, frozen=True):
+    events: int
+    crc32_sum: int
+    parts: list[_Part]
+
+
+def _pack_part(part: ArchivePart) -> _Part:
+    return _Part(
+        part.name,
+        *part.sum,
+        part.bytes,
+        part.sha256,
+        part.min_version_us,
+        part.max_version_us,
+        part.last,
+    )
+
+
+def _unpack_part(part: _Part) -> ArchivePart:
+    name, events, crc32, *rest = values_of(part)
+    return ArchivePart(name, Checksum(events, crc32), *rest)
+
+
+def _pack_manifest(manifest: Manifest) -> _Manifest:
+    parts = manifest.parts
+    return _Manifest(
+        manifest.day,
+        *manifest.sum,
+        sum(part.bytes for part in parts),
+        min((part.min_version_us for part in parts), default=0),
+        max((part.max_version_us for part in parts), default=0),
+        [_pack_part(part) for part in parts],
+    )
+
+
+LINE = json_codec(
+    "vote_log_lines", _Line, lambda line: LoggedEvent(*values_of(line)), lambda row: _Line(*row)
+)
+MANIFEST = json_codec(
+    "vote_log_manifests",
+    _Manifest,
+    lambda found: Manifest(found.day, tuple(map(_unpack_part, found.objects))),
+    _pack_manifest,
+)
+PROGRESS = json_codec(
+    "vote_log_progress",
+    _Progress,
+    lambda found: ArchiveProgress(
+        Checksum(found.events, found.crc32_sum), tuple(map(_unpack_part, found.parts))
+    ),
+    lambda progress: _Progress(*progress.goal, [_pack_part(part) for part in progress.parts]),
+)
 
 
 class CounterKey(NamedTuple):
@@ -182,20 +206,8 @@ class Scope(NamedTuple):
 
 
 def read_lines(text: str) -> list[LoggedEvent]:
-    """Return the rows of an object. Raises KeyError, TypeError, ValueError."""
-    # One array is parsed faster than many objects.
-    return [
-        LoggedEvent(
-            event["target_type"],
-            event["target_id"],
-            event["kind"],
-            event["actor_id"],
-            event["version"],
-            event["state"],
-            event["change"],
-        )
-        for event in json.loads(f"[{','.join(text.splitlines())}]")
-    ]
+    """Return the rows of an object. Raises Undecodable."""
+    return [LINE.decode(line) for line in text.splitlines()]
 
 
 def checksum(lines: Iterable[ArchiveLine]) -> Checksum:

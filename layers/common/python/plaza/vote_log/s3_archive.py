@@ -18,8 +18,11 @@ from datetime import date
 from plaza.infra import archive, objects
 from plaza.infra.archive import DIGEST_CHARS
 from plaza.infra.archive import ArchiveCorrupt as ArchiveCorrupt
+from plaza.infra.codec import Undecodable
 from plaza.infra.objects import ObjectMissing
 from plaza.vote_log.model import (
+    MANIFEST,
+    PROGRESS,
     ArchiveLine,
     ArchivePart,
     ArchiveProgress,
@@ -36,7 +39,6 @@ _MANIFEST = re.compile(
     rf"{PREFIX}date=(\d{{4}}-\d\d-\d\d)/manifest-[0-9a-f]{{{DIGEST_CHARS}}}\.json"
 )
 _JSON = "application/json"
-_UNREADABLE = (KeyError, TypeError, ValueError)
 
 
 def put_part(day: date, number: int, lines: Sequence[ArchiveLine]) -> ArchivePart:
@@ -59,8 +61,8 @@ def read_part(day: date, part: ArchivePart) -> list[LoggedEvent]:
     """Return the events of a part. Raises ArchiveCorrupt, ObjectsDown."""
     try:
         rows = read_lines(_read_text(day, part))
-    except _UNREADABLE as error:
-        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {type(error).__name__}") from None
+    except Undecodable as error:
+        raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {error}") from None
     if len(rows) != part.sum.events:
         raise ArchiveCorrupt(f"{_folder(day)}{part.name}: {len(rows)} events")
     return rows
@@ -78,7 +80,7 @@ def verify_part(day: date, part: ArchivePart) -> None:
 
 def put_manifest(manifest: Manifest) -> None:
     """Write the manifest, which makes the archive complete. Raises ObjectsDown."""
-    text = manifest.to_json()
+    text = MANIFEST.encode(manifest)
     digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARS]
     objects.put(f"{_folder(manifest.day)}manifest-{digest}.json", text.encode(), _JSON)
 
@@ -96,8 +98,8 @@ def read_manifest(name: str) -> Manifest:
         digest = hashlib.sha256(body).hexdigest()[:DIGEST_CHARS]
         if not name.endswith(f"-{digest}.json"):
             raise ArchiveCorrupt(f"{name}: the content is not what was written")
-        return Manifest.from_json(body.decode())
-    except (ObjectMissing, *_UNREADABLE) as error:
+        return MANIFEST.decode(body.decode())
+    except (ObjectMissing, ValueError) as error:
         raise ArchiveCorrupt(f"{name}: {type(error).__name__}") from None
 
 
@@ -111,15 +113,15 @@ def day_in(name: str) -> date:
 
 def put_progress(day: date, progress: ArchiveProgress) -> None:
     """Store the parts of an unfinished archive. Raises ObjectsDown."""
-    objects.put(f"{_folder(day)}progress.json", progress.to_json().encode(), _JSON)
+    objects.put(f"{_folder(day)}progress.json", PROGRESS.encode(progress).encode(), _JSON)
 
 
 def read_progress(day: date, goal: Checksum) -> ArchiveProgress:
     """Return the progress of the archive of ``day`` with checksum ``goal``; empty without a
     readable one. Raises ObjectsDown."""
     try:
-        found = ArchiveProgress.from_json(objects.get(f"{_folder(day)}progress.json").decode())
-    except (ObjectMissing, *_UNREADABLE):
+        found = PROGRESS.decode(objects.get(f"{_folder(day)}progress.json").decode())
+    except (ObjectMissing, ValueError):
         return ArchiveProgress(goal, ())
     return found if found.goal == goal else ArchiveProgress(goal, ())
 

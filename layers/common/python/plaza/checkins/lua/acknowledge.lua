@@ -4,7 +4,7 @@
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted
   KEYS[4]  {<shard>}:user:<id>:checkins:lease    string: exists while nothing was acknowledged since it was acquired
-  KEYS[5]  {<shard>}:checkins:outboxes           zset: user -> oldest entry of the outbox, or when it is due
+  KEYS[5]  {<shard>}:checkins:outboxes           zset: user -> when the oldest entry was accepted
   ARGV[1]  day (date.toordinal)
   ARGV[2]  day of the month
   ARGV[3]  user

@@ -1,26 +1,29 @@
 --[[ check_in: set a day of a user, extend or begin the streak, and add the day to the outbox.
 
-  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, 0 for none; streak, consecutive days up to last
+  KEYS[1]  {<shard>}:user:<id>:checkins          hash: last, 0 for none; streak, consecutive days up to last; reign, <month> -> 1
   KEYS[2]  {<shard>}:user:<id>:checkins:<month>  bitmap: bit d is day d; bit 0 marks a complete month
   KEYS[3]  {<shard>}:user:<id>:checkins:outbox   hash: day -> when it was accepted, microseconds since 1970
-  KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> oldest entry of the outbox, or when it is due
+  KEYS[4]  {<shard>}:checkins:outboxes           zset: user -> when the oldest entry was accepted
   ARGV[1]  day (date.toordinal)
   ARGV[2]  day of the month
   ARGV[3]  user
   ARGV[4]  now, microseconds since 1970
   ARGV[5]  ttl, seconds
+  ARGV[6]  reign of this node
 
   Returns {code, last, streak, bits, accepted}
     code      CHANGED; UNCHANGED; DAY_PASSED, last is later than the day; COLD, without other
-              values: hydrate and try again
+              values: hydrate under this reign and try again
     bits      of the month, bit 0 the highest
     accepted  when the day was accepted, as text; '0' if MySQL has it or code is DAY_PASSED
 
   Safe to repeat: a repeat returns UNCHANGED with the same accepted. ]]
 --!include outbox
 local head, month, outbox = KEYS[1], KEYS[2], KEYS[3]
-local fields = redis.call('HMGET', head, 'last', 'streak')
-if not fields[1] or redis.call('GETBIT', month, 0) == 0 then return {'COLD'} end
+local fields = redis.call('HMGET', head, 'last', 'streak', 'reign', string.sub(month, -7))
+if not fields[1] or fields[3] ~= ARGV[6] or not fields[4] or redis.call('GETBIT', month, 0) == 0 then
+  return {'COLD'}
+end
 local day, last, streak = tonumber(ARGV[1]), tonumber(fields[1]), tonumber(fields[2])
 local bits = redis.call('BITFIELD', month, 'GET', 'u32', 0)[1]
 if last > day then return {'DAY_PASSED', last, streak, bits, '0'} end

@@ -13,7 +13,7 @@
   Bounded by: 5,000 claims of a user, the limit of follows.
 
   Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no place is left),
-          {'LATE'} (past the deadline), or {'COLD'} (the counters are not in Redis: project them, then try again)
+          {'LATE'} (past the deadline), or {'COLD'} (Redis lacks the counters, or the total in them: project them, then try again)
 
   Safe to repeat: a repeat has the same nonce and gets the first reply while the member has a claim. ]]
 local time = redis.call('TIME')
@@ -21,6 +21,8 @@ local now_us = time[1] * 1000000 + time[2]
 if now_us > tonumber(ARGV[6]) then return {'LATE'} end
 local value = redis.call('HGET', KEYS[1], 'value')
 if not value then return {'COLD'} end
+local total = cjson.decode(value)[ARGV[1]]
+if type(total) ~= 'number' then return {'COLD'} end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', now_us - ARGV[4] * 1000))
 local claimed = redis.call('ZCARD', KEYS[2])
 local before_us = tonumber(redis.call('ZSCORE', KEYS[2], ARGV[3]) or 0)
@@ -30,7 +32,7 @@ if first then
   return {'CLAIMED', tonumber(first_us), tonumber(first_before_us)}
 end
 if before_us > 0 then claimed = claimed - 1 end
-if cjson.decode(value)[ARGV[1]] + claimed >= tonumber(ARGV[2]) then return {'LIMITED'} end
+if total + claimed >= tonumber(ARGV[2]) then return {'LIMITED'} end
 redis.call('ZADD', KEYS[2], string.format('%.0f', now_us), ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[4])
 redis.call('SET', KEYS[3], string.format('%.0f:%.0f', now_us, before_us), 'PX', ARGV[5])

@@ -1,6 +1,7 @@
 -- build: a background build, page by page, beside the structure in use. Fields of its meta hash: built_at, the end of
 -- the last build; build_id and build_active_at, the name of the active build and the time of its last page;
--- build_requested_at, when a reader was last asked to queue a build. Times are milliseconds since 1970.
+-- build_requested_at, when a reader was last asked to queue a build. Times are milliseconds since 1970; one that is far
+-- ahead is of a clock that went back, and counts as old.
 local function build_time_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -11,7 +12,7 @@ end
 local function resume_build(build, build_id, build_active_at, has_data, now_ms, build_timeout_ms)
   if not build_id or not has_data then return nil end
   if build_id == build then return true end
-  if now_ms - build_active_at < tonumber(build_timeout_ms) then return false end
+  if math.abs(now_ms - build_active_at) < tonumber(build_timeout_ms) then return false end
   return nil
 end
 
@@ -39,7 +40,8 @@ end
 
 -- Returns 1 if the reader has to queue a build: it is due, and none was requested within request_ttl_ms. Else 0.
 local function request_build(key, is_due, build_requested_at, now_ms, request_ttl_ms)
-  if not is_due or build_requested_at and now_ms - build_requested_at <= tonumber(request_ttl_ms) then return 0 end
+  if not is_due then return 0 end
+  if build_requested_at and math.abs(now_ms - build_requested_at) <= tonumber(request_ttl_ms) then return 0 end
   redis.call('HSET', key, 'build_requested_at', now_ms)
   return 1
 end

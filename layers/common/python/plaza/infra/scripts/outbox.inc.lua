@@ -1,5 +1,5 @@
--- outbox: the index of a shard's outboxes. A zset: member -> when its oldest entry was accepted, or, after a sweep, a
--- later time. A member is due when the grace has passed since that time. Microseconds.
+-- outbox: the index of a shard's outboxes, and when their entries are due. The index is a zset: member -> when the oldest
+-- entry of its outbox was accepted, as of the last sweep. Microseconds.
 local MIN_WAIT_US = 1000000
 
 -- Adds an outbox to the index. The gate, apply and hydrate repeat this and unindex_outbox in their own code: each
@@ -13,12 +13,23 @@ local function unindex_outbox(index_key, member)
   redis.call('ZREM', index_key, member)
 end
 
--- Returns the time to the next sweep: backoff_us, at least the grace and 1 s, at most max_wait_us.
-local function sweep_wait_us(backoff_us, grace_us, max_wait_us)
-  return math.min(math.max(backoff_us, grace_us, MIN_WAIT_US), tonumber(max_wait_us))
+-- Returns whether a stored time is ahead of the clock, which went back since.
+local function is_ahead(at_us, now_us)
+  return at_us > now_us + MIN_WAIT_US
 end
 
--- Makes a swept outbox due again after wait_us.
-local function reschedule_outbox(index_key, member, now_us, wait_us, grace_us)
-  redis.call('ZADD', index_key, 'XX', string.format('%.0f', now_us + wait_us - grace_us), member)
+-- Returns how many times an entry of this age was due: after the grace, then whenever its age has doubled, and each
+-- max_wait_us.
+local function count_due(age_us, grace_us, max_wait_us)
+  if age_us < grace_us then return 0 end
+  local _, doublings = math.frexp(math.max(1, math.min(age_us, max_wait_us) / math.max(grace_us, MIN_WAIT_US)))
+  return doublings + math.floor(age_us / max_wait_us)
+end
+
+-- Returns whether an entry became due after the sweep at swept_us. Without a grace each entry is due; so is one that is
+-- ahead of the clock, because its age is unknown.
+local function is_due(accepted_us, swept_us, now_us, grace_us, max_wait_us)
+  if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end
+  local before = count_due(swept_us - accepted_us, grace_us, max_wait_us)
+  return count_due(now_us - accepted_us, grace_us, max_wait_us) > before
 end

@@ -1,6 +1,6 @@
 --[[ apply: apply commits of MySQL to targets of a shard, in the order of each counter's versions.
 
-  KEYS[1]  {<shard>}:outboxes  zset: member -> version of the oldest entry
+  KEYS[1]  {<shard>}:outboxes  zset: member -> when the oldest entry was accepted
   KEYS[2...]  {<shard>}:<kind>:<target>:<what>  hash: and other types, ten for each commit:
            meta     hash: reign, mode, base, accepted, db_version, floor, blocked, ...
            outbox   hash: actor -> want:version:base:nonce
@@ -55,7 +55,7 @@ budget = MAX_ROWS - tonumber(ARGV[6])
 local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, fence, lease, row_requests, earliest,
     db_version_text, total, is_new, text, member)
   local db_version = tonumber(db_version_text)
-  local meta, fields = read_meta(meta_key, reign, 'floor', 'blocked', 'sweeps', 'filling', 'earliest')
+  local meta, fields = read_meta(meta_key, reign, 'floor', 'blocked', 'filling', 'earliest')
   if not meta then
     -- A load of another reign lacks this commit, and may come back with its slot or by replication.
     local dropped = redis.call('UNLINK', meta_key, recent, bloom, filling, row_requests, earliest) > 0
@@ -71,8 +71,8 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
     return {dropped and 'DROPPED' or 'COLD', redis.call('HLEN', outbox), 0, 0}
   end
   meta.floor, meta.blocked = tonumber(fields[6]), tonumber(fields[7])
-  meta.filling = tonumber(fields[9] or 0)
-  if fields[10] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[10])) end
+  meta.filling = tonumber(fields[8] or 0)
+  if fields[9] then meta.on_rows = watch_earliest(meta, meta_key, earliest, tonumber(fields[9])) end
 
   local before, outbox_count, code, has_next = meta.db_version, meta.outbox_count, 'APPLIED', false
   if db_version <= meta.db_version then
@@ -110,7 +110,7 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
       meta.blocked = now
       redis.call('HSET', meta_key, 'blocked', now)
     end
-    if not has_next and (left > max_ahead or (left > 0 and now - meta.blocked > GAP_US)) then
+    if not has_next and (left > max_ahead or (left > 0 and math.abs(now - meta.blocked) > GAP_US)) then
       code = 'GAP'
     end
   end
@@ -121,7 +121,6 @@ local function apply_to_target(meta_key, outbox, recent, bloom, filling, ahead, 
   end
   if evicted > 0 then write_coverage(meta, meta_key) end
   if write_meta(meta, meta_key, recent, bloom, filling, expires_at_ms) then idle[#idle + 1] = member end
-  if meta.outbox_count == 0 and fields[8] then redis.call('HDEL', meta_key, 'sweeps', 'sweep_cursor') end
   local rebuild = evicted > 0 and request_rebuild(meta_key, filter_of(meta), meta.base) or 0
   return {code, meta.outbox_count, rebuild, meta.db_version}
 end

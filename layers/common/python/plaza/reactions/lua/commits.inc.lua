@@ -2,7 +2,7 @@
 local MAX_ROWS = 250        -- applied in one call; the next call applies the rest
 local ROWS_OF_COMMIT = 4    -- cost of a commit from ahead, in rows, besides its own rows
 local EVICTION_ROWS = 4     -- cost of an actor that moves to the filters, in rows
-local GAP_US = 1000000      -- a commit that is missing for longer is lost
+local GAP_US = 1000000      -- a commit that is missing for longer, or since a time ahead of the clock, is lost
 local PLACEHOLDER = '?'     -- in ahead: this commit exists, its rows are not in Redis
 local budget = MAX_ROWS     -- rows that this call may still apply or evict
 

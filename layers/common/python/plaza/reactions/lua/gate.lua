@@ -7,7 +7,7 @@
   KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction, if any
   KEYS[6]  {<shard>}:<kind>:<target>:row_requests    hash: actor -> db_version when its row was requested
   KEYS[7]  {<shard>}:<kind>:<target>:toggles  hash: actor -> full_us of its token bucket for quick changes
-  KEYS[8]  {<shard>}:outboxes                 zset: member -> version of the oldest entry
+  KEYS[8]  {<shard>}:outboxes                 zset: member -> when the oldest entry was accepted
   ARGV[1]  actor
   ARGV[2]  wanted state: 1 on, 0 off
   ARGV[3]  nonce of this request, the same in each repeat
@@ -124,7 +124,7 @@ if changed then
 end
 redis.call('HSET', meta_key, 'accepted', string.format(ACCEPTED, delta, outbox_count + (is_new and 1 or 0), version))
 if is_new and outbox_count == '0' then
-  redis.call('ZADD', KEYS[8], 'NX', version_text, ARGV[7])
+  redis.call('ZADD', KEYS[8], 'NX', version > now and now or version_text, ARGV[7])
   -- A target with outbox entries does not expire.
   redis.call('PERSIST', meta_key)
   redis.call('PERSIST', recent)

@@ -8,7 +8,8 @@ local function request_rebuild(key, filter, base)
   if bits > 0 and (bits >= base * BLOOM_BITS_PER_ACTOR / 2 or bits >= BLOOM_MAX_BITS) then return 0 end
   local now = redis.call('TIME')
   local now_ms = now[1] * 1000 + math.floor(now[2] / 1000)
-  if tonumber(redis.call('HGET', key, 'build_requested_at') or 0) > now_ms - REBUILD_AGAIN_MS then return 0 end
+  -- A time ahead of the clock is of a clock that went back.
+  if math.abs(now_ms - tonumber(redis.call('HGET', key, 'build_requested_at') or 0)) < REBUILD_AGAIN_MS then return 0 end
   redis.call('HSET', key, 'build_requested_at', string.format('%d', now_ms))
   return 1
 end

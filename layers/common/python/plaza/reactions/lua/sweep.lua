@@ -1,59 +1,66 @@
---[[ sweep: find a target's outbox entries that waited too long, and schedule its next sweep.
+--[[ sweep: find the entries of a target's outbox that are due, one page of it at a time.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, sweeps, sweep_cursor, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta    hash: db_version, reign, blocked, ...
   KEYS[2]  {<shard>}:<kind>:<target>:outbox  hash: actor -> want:version:base:nonce
-  KEYS[3]  {<shard>}:outboxes                zset: member -> version of the oldest entry, or time of the next sweep
+  KEYS[3]  {<shard>}:outboxes                zset: member -> when the oldest entry was accepted
+  KEYS[4]  {<shard>}:<kind>:<target>:sweep   string: swept:began:cursor:oldest
   ARGV[1]  reign of this node
   ARGV[2]  member: the target's name in outboxes
   ARGV[3]  grace: time that an entry may wait for its consumer, microseconds
   ARGV[4]  count: approximate number of entries to scan
-  ARGV[5]  maximum wait between two sweeps of a target, microseconds
+  ARGV[5]  maximum wait until an entry is sent again, microseconds
+
+  The progress, in sweep, has the beginning of the last complete scan; the beginning and the cursor of this one; and the
+  time of the oldest entry that it found. confirm_sweep stores it, so entries that were found and not sent stay due.
 
   Bounded by: ARGV[4] entries, about.
 
-  Returns {code, db_version, actor, entry, actor, entry, ...}: entries to publish again
+  Returns {code, db_version, progress read, progress to confirm, oldest, actor, entry, actor, entry, ...}: entries to
+  publish again
     code  SWEPT; COLD (not loaded: hydrate, which confirms saved entries);
           GAP (a commit was lost: drop the target if it is still at db_version, then hydrate)
     db_version  the target's version, 0 when not loaded
+    progress to confirm  '' when the target has no outbox
+    oldest  when the oldest entry was accepted, '' before the end of the scan
 
   Safe to repeat: an event that is published twice is saved once. ]]
 --!include meta
 --!include outbox
-local meta_key, outbox, index, member = KEYS[1], KEYS[2], KEYS[3], ARGV[2]
-local now = redis.call('TIME')
-local now_us, grace_us = now[1] * 1000000 + now[2], tonumber(ARGV[3])
+local meta_key, outbox, index, sweep, member = KEYS[1], KEYS[2], KEYS[3], KEYS[4], ARGV[2]
+local time = redis.call('TIME')
+local now_us, grace_us, max_wait_us = time[1] * 1000000 + time[2], tonumber(ARGV[3]), tonumber(ARGV[5])
 
-local meta, fields = read_meta(meta_key, ARGV[1], 'blocked', 'sweeps', 'sweep_cursor')
+local meta, fields = read_meta(meta_key, ARGV[1], 'blocked')
 local blocked = meta and tonumber(fields[6])
 -- A target of another reign may be blocked: unless it is hydrated, its keys never expire.
 local is_of_other_reign = not meta and redis.call('EXISTS', meta_key) == 1
-if redis.call('EXISTS', outbox) == 0 and not blocked and not is_of_other_reign then
+local has_entries = redis.call('EXISTS', outbox) == 1
+if not has_entries and not blocked and not is_of_other_reign then
   unindex_outbox(index, member)
-  return {'SWEPT', '0'}
+  redis.call('UNLINK', sweep)
+  return {'SWEPT', '0', '', '', ''}
 end
 local code = 'SWEPT'
 if not meta then code = 'COLD'
-elseif blocked and now_us - blocked > MIN_WAIT_US then code = 'GAP' end
+elseif blocked and math.abs(now_us - blocked) > MIN_WAIT_US then code = 'GAP' end -- a clock may have gone back
 
-local sweeps, cursor = meta and tonumber(fields[7] or 0) or 0, meta and fields[8] or '0'
+local progress = redis.call('GET', sweep) or ''
+local swept, began, cursor, oldest = string.match(progress, '^(%d+):(%d+):(%d+):(%d+)$')
+local swept_us, began_us, oldest_us = tonumber(swept), tonumber(began), tonumber(oldest)
+if not began_us or is_ahead(began_us, now_us) then swept_us, cursor = 0, '0' end
+if cursor == '0' then began_us, oldest_us = now_us, now_us end
+
+local indexed_us = math.min(now_us, tonumber(redis.call('ZSCORE', index, member) or now_us))
 local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
-local found = {code, meta and string.format('%.0f', meta.db_version) or '0'}
+local found = {code, meta and string.format('%.0f', meta.db_version) or '0', progress, '', ''}
 for i = 1, #page[2], 2 do
   local version = tonumber(string.match(page[2][i + 1], ':(%d+):'))
-  if version <= now_us - grace_us then
+  if is_due(version, swept_us, now_us, grace_us, max_wait_us) then
     found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
   end
+  oldest_us = math.min(oldest_us, is_ahead(version, now_us) and indexed_us or version)
 end
-
--- Before the end of the scan the target is due at once. After it, each sweep that found entries doubles the wait.
-local wait_us = 0
-if page[1] == '0' then
-  if #found > 2 then
-    wait_us = math.max(grace_us, MIN_WAIT_US) * 2 ^ math.min(sweeps + 1, 20)
-    sweeps = sweeps + 1
-  end
-  wait_us = sweep_wait_us(wait_us, grace_us, ARGV[5])
-end
-if meta then redis.call('HSET', meta_key, 'sweeps', sweeps, 'sweep_cursor', page[1]) end
-reschedule_outbox(index, member, now_us, wait_us, grace_us)
+local is_done = page[1] == '0'
+found[4] = string.format('%.0f:%.0f:%s:%.0f', is_done and began_us or swept_us, began_us, page[1], oldest_us)
+if is_done then found[5] = string.format('%.0f', has_entries and oldest_us or indexed_us) end
 return found

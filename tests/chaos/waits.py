@@ -1,0 +1,91 @@
+"""Waits: until answers are normal, and until nothing is on its way; then the audit."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from local.audit.audit import run_audit
+from local.audit.backlog import read_backlog
+from local.paths import LocalError
+from tests.chaos.harness import Harness, wait_for
+from tests.chaos.traffic import Operation, Workload
+
+NORMAL_IN_A_ROW = 4
+QUIET_S = 240.0
+_SCHEDULE_INTERVAL_S = 10.0
+_SWEEP_PAUSE_S = 1.5  # longer than a process keeps the name of a mastership; a minute in production
+
+
+def find_audit_problems(harness: Harness, ignored: str | None = None) -> list[str]:
+    """Return what the audit finds as one problem; none if it is clean.
+
+    ``ignored``: beginning of the subjects of differences that do not count.
+    """
+    truth = run_audit(harness.stack)
+    if ignored is not None:
+        left = [d for d in truth.differences if not d.subject.startswith(ignored)]
+        truth = replace(truth, differences=left)
+    if truth.clean:
+        return []
+    differing = "; ".join(map(str, truth.differences[:5]))
+    return [
+        f"the audit is not clean: drift {truth.drift}, others {truth.others},"
+        f" pending {truth.pending}, queued {sum(truth.queued.values())},"
+        f" dead {sum(truth.dead.values())}: {differing}"
+    ]
+
+
+def wait_until_normal(
+    workload: Workload, operations: Sequence[Operation], since_s: float, problems: list[str]
+) -> None:
+    """Wait until the last answers to requests after ``since_s`` are normal."""
+    deadline_s = time.monotonic() + 120
+    while not all(workload.is_normal_since(one, since_s, NORMAL_IN_A_ROW) for one in operations):
+        if time.monotonic() > deadline_s or workload.errors:
+            problems.append("the answers did not become normal again")
+            return
+        time.sleep(0.05)
+
+
+def wait_until_quiet(
+    harness: Harness, operations: Sequence[Operation], since_s: float, problems: list[str]
+) -> float:
+    """Wait until queues are empty and promises decided. Returns the seconds since ``since_s``.
+
+    Schedules of every minute run every ten seconds.
+    """
+    stack, help_at_s = harness.stack, time.monotonic() + _SCHEDULE_INTERVAL_S
+    while True:
+        undecided = sum(one.count_undecided(harness.rows) for one in operations)
+        backlog = read_backlog(stack)
+        if not undecided and not any(backlog):
+            return time.monotonic() - since_s
+        if time.monotonic() - since_s > QUIET_S:
+            problems.append(
+                f"the queues did not become empty: {backlog}, {undecided} orders undecided"
+            )
+            return QUIET_S
+        if time.monotonic() > help_at_s:
+            for function in ("SweepOutbox", "RecoverOrders"):
+                with contextlib.suppress(LocalError):
+                    stack.invoke(function, {})
+            help_at_s = time.monotonic() + _SCHEDULE_INTERVAL_S
+        time.sleep(0.25)
+
+
+def sweep_twice(harness: Harness, problems: list[str]) -> None:
+    """Run the sweeper twice, and wait each time until the consumers are done."""
+    for _ in range(2):
+        time.sleep(_SWEEP_PAUSE_S)
+        wait_for("the sweeper runs", lambda: _sweep(harness))
+        wait_until_quiet(harness, (), time.monotonic(), problems)
+
+
+def _sweep(harness: Harness) -> bool:
+    with contextlib.suppress(LocalError):
+        harness.stack.invoke("SweepOutbox", {})
+        return True
+    return False
