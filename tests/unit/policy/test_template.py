@@ -395,7 +395,7 @@ def queues_needed(function: str) -> set[str]:
                 case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in USES:
                     if queue := queue_named(file, constant):
                         needed.add(queue.name)
-                        if used == "handler":
+                        if used == "processor":
                             needed.add(dlq_of(queue.name))
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id="sqs" | "health")),
@@ -406,7 +406,7 @@ def queues_needed(function: str) -> set[str]:
 
 
 # ``name`` is passed to spill; the decorator ``consumer`` sends nothing by itself.
-USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "handler"}
+USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "processor"}
 
 
 def reached(function: str) -> list[tuple[Path, ast.AST]]:
@@ -415,7 +415,7 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
     for node in nodes_of(app):
         match node:
-            case ast.Attribute(value=ast.Name(id=constant), attr="handler"):
+            case ast.Attribute(value=ast.Name(id=constant), attr="processor"):
                 if queue := queue_named(app, constant):
                     todo += definition_of(queue.handle)
     visited: dict[int, tuple[Path, ast.AST]] = {}
