@@ -13,7 +13,6 @@ import pytest
 from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.infra.consumer import consume
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import (
@@ -33,6 +32,7 @@ from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
+from tests.support.batches import consume
 from tests.support.consumers import (
     BASE_US,
     consumer,

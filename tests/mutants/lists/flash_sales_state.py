@@ -292,7 +292,7 @@ MUTANTS = [
         ),
         (
             "not-offered",
-            "make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]))",
+            "make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]), 1)",
             "",
             "A unit that returns is offered to the waitlist.",
         ),
@@ -368,7 +368,7 @@ MUTANTS = [
         ),
         (
             "not-offered",
-            "make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]))",
+            "make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]), 0)",
             "",
             "A unit in stock is offered to a buyer who joins.",
         ),
@@ -424,9 +424,21 @@ MUTANTS = [
         ),
         (
             "phase",
-            "if fields[1] ~= 'live' or units <= 0",
-            "if units <= 0",
+            "if fields[1] ~= 'live' or stock <= 0",
+            "if stock <= 0",
             "Units are offered while the sale is live.",
+        ),
+        (
+            "other-reign",
+            "if fields[5] ~= read_reign() then",
+            "if false then",
+            "A sale of another reign is loaded again before its units are offered.",
+        ),
+        (
+            "not-sold-out",
+            "if waiting == 0 and stock > returned then return 0 end -- the sale was not sold out",
+            "",
+            "A sale that was not sold out is not loaded again for a unit that returns.",
         ),
         (
             "closed",
@@ -492,8 +504,8 @@ MUTANTS = [
         ),
         (
             "cursor-back",
-            "if ARGV[2] > fields[4] then redis",
-            "if true then redis",
+            "if fields[2] == 'loading' and ARGV[2] > fields[4] then redis",
+            "if fields[2] == 'loading' then redis",
             "The cursor of a load never moves back.",
         ),
         (

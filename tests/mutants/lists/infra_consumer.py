@@ -19,23 +19,22 @@ MUTANTS = [
         [QUEUES, REQUEST_IDS],
         (
             "unreadable-dead-lettered",
-            "        except Unavailable as error:  # another version of Plaza may be able to decode it\n"
-            "            unread.append(message)\n"
-            "            failed += _back_off(queue, [message], error, retry)\n",
+            "            except Unavailable as error:  # another version of Plaza may be able to decode it\n"
+            "                undone.append(message)\n"
+            "                left += _back_off(self._queue, [message], error, self._retry)\n",
             "",
             "A message of another version of Plaza waits.",
         ),
         (
             "refused-dead-letter-lost",
-            "            if not dead_letters.dead_letter(queue, message, error):\n"
-            "                failed.append(message)\n",
-            "            dead_letters.dead_letter(queue, message, error)\n",
+            "                    undone.append(message)\n                    left.append(message)\n",
+            "                    undone.append(message)\n",
             "A message that the DLQ refuses stays in its queue.",
         ),
         (
             "hidden-deleted",
-            "    failed += hidden\n",
-            "",
+            "for message in left + hidden]",
+            "for message in left]",
             "A message that was hidden stays in its queue.",
         ),
         (
@@ -124,8 +123,8 @@ MUTANTS = [
         ),
         (
             "consumed-with-failed",
-            '_record_batch(queue, event["Records"], [*failed, *unread, *undone])',
-            '_record_batch(queue, event["Records"], [*failed, *unread])',
+            "                undone += messages\n",
+            "",
             "A message that failed is not counted as consumed.",
         ),
         (

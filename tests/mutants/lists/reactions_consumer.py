@@ -634,9 +634,8 @@ MUTANTS = [
         ),
         (
             "provisional-of-missing",
-            "    if not markers.is_cached_live(*target):\n"
-            "        _require_live(target, lookup.find_in_mysql(*target))\n",
-            "",
+            "        _require_live(target, lookup.find_in_mysql(*target))\n        _require_visible",
+            "        _require_visible",
             "A provisional reaction needs a target that exists.",
         ),
         (
