@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.flash_sales import redis_store
-from plaza.flash_sales.model import SaleGeneration
+from plaza.flash_sales import redis_store, redis_waitlist
+from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.redis_store import LoadProgress
 from plaza.infra import redis
 from tests.support import sales
@@ -71,3 +71,16 @@ def test_a_finalized_sale_stays_finalized(sale: SaleGeneration) -> None:
     change(sale, phase="finalized")
     assert redis_store.withdraw([sale]) == 0
     assert read_phase(sale) == "finalized"
+
+
+def test_a_sale_with_units_left_is_not_loaded_again_for_one_that_returns(
+    sale: SaleGeneration,
+) -> None:
+    """Given a sale of another reign, which is loaded again before it offers units."""
+    change(sale, reign="0" * 40)
+    assert redis_store.reserve(sale, 1, 7).code == "RESERVED"
+    redis_store.acknowledge([OrderRow(1, sale.voucher_id, 7, "sold-out")])
+    assert (sales.counts(sale.voucher_id), read_phase(sale)) == ((3, 0, 0), "live")
+    redis.execute("HSET", redis_store.state_key(sale.voucher_id), "counts", "1:0:0:1:0")
+    redis_waitlist.leave(sale, [])
+    assert read_phase(sale) == "loading"

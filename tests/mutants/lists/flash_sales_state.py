@@ -409,7 +409,7 @@ MUTANTS = [
     ),
     *mutants_of(
         "flash_sales/lua/offer.inc.lua",
-        [WAITLIST, LIFECYCLE],
+        [WAITLIST, PHASES, LIFECYCLE],
         (
             "more-than-stock",
             "math.min(stock, waiting, 100)",
@@ -463,6 +463,16 @@ MUTANTS = [
             "add_to_counts(state, 0 - units, 0, units, 0 - units)",
             "add_to_counts(state, 0 - units, 0, 0, 0 - units)",
             "Offers are counted.",
+        ),
+    ),
+    *mutants_of(
+        "flash_sales/lua/reign.inc.lua",
+        [PHASES, WAITLIST, f"{FLASH_SALES}/test_sales_after_failovers.py"],
+        (
+            "process-only",
+            "return string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')\n    or",
+            "return",
+            "The reign of a sale is that of its master, as the functions read it.",
         ),
     ),
     *mutants_of(
