@@ -133,10 +133,10 @@ def deploy(
     parameters = {part.name: read_parameters(part.template) for part in PARTS}
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
+    known = {**settings.values, **given, "Environment": environment}
     architecture = read_architecture(BUILT.parent)
-    if given.get("Architecture", architecture) != architecture:
+    if known.setdefault("Architecture", architecture) != architecture:
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
-    known = {**settings.values, **given, "Environment": environment, "Architecture": architecture}
     outputs: dict[str, str] = {}
     for part in PARTS:
         stack = account.describe(part, environment)
@@ -167,9 +167,15 @@ def deploy(
 
 def read_settings(environment: str) -> Settings:
     """Return what samconfig.toml has for an environment. Raises DeployError."""
-    if not ENVIRONMENT.fullmatch(environment) or environment in ("default", "local"):
+    parts = tuple(f"-{part.name}" for part in PARTS if part.name)  # plaza-prod-data is a part
+    if (
+        not ENVIRONMENT.fullmatch(environment)
+        or environment in ("default", "local")
+        or environment.endswith(parts)
+    ):
         raise DeployError(
-            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local or default"
+            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local, not default,"
+            f" not with {', '.join(parts)} at its end"
         )
     try:
         found = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]

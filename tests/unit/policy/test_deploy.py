@@ -329,7 +329,9 @@ def test_the_processor_of_a_build_is_that_of_its_wheels(
     assert read_architecture(tmp_path) == architecture
 
 
-@pytest.mark.parametrize("environment", ["local", "default", "Prod", "a b", "", "x" * 30])
+@pytest.mark.parametrize(
+    "environment", ["local", "default", "Prod", "a b", "", "x" * 30, "prod-data"]
+)
 def test_a_name_that_no_stack_can_have_is_refused(environment: str) -> None:
     with pytest.raises(DeployError, match="no name of an environment"):
         deploy.deploy(environment, {}, FakeAccount(), refuse)  # type: ignore[arg-type]
