@@ -122,7 +122,8 @@ def test_sam_local_start_api_serves_the_routes(stack: Stack, tmp_path: Path) -> 
             return False
 
     try:
-        assert wait_until(is_served, IMAGE_S), (tmp_path / "sam.log").read_text()
+        wait_until(lambda: is_served() or process.find() is None, IMAGE_S)
+        assert is_served(), (tmp_path / "sam.log").read_text()
         with urlopen(f"http://127.0.0.1:{port}/posts/ranking", timeout=60) as response:
             assert "items" in json.load(response)
     finally:
