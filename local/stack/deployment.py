@@ -42,8 +42,6 @@ _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
 ON_ONE_MACHINE = {
     "Architecture": ARCHITECTURE,
-    "RequireVpc": "0",
-    "RequireAlarmTopic": "0",
     "MigrateOnDeploy": "0",
     "RotationDays": "0",
     "RollUpSchedule": "rate(5 minutes)",
@@ -154,12 +152,20 @@ def deploy_template(
     ``parameters`` override the usual ones.
     """
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
-    values = {
-        "Environment": "local",
+    login = _create_secret("plaza/mysql", mysql_url, endpoint_url)
+    exports = dict.fromkeys(_list_exports(built), "none") | {
         "RedisUrl": re.sub("//.*@", "//", redis_url),
         "RedisCluster": str(int(redis_cluster)),
         "MysqlUrl": strip_credentials(mysql_url),
-        "MysqlSecretArn": _create_secret("plaza/mysql", mysql_url, endpoint_url),
+        "MysqlSecretArn": login,
+        "MysqlMigratorSecretArn": login,
+        "MysqlReplicationSecretArn": login,
+    }
+    if urlsplit(redis_url).password:
+        exports["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
+    values = {
+        "Environment": "local",
+        **_write_exports(exports, endpoint_url),
         "SmsSender": "echo",
         "SmsCountries": "*",
         **ON_ONE_MACHINE,
@@ -167,8 +173,6 @@ def deploy_template(
         **_NO_LIMITS,
         **parameters,
     }
-    if urlsplit(redis_url).password:
-        values["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
     command: list[str | Path] = [
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
@@ -182,6 +186,21 @@ def deploy_template(
         env=_sam_environment(directory, endpoint_url=endpoint_url),
         cwd=ROOT,
     )
+
+
+def _list_exports(built: Path) -> list[str]:
+    """Return the parameters that the template reads from Parameter Store."""
+    parameters = json.loads(built.read_text())["Parameters"]
+    return [n for n, found in parameters.items() if found["Type"].startswith("AWS::SSM::")]
+
+
+def _write_exports(exports: Mapping[str, str], endpoint_url: str) -> dict[str, str]:
+    """Write what network and stores export on AWS. Returns template parameter -> its name."""
+    store = connect("ssm", endpoint_url)
+    names = {name: f"/plaza/local/{name}" for name in exports}
+    for name, value in exports.items():
+        store.put_parameter(Name=names[name], Value=value, Type="String")
+    return names
 
 
 def _create_secret(name: str, url: str, endpoint_url: str) -> str:
