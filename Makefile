@@ -4,7 +4,9 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Of the functions (template.yaml) and of all environments. PYTHON=/path/to/python: this interpreter.
+PYTHON_VERSION ?= $(shell cat .python-version)
+PYTHON ?=
 DEMO ?= 1
 WORKERS ?=
 PORT ?= 0
@@ -186,12 +188,13 @@ reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and co
 
 .PHONY: build
 build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
-	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+	@export PYTHON="python$$(cat .venv-tools/.ready)" PATH="$(CURDIR)/.venv-tools/bin:$$PATH"; \
+	  .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE) Runtime=$$PYTHON
 
 .PHONY: layer-size
-layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
+layer-size: build ## print the size of the unzipped layer (limit: 23 MB)
 	@find .aws-sam/build/CommonLayer -type f -printf '%s\n' | \
-	  awk '{ sum += $$1 } END { printf "%.1f MB of 25\n", sum / 1e6; exit sum > 25e6 }'
+	  awk '{ sum += $$1 } END { printf "%.1f MB of 23\n", sum / 1e6; exit sum > 23e6 }'
 
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
@@ -208,22 +211,22 @@ help: ## print this list
 # Environments: development; build and deployment; the Lambda runtime; the scan of templates; the bill of
 # materials; locking.
 
-.venv/.ready: requirements/dev.txt
+.venv/.ready: requirements/dev.txt .python-version
 	@$(call make_environment,.venv,requirements/dev.txt,.)
 
-.venv-tools/.ready: requirements/tools.txt
+.venv-tools/.ready: requirements/tools.txt .python-version
 	@$(call make_environment,.venv-tools,requirements/tools.txt)
 
-.venv-lambda/.ready: requirements/lambda.txt
+.venv-lambda/.ready: requirements/lambda.txt .python-version
 	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
 
-.venv-scan/.ready: requirements/scan.txt
+.venv-scan/.ready: requirements/scan.txt .python-version
 	@$(call make_environment,.venv-scan,requirements/scan.txt)
 
-.venv-sbom/.ready: requirements/sbom.txt
+.venv-sbom/.ready: requirements/sbom.txt .python-version
 	@$(call make_environment,.venv-sbom,requirements/sbom.txt)
 
-.venv-lock/.ready: requirements/lock.txt
+.venv-lock/.ready: requirements/lock.txt .python-version
 	@$(call make_environment,.venv-lock,requirements/lock.txt)
 
 # Only tests and builds need npm packages; without a registry, tests that need them are skipped.
@@ -233,5 +236,5 @@ node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
 	  else echo "plaza: npm installed nothing; tests of the web app and of the client's types are skipped" >&2; fi
 
 define make_environment
-PYTHON="$(PYTHON)" local/stack/make_environment $(1) $(2) $(3)
+PYTHON="$(PYTHON)" PYTHON_VERSION="$(PYTHON_VERSION)" local/stack/make_environment $(1) $(2) $(3)
 endef
