@@ -110,6 +110,10 @@ chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down
 faults: setup ## lose the reply of each outgoing call of each use case (ARGS="--mode killed --minutes 10")
 	@.venv/bin/python -m tests.faults $(ARGS)
 
+.PHONY: versions
+versions: setup ## run an earlier version beside this one, deploy and roll back (ARGS="--seconds 600 --commit v0.2.0")
+	@.venv/bin/python -m tests.versions $(ARGS)
+
 .PHONY: soak
 soak: setup ## check memory and audit in hours of use, compressed to minutes (ARGS="--minutes 20")
 	@.venv/bin/python -m local soak $(ARGS)
@@ -199,7 +203,7 @@ layer-size: build ## print the size of the unzipped layer (limit: 23 MB)
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .local-versions .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list

@@ -75,7 +75,7 @@ def measure(harness: Harness) -> list[Figure]:
     likes = _by_many(LIKE, VIRAL_POST, viral + side_by_side)
 
     made = sorted({target for _, target, _ in (*on_posts, *follows, *likes)})
-    mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
+    counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, made))
 
     events, follow_events, like_events = _accept(on_posts), _accept(follows), _accept(likes)
     mixed = chain.from_iterable(zip(events, follow_events, strict=False))

@@ -33,7 +33,7 @@ os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{LAYER}"  # processes of tests fi
 # A second process runs these end-to-end tests on the stack, beside the first one with the others.
 BESIDE = ("tests/e2e/test_contract.py",)
 NICENESS = 5
-LONG = ("tests/faults/", "tests/model/")
+LONG = ("tests/faults/", "tests/model/", "tests/versions/")
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

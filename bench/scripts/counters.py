@@ -27,9 +27,9 @@ def _claim_all(at_us: int) -> None:
     for run in range(_USERS):
         claims = [part for member in _members(FOLLOW_LIMIT - 1) for part in (at_us, member)]
         redis.execute("ZADD", redis_store._claims_key(_user(run)), *claims)
-    redis_store.project_users(
-        {_user(run): UserCounter(version=1) for run in range(_USERS)}, create=True
-    )
+    users = [_user(run) for run in range(_USERS)]
+    announced = redis_store.announce_reads(users)
+    redis_store.store_read_users(dict.fromkeys(users, UserCounter(version=1)), announced)
 
 
 def _claim(run: int) -> None:

@@ -167,7 +167,10 @@ class TargetState:
         return self.base + self.delta if self.loaded else None
 
     def may_have(self, actor_id: int) -> bool:
-        """Return whether the Bloom filter has all four bits of an actor."""
+        """Return whether the Bloom filter has all four bits of an actor, or lacks its seal and is
+        not used."""
+        if not self._has_bit(self.bits):
+            return True
         digest = hashlib.sha1(str(actor_id).encode(), usedforsecurity=False).hexdigest()
         first, step = int(digest[:8], 16), int(digest[8:16], 16)
         return all(self._has_bit((first + i * step) % self.bits) for i in range(4))

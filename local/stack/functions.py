@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,10 +21,10 @@ _HEADERS = {
 _PLAIN = re.compile(r"Bearer plain_(\d+)_([a-z]+)_-*")
 
 
-def load_function(folder: str) -> ModuleType:
-    """Import the module of a function (``api/shops``) again. Raises ImportError."""
+def load_function(folder: str, root: Path = ROOT) -> ModuleType:
+    """Import the module of a function (``api/shops``) of a checkout again. Raises ImportError."""
     name = "function_" + folder.replace("/", "_")
-    spec = spec_from_file_location(name, ROOT / "functions" / folder / "app.py")
+    spec = spec_from_file_location(name, root / "functions" / folder / "app.py")
     if spec is None or spec.loader is None:
         raise ImportError(f"{folder} can't be loaded")
     module = sys.modules[name] = module_from_spec(spec)  # pydantic looks up the module of a model

@@ -1,7 +1,7 @@
 """SQS, S3 and Secrets Manager for one test process, over HTTP, in memory.
 
-Only the calls of Plaza. Time does not pass: a test decides when a delay or a visibility timeout has
-ended.
+Only the calls of Plaza; CloudWatch has no metrics. Time does not pass: a test decides when a delay
+or a visibility timeout has ended.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -20,12 +21,13 @@ from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
 _S3 = "http://s3.amazonaws.com/doc/2006-03-01/"
+_CREDENTIAL = re.compile(r"Credential=([^/]+)/")
 _ids = itertools.count(1)
 
 
 @dataclass
 class QueuedMessage:
-    """A message of a queue. ``is_hidden``: received, or delayed."""
+    """A message of a queue. ``sender``: the access key of the request that sent it."""
 
     body: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
@@ -34,6 +36,7 @@ class QueuedMessage:
     receives: int = 0
     id: str = field(default_factory=lambda: f"message-{next(_ids)}")
     sent_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    sender: str = ""
 
     @property
     def is_visible(self) -> bool:
@@ -103,27 +106,33 @@ class Aws:
             self.objects.clear()
             self.refusing.clear()
 
-    def _call(self, target: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    def _call(
+        self, target: str, request: dict[str, Any], sender: str
+    ) -> tuple[int, dict[str, Any]]:
         service, _, action = target.partition(".")
         if service == "secretsmanager":
             secret_id = request["SecretId"]
             return 200, {"Name": secret_id, "SecretString": f"the secret {secret_id}"}
+        if service.startswith("GraniteService"):  # CloudWatch
+            return 200, {"MetricDataResults": []}
         if service != "AmazonSQS":
             return 400, {"__type": "UnknownOperationException", "message": target}
         queue = urlsplit(request["QueueUrl"]).path.rpartition("/")[2]
         if queue in self.refusing:
             return 503, {"__type": "ServiceUnavailable", "message": "refused"}
         with self._lock:
-            return 200, self._sqs(action, self.queues.setdefault(queue, []), request)
+            return 200, self._sqs(action, self.queues.setdefault(queue, []), request, sender)
 
     def _sqs(
-        self, action: str, messages: list[QueuedMessage], request: dict[str, Any]
+        self, action: str, messages: list[QueuedMessage], request: dict[str, Any], sender: str
     ) -> dict[str, Any]:
         match action:
             case "SendMessage":
-                return _send(messages, request)
+                return _send(messages, request, sender)
             case "SendMessageBatch":
-                sent = [{"Id": one["Id"], **_send(messages, one)} for one in request["Entries"]]
+                sent = [
+                    {"Id": one["Id"], **_send(messages, one, sender)} for one in request["Entries"]
+                ]
                 return {"Successful": sent, "Failed": []}
             case "ReceiveMessage":
                 limit = request.get("MaxNumberOfMessages", 1)
@@ -179,8 +188,11 @@ class Aws:
                 if body is None:
                     return
                 target = self.headers.get("x-amz-target", "")
+                signed = _CREDENTIAL.search(self.headers.get("authorization", ""))
                 try:
-                    status, answer = aws._call(target, json.loads(body or b"{}"))
+                    status, answer = aws._call(
+                        target, json.loads(body or b"{}"), signed[1] if signed else ""
+                    )
                 except Exception as error:
                     status, answer = 400, {"__type": "ValidationError", "message": str(error)}
                 self._answer(
@@ -231,9 +243,12 @@ class Aws:
         return Handler
 
 
-def _send(messages: list[QueuedMessage], request: dict[str, Any]) -> dict[str, Any]:
+def _send(messages: list[QueuedMessage], request: dict[str, Any], sender: str) -> dict[str, Any]:
     message = QueuedMessage(
-        request["MessageBody"], request.get("MessageAttributes", {}), request.get("DelaySeconds", 0)
+        request["MessageBody"],
+        request.get("MessageAttributes", {}),
+        request.get("DelaySeconds", 0),
+        sender=sender,
     )
     messages.append(message)
     return {

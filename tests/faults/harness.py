@@ -16,8 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import cache, partial
-from inspect import signature, unwrap
+from functools import cache
 from types import ModuleType
 from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
@@ -41,6 +40,7 @@ from tests.faults.transport import Killed, Transport
 from tests.support.archives import merge_partitions
 from tests.support.plaza import FakeQueues, World, set_up_for
 from tests.support.routes import check_documented
+from tests.support.schedules import run_without_waits
 from tests.unit.policy import template
 
 SAMPLES = ROOT / "events"
@@ -48,8 +48,6 @@ BUCKET = "plaza-archive"
 EXPIRED_WITHIN_S = 60
 """Keys of Redis that end within this time are ended when the system is brought to quiet."""
 
-# Arguments of schedules that are waiting times: all 0 here.
-_WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 _MAX_ROUNDS = 8
 # Schedules whose changes no one else reads.
 _READ_ONLY = {"schedule/scan_keys", "schedule/sample_gauges"}
@@ -133,51 +131,29 @@ class Harness:
         address: str = "203.0.113.7",
     ) -> Answer:
         """Answer one request, as API Gateway and the function of ``operation`` do."""
-        method, _, route = operation.partition(" ")
-        names = re.findall(r"\{(\w+)\}", route)
-        parameters = {name: str(self.ids[name]) for name in names}
-        path = re.sub(r"\{(\w+)\}", lambda found: parameters[found[1]], route)
-        event = {
-            "version": "2.0",
-            "routeKey": operation,
-            "rawPath": path,
-            "rawQueryString": urlencode(query or {}),
-            "queryStringParameters": {k: str(v) for k, v in (query or {}).items()},
-            "headers": {
-                "content-type": "application/json",
-                "user-agent": "plaza-app/1.0",
-                **({"authorization": f"Bearer {token}"} if token else {}),
-                **(headers or {}),
-            },
-            "pathParameters": parameters,
-            "requestContext": {
-                "http": {
-                    "method": method,
-                    "path": path,
-                    "protocol": "HTTP/1.1",
-                    "sourceIp": address,
-                    "userAgent": "plaza-app/1.0",
-                },
-                "requestId": "request-of-the-harness",
-                "routeKey": operation,
-                "stage": "$default",
-                "timeEpoch": int(time.time() * 1000),
-            },
-            "isBase64Encoded": False,
-            "body": None if body is None else json.dumps(body),
-        }
-        function = _function(_folder(template.routes()[method, route]))
-        # A caller without a session is limited as in production; others cost no call here.
-        known = Caller(caller, role)
-        function.app.identify = identify if caller is None else lambda *_: known
-        try:
-            answer = function.handler(event, None)
-        except Killed:
+        event = make_event(
+            operation, self.ids, body, token=token, headers=headers, query=query, address=address
+        )
+        answer = self.answer(operation, event, None if caller is None else Caller(caller, role))
+        if answer is None:
             return Answer(0, None)
         check_documented(operation, answer)
-        _await_next_ms()
-        text = answer.get("body") or "null"
-        return Answer(int(answer["statusCode"]), json.loads(text))
+        await_next_ms()
+        return read_answer(answer)
+
+    def answer(
+        self, operation: str, event: dict[str, Any], caller: Caller | None
+    ) -> dict[str, Any] | None:
+        """Invoke the function of a route. Returns None when its process was killed."""
+        method, _, route = operation.partition(" ")
+        function = _function(folder_of(template.routes()[method, route]))
+        # A caller without a session is limited as in production; others cost no call here.
+        function.app.identify = identify if caller is None else lambda *_: caller
+        try:
+            answer: dict[str, Any] = function.handler(event, None)
+        except Killed:
+            return None
+        return answer
 
     def expect_success(
         self, operation: str, caller: int | None = None, body: Any = None, **options: Any
@@ -189,17 +165,7 @@ class Harness:
 
     def run_schedule(self, folder: str) -> None:
         """Run a schedule once, as if all waiting times were over."""
-        namespace = unwrap(_handler(folder)).__globals__
-        kept = dict(namespace)
-        for name, value in kept.items():
-            if callable(value) and getattr(value, "__module__", "").startswith("plaza."):
-                waits = {k: v for k, v in _WAITS.items() if k in signature(value).parameters}
-                if waits:
-                    namespace[name] = partial(value, **waits)
-        try:
-            namespace["handler"]({}, None)
-        finally:
-            namespace.update(kept)
+        run_without_waits(_handler(folder))
 
     def deliver(self, consumer: Consumer) -> bool:
         """Give a batch to a consumer; unfinished messages return to the queue or go to the DLQ.
@@ -213,9 +179,7 @@ class Harness:
             message.receives += 1
         failed = {message.id for message in batch}
         try:
-            response = _handler(consumer.folder)(
-                {"Records": [_record(consumer, message) for message in batch]}, None
-            )
+            response = self.consume(consumer, batch)
             failed = {one["itemIdentifier"] for one in response["batchItemFailures"]}
         except Exception:  # Lambda fails the batch, and SQS delivers all of it again
             failed = {message.id for message in batch}
@@ -226,6 +190,10 @@ class Harness:
             self.aws.put(consumer.queue, [one for one in left if one not in dead])
         return True
 
+    def consume(self, consumer: Consumer, batch: Sequence[QueuedMessage]) -> Any:
+        """Invoke a consumer with a batch. Returns its response."""
+        return _handler(consumer.folder)(make_batch(consumer, batch), None)
+
     # ------------------------------------------------------------ quiet
 
     def drain(self, *, until: str | None = None) -> None:
@@ -233,7 +201,7 @@ class Harness:
         for _ in range(_MAX_DELIVERIES):
             if until is not None and self.aws.count().get(until):
                 return
-            delivered = [self.deliver(one) for one in consumers() if one.queue != until]
+            delivered = [self.deliver(one) for one in self.consumers() if one.queue != until]
             if not any(delivered):
                 return
         raise AssertionError(f"messages do not end: {self.aws.count()}")
@@ -248,7 +216,7 @@ class Harness:
             self.end_keys()
             World(FakeQueues()).let_sweeps_be_due()
             for least, most in ((0, 1), (1, _FREQUENT_MINUTES)):
-                for schedule in schedules():
+                for schedule in self.schedules():
                     if least < schedule.minutes <= most and schedule.folder not in _READ_ONLY:
                         self.run_schedule(schedule.folder)
                 self.drain()
@@ -276,6 +244,14 @@ class Harness:
         depths = {name: (count, 0) for name, count in self.aws.count().items()}
         record = read_mysql_state(self.mysql_url, archives=bool(self.aws.objects))
         return compare(record, read_redis_state(self.redis_url), depths)
+
+    def consumers(self) -> Sequence[Consumer]:
+        """Return what consumes the queues."""
+        return consumers()
+
+    def schedules(self) -> Sequence[Schedule]:
+        """Return what runs on a schedule."""
+        return schedules()
 
     # ------------------------------------------------------------ processes
 
@@ -372,7 +348,7 @@ class Harness:
             cursor.execute("SET SESSION sql_log_bin = 0")
 
 
-def _await_next_ms() -> None:
+def await_next_ms() -> None:
     """Wait for the next millisecond: no client answers a response within the same one, and the time
     of a message, which orders provisional reactions, has no more digits."""
     now_ms = time.time_ns() // 10**6
@@ -386,13 +362,18 @@ def _await_next_ms() -> None:
 @cache
 def consumers() -> tuple[Consumer, ...]:
     """Return every consumer of the template."""
-    names, found = _queue_names(), []
-    declared = template.resources(template.QUEUE)
-    for source in template.event_sources():
+    return read_consumers(template.TEMPLATE)
+
+
+def read_consumers(of: template.Template) -> tuple[Consumer, ...]:
+    """Return every consumer of a template."""
+    names, found = read_queue_names(of), []
+    declared = template.resources(template.QUEUE, of)
+    for source in template.event_sources(of):
         policy = declared[source.queue]["RedrivePolicy"]
         found.append(
             Consumer(
-                _folder(source.function),
+                folder_of(source.function, of),
                 names[source.queue],
                 names[template.name_in(policy["deadLetterTargetArn"])],
                 source.properties["BatchSize"],
@@ -405,23 +386,29 @@ def consumers() -> tuple[Consumer, ...]:
 @cache
 def schedules() -> tuple[Schedule, ...]:
     """Return every schedule of the template, by its frequency on one machine."""
+    return read_schedules(template.TEMPLATE)
+
+
+def read_schedules(of: template.Template) -> tuple[Schedule, ...]:
+    """Return every schedule of a template, by its frequency on one machine."""
     found = []
-    for name, function in template.resources(template.FUNCTION).items():
+    for name, function in template.resources(template.FUNCTION, of).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "ScheduleV2":
                 rate = event["Properties"]["ScheduleExpression"]
                 if not isinstance(rate, str):
                     rate = ON_ONE_MACHINE[rate["Ref"]]
                 minutes = _RATE.fullmatch(rate)
-                found.append(Schedule(_folder(name), int(minutes[1]) if minutes else math.inf))
+                found.append(
+                    Schedule(folder_of(name, of), int(minutes[1]) if minutes else math.inf)
+                )
     return tuple(found)
 
 
-@cache
-def _queue_names() -> dict[str, str]:
+def read_queue_names(of: template.Template) -> dict[str, str]:
     """Return logical id of a queue -> its name in the code."""
     found = {}
-    for function in template.resources(template.FUNCTION).values():
+    for function in template.resources(template.FUNCTION, of).values():
         variables = function.get("Environment", {}).get("Variables", {})
         for name, value in variables.items():
             if match := re.fullmatch(r"PLAZA_QUEUE_(\w+)_URL", name):
@@ -429,8 +416,9 @@ def _queue_names() -> dict[str, str]:
     return found
 
 
-def _folder(function: str) -> str:
-    return "/".join(template.folder_of(function).parts[-2:])
+def folder_of(function: str, of: template.Template = template.TEMPLATE) -> str:
+    """Return the folder of a function, such as ``api/users``."""
+    return "/".join(template.folder_of(function, of).parts[-2:])
 
 
 @cache
@@ -441,6 +429,61 @@ def _function(folder: str) -> ModuleType:
 def _handler(folder: str) -> Callable[[Any, Any], Any]:
     found: Callable[[Any, Any], Any] = _function(folder).handler
     return found
+
+
+def make_event(
+    operation: str,
+    ids: Mapping[str, Id],
+    body: Any = None,
+    *,
+    token: str = "",
+    headers: Mapping[str, str] | None = None,
+    query: Mapping[str, Any] | None = None,
+    address: str = "203.0.113.7",
+) -> dict[str, Any]:
+    """Return the event of a request, as API Gateway passes it. ``ids``: parameters of paths."""
+    method, _, route = operation.partition(" ")
+    parameters = {name: str(ids[name]) for name in re.findall(r"\{(\w+)\}", route)}
+    path = re.sub(r"\{(\w+)\}", lambda found: parameters[found[1]], route)
+    return {
+        "version": "2.0",
+        "routeKey": operation,
+        "rawPath": path,
+        "rawQueryString": urlencode(query or {}),
+        "queryStringParameters": {k: str(v) for k, v in (query or {}).items()},
+        "headers": {
+            "content-type": "application/json",
+            "user-agent": "plaza-app/1.0",
+            **({"authorization": f"Bearer {token}"} if token else {}),
+            **(headers or {}),
+        },
+        "pathParameters": parameters,
+        "requestContext": {
+            "http": {
+                "method": method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": address,
+                "userAgent": "plaza-app/1.0",
+            },
+            "requestId": "request-of-the-harness",
+            "routeKey": operation,
+            "stage": "$default",
+            "timeEpoch": int(time.time() * 1000),
+        },
+        "isBase64Encoded": False,
+        "body": None if body is None else json.dumps(body),
+    }
+
+
+def read_answer(answer: Mapping[str, Any]) -> Answer:
+    """Return what a function answered as the client reads it."""
+    return Answer(int(answer["statusCode"]), json.loads(answer.get("body") or "null"))
+
+
+def make_batch(consumer: Consumer, batch: Sequence[QueuedMessage]) -> dict[str, Any]:
+    """Return the event of a batch, as Lambda passes it."""
+    return {"Records": [_record(consumer, message) for message in batch]}
 
 
 def _record(consumer: Consumer, message: QueuedMessage) -> dict[str, Any]:
@@ -497,10 +540,7 @@ def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
         transport = Transport({int(port or 0): name for port, name in services.items()})
         before = dict(os.environ)
         os.environ.update(
-            {f"PLAZA_QUEUE_{n.upper()}_URL": aws.url_of(n) for n in _queue_names().values()},
-            AWS_ENDPOINT_URL=aws.url,
-            PLAZA_ARCHIVE_BUCKET=BUCKET,
-            PLAZA_RECENT_CAP="4",
+            make_variables(aws, template.TEMPLATE),
         )
         stack.callback(_put_back, before)
         reset_process()
@@ -520,6 +560,16 @@ def open_harness(redis_url: str, mysql_url: str) -> Iterator[Harness]:
 def _put_back(environment: Mapping[str, str]) -> None:
     os.environ.clear()
     os.environ.update(environment)
+
+
+def make_variables(aws: Aws, of: template.Template) -> dict[str, str]:
+    """Return the environment variables of functions that use ``aws``, with a small recent list."""
+    names = read_queue_names(of).values()
+    return {f"PLAZA_QUEUE_{name.upper()}_URL": aws.url_of(name) for name in names} | {
+        "AWS_ENDPOINT_URL": aws.url,
+        "PLAZA_ARCHIVE_BUCKET": BUCKET,
+        "PLAZA_RECENT_CAP": "4",
+    }
 
 
 def open_session(user_id: int) -> str:

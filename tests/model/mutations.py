@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.reactions import react
+from plaza.follows import FollowLimit, follow_user
+from plaza.infra.clock import Deadline
+from plaza.reactions import FOLLOW, Outcome, Target, queries, react
 from tests.model.reactions_model import rewrite
 
 
 class Mutation(NamedTuple):
-    """A replaced text of a script, and the troubles that find it soonest."""
+    """A replaced text of a script, and the troubles that find it soonest.
+    ``script`` is '' for a mutation of Python only, see ``_IN_PYTHON``."""
 
     script: str
     old: str
@@ -73,6 +76,9 @@ MUTATIONS: Mapping[str, Mutation] = {
         ("none", "drops"),
     ),
     "reign": Mutation("READ_META", "if m[1] ~= reign then return nil end", "", ("rollback", "all")),
+    "the seal of a filter": Mutation(
+        "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
+    ),
     "drop keeps the outbox": Mutation(
         "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
     ),
@@ -82,6 +88,12 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the floor": Mutation("APPLY", "if meta.floor > 0 then", "if false then", ("away", "late")),
     "commits wait ahead": Mutation(
         "APPLY", "redis.call('HSET', ahead, db_version_text, total .. '|' .. text)", "", ("none",)
+    ),
+    "the fence of an announced read": Mutation(
+        "STORE_READ",
+        "if current[1] == fence and tonumber(current[2]) <= tonumber(version) then",
+        "if tonumber(current[2] or 0) <= tonumber(version) then",
+        ("drops", "flush"),
     ),
     "an actor leaves the first page": Mutation(
         "APPLY", "changed = changed or listed[actor] or", "changed = changed or", ("none", "queue")
@@ -95,6 +107,9 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the version of the first page": Mutation(
         "CACHE_EARLIEST", "or tonumber(m[1]) > tonumber(ARGV[2])", "", ("none", "queue")
     ),
+    "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
+    "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
+    "a repeated follow passes the gate": Mutation("", "", "", ("away", "all")),
 }
 
 # The gate has a check of its own, or makes a decision in two places.
@@ -102,7 +117,54 @@ _ALSO_IN_GATE = {
     "reign": ("if reign ~= ARGV[5] then", "if false then"),
     "assertions": ("local is_new = base and", "local is_new = changed and base and"),
 }
-_WITH_META = ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED")
+# Scripts by the included text that a mutation replaces.
+_INCLUDED_BY: Mapping[str, Sequence[str]] = {
+    "": (),
+    "READ_META": ("READ", "APPLY", "HYDRATE", "SWEEP", "BEGIN_BLOOM", "FIND_DENIED"),
+    "STATE": ("READ", "GATE"),
+}
+
+
+def _publish_changes_only(patch: pytest.MonkeyPatch) -> None:
+    publish = react.publish
+
+    def publish_changed(event: Any) -> bool:
+        return True if event.version_us == 1 else publish(event)
+
+    patch.setattr(react, "publish", publish_changed)
+
+
+def _send_without_deadline(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "replace", lambda event, **_: event)
+
+
+class _NoWait(Deadline):
+    """A deadline that callers do not wait for."""
+
+    left_s = 0.0
+
+
+def _answer_failures_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(react, "Deadline", _NoWait)
+    patch.setattr(react, "PROVISIONAL_ORDER_S", 0.05)
+
+
+def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
+    def read(target: Target, actor_id: int) -> Outcome:
+        [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
+        if not followers.viewer_state:
+            raise FollowLimit("at the limit")
+        return Outcome(True, followers.total, False)
+
+    patch.setattr(follow_user, "_repeat_follow", read)
+
+
+_IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
+    "assertions": _publish_changes_only,
+    "the deadline of a provisional event": _send_without_deadline,
+    "the late answer of a failed send": _answer_failures_at_once,
+    "a repeated follow passes the gate": _read_repeated_follows,
+}
 
 
 def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -110,17 +172,11 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
     mutation = MUTATIONS[name]
 
     def apply(patch: pytest.MonkeyPatch) -> None:
-        scripts = _WITH_META if mutation.script == "READ_META" else (mutation.script,)
-        for script in scripts:
+        if name in _IN_PYTHON:
+            _IN_PYTHON[name](patch)
+        for script in _INCLUDED_BY.get(mutation.script, (mutation.script,)):
             rewrite(patch, script, mutation.old, mutation.new)
         if name in _ALSO_IN_GATE:
             rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
-        if name == "assertions":
-            publish = react.publish
-
-            def publish_changed(event: Any) -> bool:
-                return True if event.version_us == 1 else publish(event)
-
-            patch.setattr(react, "publish", publish_changed)
 
     return apply

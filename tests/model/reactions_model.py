@@ -19,10 +19,11 @@ from local.audit.stores import unpack_meta
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
-from plaza.infra import cluster, mysql, redis, settings
+from plaza.infra import cluster, mysql, projections, redis, settings, sqs
 from plaza.infra.errors import Unavailable
 from plaza.infra.hot_keys import bind
 from plaza.infra.lua import Script
+from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import (
     COLLECT,
@@ -54,9 +55,10 @@ from tests.support.plaza import FakeQueues, World, forget, lift_budgets, read_ev
 from tests.support.servers import IS_CLUSTER
 from tests.support.stores import add_users
 
-CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 3
+CAP, MAX_AHEAD, MAX_FOLLOWED = 3, 3, 1
 # On the model's clock. A cluster has the real clock: longer, so that a busy machine is not late.
 GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_000
+PROVISIONAL_ORDER_S = 0.002
 LEASES_MS = (30, 500)  # of real time; a run has one of them
 GRACE_US = 300_000
 PAGE_OF_READERS = 3
@@ -75,6 +77,7 @@ MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # on a cluster leases end i
 STORES = (
     redis_commits,
     redis_store,
+    projections,
     redis_bloom,
     redis_gate,
     redis_inspection,
@@ -92,6 +95,7 @@ class Trouble:
 
     kill: float = 0.0
     queue_away: float = 0.0
+    queue_late: float = 0.0  # of a message, which SQS stores after its sender gave up
     lost_reply: float = 0.0  # of a call of Redis, which is then repeated
     late: float = 0.0  # of a call of the gate, which is executed after its caller's timeout
     redis_away: float = 0.0
@@ -117,9 +121,10 @@ TROUBLES = {
     "replies": Trouble(lost_reply=0.08, drop=0.002),
     "away": Trouble(redis_away=0.004, drop=0.004),
     "late": Trouble(late=0.05),
+    "late queue": Trouble(redis_away=0.01, queue_late=0.3),
     "flush": Trouble(flush=0.002, kill=0.002),
     "rollback": Trouble(rollback=0.004, kill=0.002),
-    "all": Trouble(0.002, 0.05, 0.05, 0.03, 0.002, 0.001, 0.002, 0.002),
+    "all": Trouble(0.002, 0.05, 0.05, 0.05, 0.03, 0.002, 0.001, 0.002, 0.002),
 }
 
 
@@ -149,11 +154,11 @@ class Run:
     log: list[str] = field(default_factory=list)
     stats: Counter[str] = field(default_factory=Counter)
     late: list[tuple[int, tuple[Any, ...]]] = field(default_factory=list)
+    late_bodies: list[tuple[int, str, str]] = field(default_factory=list)  # step, queue, body
     saved: dict[bytes, tuple[bytes | None, int]] | None = None
     comments: int = 0
     comments_begun: int = 0
     losses: int = 0
-    announced_after: dict[greenlet, int] = field(default_factory=dict)
     devices: list[greenlet] = field(default_factory=list)
     is_calm: bool = False
     is_unchecked: bool = False
@@ -383,11 +388,12 @@ class Run:
 
     def drop(self) -> None:
         self.note("DROP")
-        redis_hydration.evict_all([(*self.rng.choice(self.targets), None)])
-        key = redis_store.user_key(self.rng.choice(ACTORS))
-        if redis.execute("HEXISTS", key, "value"):
-            redis.execute("DEL", key)
-            self.losses += 1
+        kind, target = self.rng.choice(self.targets)
+        if self.rng.random() < 0.5:
+            redis.execute("DEL", redis_keys.keys_of(kind.name, target).bloom)
+        else:
+            redis_hydration.evict_all([(kind, target, None)])
+        redis.execute("DEL", redis_store.user_key(self.rng.choice(ACTORS)))
 
     # -- one step
 
@@ -405,6 +411,7 @@ class Run:
         self.queues.away = rng.random() < trouble.queue_away
         if self.late and self.late[0][0] <= self.scheduler.steps:
             self.execute_late()
+        self.accept_late_bodies(self.scheduler.steps)
         if alive and rng.random() < trouble.kill:
             self.note("KILL")
             self.scheduler.kill()
@@ -427,12 +434,23 @@ class Run:
         self.stats[f"late {answer[0]}"] += 1
         self.watch(command, answer)
 
+    def accept_late_bodies(self, until_step: int) -> None:
+        """Store messages that are due in their queues."""
+        if self.queues.away:
+            return
+        due = [late for late in self.late_bodies if late[0] <= until_step]
+        for late in due:
+            self.late_bodies.remove(late)
+            self.queues.send(*late[1:])
+            self.stats["late messages"] += 1
+
     def calm_down(self) -> None:
         """Stop the faults; run processes and consumers until nothing is left to do."""
         self.is_calm = True
         self.queues.away = self.scheduler.redis_away = False
         while self.late:
             self.execute_late()
+        self.accept_late_bodies(max((late[0] for late in self.late_bodies), default=0))
         for step in range(MAX_QUIET_STEPS):
             if step % 1000 == 0:  # leases of killed processes expire; others read again
                 for kind, target in self.targets:
@@ -579,16 +597,18 @@ def begin(seed: int, trouble: Trouble, world: World, run_class: type[Run] = Run)
 def _save_earlier(run: Run) -> None:
     """Save more actors than ``recent`` keeps, and flush Redis: targets are loaded incomplete."""
     events: list[ReactionEvent] = []
+    followed: Counter[int] = Counter()
     for kind, target in run.targets:
         for actor in run.rng.sample(ACTORS, run.rng.randint(CAP + 1, 2 * CAP + 1)):
             pair = kind, target, actor
-            if kind is not FOLLOW or target.id != actor:
-                version_us = run.scheduler.clock.now_us - 1_000 + len(events)
-                events.append(
-                    ReactionEvent(ReactionKey(*target, kind.name, actor), True, version_us)
-                )
-                run.decided[pair] = True
-                run.requests[pair].append(Request(True, 0, 0, "changed"))
+            if kind is FOLLOW:
+                if target.id == actor or followed[actor] == MAX_FOLLOWED:
+                    continue
+                followed[actor] += 1
+            version_us = run.scheduler.clock.now_us - 1_000 + len(events)
+            events.append(ReactionEvent(ReactionKey(*target, kind.name, actor), True, version_us))
+            run.decided[pair] = True
+            run.requests[pair].append(Request(True, 0, 0, "changed"))
     persist.save(events)
     redis.execute("FLUSHALL")
     run.queues.messages.clear()
@@ -625,6 +645,16 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             if score is not None and float(score) <= before_us
         ][:limit]
 
+    def send_late(queue: str, body: str, delay_s: int = 0) -> None:
+        """Send a message; or give up, and let the queue store it later."""
+        if not run.is_calm and run.rng.random() < run.trouble.queue_late:
+            due = run.scheduler.steps + run.rng.randrange(MAX_LATE_STEPS)
+            run.late_bodies.append((due, queue, body))
+            raise QueueDown("timeout in the model")
+        run.queues.send(queue, body, delay_s)
+
+    if run.trouble.queue_late:
+        monkeypatch.setattr(sqs, "send", send_late)
     monkeypatch.setattr(redis_outbox, "find_due", find_due)
     hydrate_all, evict_all = redis_hydration.hydrate_all, redis_hydration.evict_all
     read_state = mysql_reactions.read_state
@@ -666,7 +696,6 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_send", send_at)
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
-    _discard_old_totals(run, monkeypatch)
     execute, send = redis._execute, cluster.send
 
     def execute_command(command: Any) -> Any:
@@ -711,26 +740,6 @@ def _forget_clocks() -> None:
     for name, node in redis._nodes.items():
         if node.clock_offset_us:
             redis._nodes[name] = node._replace(clock_offset_us=0)
-
-
-def _discard_old_totals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Discard totals of users that a process announced to read before a loss of Redis.
-
-    Projections do not withstand them (docs/limits.md, caches and projections): the fence of the
-    announcement is lost, so a consumer that commits afterwards does not find the reader.
-    """
-    announce, store = redis_store.announce_reads, redis_store.project_users
-
-    def announce_reads(ids: Sequence[int]) -> None:
-        run.announced_after[getcurrent()] = run.losses
-        announce(ids)
-
-    def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-        if not create or run.announced_after[getcurrent()] == run.losses:
-            store(totals, create=create)
-
-    monkeypatch.setattr(redis_store, "announce_reads", announce_reads)
-    monkeypatch.setattr(redis_store, "project_users", project_users)
 
 
 # ---------------------------------------------------------------- checks when all is applied
@@ -926,6 +935,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(follow_user, "FOLLOW_LIMIT", MAX_FOLLOWED)
     patch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)  # the model has one clock
     patch.setattr(react, "HYDRATE_WAIT_S", HYDRATE_WAIT_S)
+    patch.setattr(react, "PROVISIONAL_ORDER_S", PROVISIONAL_ORDER_S)
     patch.setattr(rebuild, "PAGE", PAGE)
     patch.setattr(queries, "EARLIEST_LENGTH", PAGE_OF_READERS + 1)
     lift_budgets(patch)

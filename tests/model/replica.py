@@ -55,7 +55,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
     below = {actor: version for actor, version in recent.items() if version < floor}
     assert not below, f"{name}: in recent below the floor {floor}: {below}"
     if bits := int(meta["bloom"]):
-        hot = TargetState(bits=bits, bloom=bloom)
+        hot = TargetState(bits=bits, bloom=bloom or b"")
         denied = {
             actor for actor in (on.keys() - recent.keys()) & unchanged if not hot.may_have(actor)
         }

@@ -82,6 +82,19 @@ def lock_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
 
 
 @contextmanager
+def insert_counter(mysql_url: str, target: Target) -> Iterator[Callable[[], int]]:
+    """Insert the counter of ``target`` until the end of the block, uncommitted; yield a function
+    that counts waiting transactions."""
+    with connect_mysql(mysql_url) as other, other.cursor() as cursor:
+        other.begin()
+        cursor.execute(
+            "INSERT INTO content_counter (target_type, target_id) VALUES (%s, %s)", target
+        )
+        yield _count_waiting
+        other.rollback()
+
+
+@contextmanager
 def lock_user_counter(mysql_url: str, user_id: int) -> Iterator[Callable[[], int]]:
     """Lock the counters of a user; yield a function that counts waiting transactions."""
     yield from _lock_row(mysql_url, "user_counter", user_id=user_id)
@@ -95,12 +108,13 @@ def _lock_row(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable
         other.begin()
         cursor.execute(f"SELECT 1 FROM {table} WHERE {where} FOR UPDATE", list(key.values()))
 
-        def waiting() -> int:
-            found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-            return int(found[0][1])
-
-        yield waiting
+        yield _count_waiting
         other.rollback()
+
+
+def _count_waiting() -> int:
+    found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+    return int(found[0][1])
 
 
 def save_at_once(

@@ -99,7 +99,7 @@ class FakeQueues:
 
     def _take(self, queue: Queue[Any] | str, message: Outgoing) -> None:
         if self.away:
-            raise QueueDown("SQS is unavailable (simulated)")
+            raise QueueDown("SQS is unavailable (simulated)", may_have_run=False)
         now_ms, request_id = clock.now_ms(), message.attributes.get(REQUEST)
         self.messages[queue].append(Sent(message.body, now_ms, request_id))
 

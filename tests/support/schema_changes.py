@@ -19,6 +19,7 @@ EXPANDING = (
     "ALTER TABLE example ADD COLUMN (more INT NULL, last DATETIME(6) NOT NULL DEFAULT NOW(6))",
     "ALTER TABLE example ADD INDEX by_name (name, id)",
     "ALTER TABLE example ALTER COLUMN name SET DEFAULT ''",
+    "ALTER TABLE example ADD COLUMN more BIGINT NULL, ALGORITHM=INSTANT",
 )
 """Code of the version before works with the schema after each of these."""
 
@@ -48,11 +49,37 @@ BREAKING = (
 )
 """Allowed nowhere: they break code of a version in use, or can't be repeated."""
 
+GROWING = ("reaction", "reaction_log")
+"""Tables with a row for each reaction of the past. What takes time for each row of them is run
+outside the deploy."""
+
+INSTANT = (
+    "ALTER TABLE {table} ADD COLUMN more BIGINT NULL, ALGORITHM=INSTANT",
+    "ALTER TABLE {table} ADD COLUMN more BIGINT NOT NULL DEFAULT 0,"
+    " ADD COLUMN note VARCHAR(10) NULL, ALGORITHM=INSTANT",
+)
+"""Allowed for a growing table in a deploy: columns at the end. The server refuses the statement if
+it would have to copy or to read the rows."""
+
+NOT_INSTANT = (
+    "ALTER TABLE {table} ADD COLUMN more BIGINT NULL",
+    "ALTER TABLE {table} ADD COLUMN more BIGINT NULL AFTER kind, ALGORITHM=INSTANT",
+    "ALTER TABLE {table} ADD COLUMN more BIGINT NULL FIRST, ALGORITHM=INSTANT",
+    "ALTER TABLE {table} ADD KEY by_more (version)",
+    "ALTER TABLE {table} ADD KEY by_more (version), ALGORITHM=INPLACE",
+    "ALTER TABLE {table} ALTER COLUMN state SET DEFAULT 1",
+)
+"""Allowed for a growing table in a file with the line `-- outside the deploy`."""
+
+_OUTSIDE = re.compile(r"^-- outside the deploy$", re.MULTILINE)
+_OF_GROWING = re.compile(rf"(ALTER TABLE|DELETE FROM|DROP TABLE IF EXISTS) ({'|'.join(GROWING)})\b")
+_ADDS_AT_THE_END = re.compile(r"ADD COLUMN (?!.*\b(AFTER|FIRST)\b)", re.DOTALL)
 _CONTRACT = re.compile(r"^-- contract: after version \d+\.\d+\.\d+$", re.MULTILINE)
 _EXPANDS = re.compile(r"(CREATE TABLE IF NOT EXISTS|INSERT IGNORE INTO) ")
 _CONTRACTS = re.compile(r"(DROP TABLE IF EXISTS|DELETE FROM) ")
 _ALTER = re.compile(r"ALTER TABLE \w+\s+(.*)", re.DOTALL)
 _ADDS = re.compile(r"ADD (COLUMN\b|(KEY|INDEX) \w+ \()")
+_INSTANT = "ALGORITHM=INSTANT"
 _HAS_DEFAULT = re.compile(r"ALTER COLUMN \w+ SET DEFAULT ")
 _DROPS = re.compile(r"DROP (COLUMN|KEY|INDEX) \w+$")
 
@@ -62,6 +89,20 @@ def find_refused(sql: str) -> list[str]:
     head, *below = _CONTRACT.split(sql, maxsplit=1)
     refused = [one for one in split_statements(head) if not _expands(one)]
     return refused + [one for one in split_statements("".join(below)) if not _contracts(one)]
+
+
+def find_slow(sql: str) -> list[str]:
+    """Return the statements of a migration that a deploy must not run on a table that grows."""
+    if _OUTSIDE.search(sql):
+        return []
+    changes = [one for one in split_statements(sql) if _OF_GROWING.match(one)]
+    return [one for one in changes if not _is_instant(one)]
+
+
+def _is_instant(statement: str) -> bool:
+    alter = _ALTER.match(statement)
+    *actions, last = _split(alter[1]) if alter else [""]
+    return last == _INSTANT and all(_ADDS_AT_THE_END.match(action) for action in actions)
 
 
 def _expands(statement: str) -> bool:
@@ -77,7 +118,7 @@ def _contracts(statement: str) -> bool:
 
 
 def _is_harmless(action: str) -> bool:
-    if _HAS_DEFAULT.match(action):
+    if action == _INSTANT or _HAS_DEFAULT.match(action):
         return True
     if not _ADDS.match(action):
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from pymysql.cursors import DictCursor
 
 from local.audit.stores import unpack_meta
+from plaza.counters import UserCounter, redis_store
 from plaza.infra import mysql, redis
 from plaza.infra.lua import Script
 from plaza.infra.settings import settings
@@ -204,6 +205,11 @@ def add_users(*user_ids: int) -> None:
     """Insert users."""
     values = ",".join(f"({user_id:d},'user')" for user_id in user_ids)
     mysql.write(f"INSERT IGNORE INTO user (id, nickname) VALUES {values}")
+
+
+def put_totals(totals: Mapping[int, UserCounter]) -> None:
+    """Store totals of users in Redis as a reader does, unless Redis has newer ones."""
+    redis_store.store_read_users(totals, redis_store.announce_reads(list(totals)))
 
 
 def hydrate(target: Target = POST, kind: Kind = LIKE) -> None:

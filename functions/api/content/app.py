@@ -18,7 +18,6 @@ from plaza.content.encoder import (
     encode_reacted,
     encode_review,
 )
-from plaza.content.model import ContentHidden
 from plaza.content.schemas import (
     Comment,
     CommentRequest,
@@ -60,6 +59,7 @@ from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.targets import TargetHidden
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
 LikeOrder = Annotated[
@@ -101,7 +101,7 @@ _LIST_REACTED = _OWN | {
 _LIST_LIKERS = _ANY | {
     "tags": ["reactions"],
     "responses": describe_response(200, Page[Liker], "A page of users.")
-    | describe_problems(400, 401, 404, 410),
+    | describe_problems(400, 401, 404, 410, TargetHidden),
 }
 _LIST_BY_ID = _ANY | {
     "responses": describe_response(200, Page[PostPreview], "The posts, in the order of `ids`.")
@@ -111,7 +111,7 @@ _LIST_BY_ID = _ANY | {
 
 def _get(model: Any, description: str, *problems: int) -> dict[str, Any]:
     found = describe_response(200, model, description)
-    return _ANY | {"responses": found | describe_problems(*problems, 401, 404, 410, ContentHidden)}
+    return _ANY | {"responses": found | describe_problems(*problems, 401, 404, 410, TargetHidden)}
 
 
 def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> st
 
 @app.post(
     "/posts/<post_id>/comments",
-    **_create(Comment, Blocked, 404, ContentHidden),
+    **_create(Comment, Blocked, 404, TargetHidden),
     switch=Switch.COMMENTS,
 )
 def create_comment(
@@ -212,7 +212,7 @@ def create_comment(
     return encode_comment(_create_content(draft, key), actor_id), 201
 
 
-@app.get("/posts/<post_id>/comments", **_list(Comment, 410, ContentHidden))
+@app.get("/posts/<post_id>/comments", **_list(Comment, 410, TargetHidden))
 def list_comments(
     post_id: Id, limit: Limit = 20, cursor: Cursor = None, order: SortOrder = "latest"
 ) -> str:

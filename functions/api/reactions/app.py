@@ -16,10 +16,12 @@ from plaza.infra.api import (
     require_caller,
     serve,
 )
+from plaza.infra.errors import PlazaError
 from plaza.infra.lazy_modules import LazyModule
 from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
+from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
     from plaza.infra import http
@@ -33,18 +35,20 @@ _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 
 
-def _change(model: Callable[[], Any], description: str, *, example: int = 0) -> dict[str, Any]:
+def _change(
+    model: Callable[[], Any], description: str, *problems: type[PlazaError], example: int = 0
+) -> dict[str, Any]:
     def describe() -> dict[int, Any]:
         decided = http.describe_response(200, model(), description, example=example)
         provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
-        return decided | provisional | http.describe_problems(401, 404, 410)
+        return decided | provisional | http.describe_problems(401, 404, 410, *problems)
 
     return _OWN | {"switch": Switch.WRITES, "responses": describe}
 
 
-_LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.")
+_LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.", TargetHidden)
 _UNLIKE = _change(lambda: schemas.LikeResponse, "The caller does not like it.", example=2)
-_COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.")
+_COLLECT = _change(lambda: schemas.CollectResponse, "The caller collects it.", TargetHidden)
 _UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not collect it.", example=2)
 
 

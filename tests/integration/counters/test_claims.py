@@ -91,7 +91,7 @@ def test_totals_that_a_consumer_changed_during_the_read_are_read_again(
 def test_a_claim_raises_redis_down_when_redis_loses_the_totals(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_store, "project_users", lambda totals, create: None)
+    monkeypatch.setattr(redis_store, "store_read_users", lambda totals, announced: None)
     with pytest.raises(RedisDown):
         counters.claim(USER, COLUMN, 5, "user:1")
 

@@ -165,7 +165,7 @@ def test_an_addition_changes_totals_by_deltas_and_versions_by_one(plaza: World) 
         )
 
     for _ in range(2):
-        mysql.run_in_transaction(work)
+        counters.run_in_transaction(work)
     assert mysql.fetch_all(
         "SELECT target_id, comment_total, comment_version, like_total, like_version"
         " FROM content_counter ORDER BY 1"
@@ -202,4 +202,4 @@ def test_locked_counters_have_their_present_values(plaza: World) -> None:
             8: UserCounter(),
         }
 
-    mysql.run_in_transaction(work)
+    counters.run_in_transaction(work)

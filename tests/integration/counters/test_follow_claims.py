@@ -13,6 +13,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.shards import shard_of
 from tests.support.keyspace import redis_us
 from tests.support.plaza import World
+from tests.support.stores import put_totals
 
 USER = 7
 CLAIMS = f"{{{shard_of('user:7')}}}:user:7:claims"
@@ -149,5 +150,5 @@ def test_totals_read_before_a_commit_do_not_raise_the_limit(plaza: World) -> Non
     redis.execute("FLUSHALL")
     mysql.write("UPDATE user_counter SET following_total = 5, version = 10")
     counters.refresh_projections([USER])
-    redis_store.project_users(old, create=True)
+    put_totals(old)
     assert claim("user:1") is None

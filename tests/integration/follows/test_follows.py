@@ -20,7 +20,7 @@ from plaza.infra import mysql, redis
 from plaza.infra.http import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import FOLLOW, Target, persist, react, redis_commits
+from plaza.reactions import FOLLOW, Target, persist, queries, react, redis_commits
 from plaza.reactions.model import TargetMissing
 from plaza.reactions.queues import REACTIONS
 from tests.integration.conftest import Away
@@ -191,6 +191,41 @@ def test_at_the_limit_an_existing_follow_can_be_repeated(limit_5: World, saved: 
     assert follow_many([16]) == []
     with pytest.raises(TargetMissing):
         follows.follow(MISSING_USER, ME)
+
+
+def test_a_repeated_follow_at_the_limit_wins_over_a_provisional_unfollow(
+    limit_5: World, redis_away: Away
+) -> None:
+    follow_many(range(11, 16))
+    limit_5.queues.drain()
+    with redis_away():
+        assert not follows.unfollow(11, ME).exact
+    repeated = follows.follow(11, ME)
+    assert (repeated.exact, repeated.changed, repeated.total) == (True, False, 1)
+    assert len(limit_5.queues.messages[REACTIONS]) == 2
+    limit_5.queues.drain()
+    assert (followed(), total(), claims()) == ({11, 12, 13, 14, 15}, 5, [])
+
+
+def test_a_follow_at_the_limit_that_is_unfollowed_meanwhile_is_refused(
+    limit_5: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow_many(range(11, 16))
+    limit_5.queues.drain()
+    read_counts = queries.read_counts
+
+    def read_then_replace(*args: Any) -> Any:
+        counts = read_counts(*args)
+        monkeypatch.setattr(queries, "read_counts", read_counts)
+        follows.unfollow(11, ME)
+        limit_5.queues.drain()
+        assert follow_many([16]) == [16]
+        return counts
+
+    monkeypatch.setattr(queries, "read_counts", read_then_replace)
+    assert follow_many([11]) == []
+    limit_5.queues.drain()
+    assert (followed(), total(), claims()) == ({12, 13, 14, 15, 16}, 5, [])
 
 
 def test_a_repeated_follow_does_not_release_its_claim(limit_5: World) -> None:

@@ -35,13 +35,22 @@ from tests.support.consumers import (
     deadlocks,
     end,
     go,
+    insert_counter,
     lock_user_counter,
     make_event,
     save_at_once,
     statements,
 )
 from tests.support.plaza import World, read_event
-from tests.support.stores import add_users, counter, outbox, received, rows, total
+from tests.support.stores import (
+    add_users,
+    counter,
+    outbox,
+    put_totals,
+    received,
+    rows,
+    total,
+)
 
 CELEBRITY = Target("user", 1_000_000)
 
@@ -162,7 +171,7 @@ def test_3200_follows_of_one_user_take_12_statements_a_batch(plaza: World) -> No
 def test_the_number_of_statements_does_not_grow_with_a_transaction(plaza: World) -> None:
     plaza.add(Target("post", 11))
     followed = [Target("user", n) for n in range(1, 8)]
-    mysql.run_in_transaction(
+    counters.run_in_transaction(
         lambda cursor: counters.lock_content(cursor, [Target("post", 11), *followed])
     )
     costs = set()
@@ -201,6 +210,23 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
     assert deadlocks() == before
     assert set(in_mysql(*range(1, 101))) == {(1, 1)}
     assert {received(n) for n in range(1, 101)} == {1}
+
+
+def test_first_counters_of_many_users_in_two_consumers_cause_no_deadlock(
+    plaza: World, mysql_url: str
+) -> None:
+    """Given batches whose users lie between those of the other, and one user that both have. For a
+    list of 1,000 ids MariaDB would scan all users."""
+    last = 10_000
+    one = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]
+    other = [follow(n + last + 1, n, at=1) for n in [*range(2, 1_999, 2), last]]
+    before = deadlocks()
+    save_at_once(insert_counter(mysql_url, user(last)), one, other)
+    assert deadlocks() == before
+    totals = mysql.fetch_all(
+        "SELECT COUNT(*), SUM(follow_total), SUM(follow_version) FROM content_counter"
+    )
+    assert totals == [(1_999, 2_000, 2_000)]
 
 
 def test_two_consumers_of_mutual_follows_count_each_once(plaza: World) -> None:
@@ -285,11 +311,35 @@ def test_a_read_between_commit_and_projection_does_not_lose_the_new_totals(
     assert in_redis(7, 8) == {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
 
 
-@pytest.mark.parametrize("announced", [True, False])
-def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
-    plaza: World, monkeypatch: pytest.MonkeyPatch, announced: bool
+@pytest.mark.parametrize("loss", ["the key", "the key, and another reader announced itself"])
+def test_totals_whose_announcement_was_lost_before_a_commit_are_not_stored(
+    plaza: World, monkeypatch: pytest.MonkeyPatch, loss: str
 ) -> None:
-    """Given a reader between MySQL and Redis. Unannounced, it would store the old totals."""
+    """Given a reader between its announcement and MySQL, and a consumer that does not find it."""
+    read = counters.mysql_store.read_users
+
+    def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
+        monkeypatch.setattr(counters.mysql_store, "read_users", read)
+        found = read(ids)
+        redis.pipeline([("DEL", redis_store.user_key(user_id)) for user_id in ids])
+        persist.save([follow(7, 8)])
+        if loss != "the key":
+            redis_store.announce_reads(ids)  # by a reader that dies
+        return found
+
+    monkeypatch.setattr(counters.mysql_store, "read_users", read_then_save)
+    assert counters.read_users([7, 8]) == {7: UserCounter(), 8: UserCounter()}
+    assert in_redis(7, 8) == {}
+    assert counters.read_users([7, 8]) == {
+        7: UserCounter(0, 1, version=1),
+        8: UserCounter(1, version=1),
+    }
+
+
+def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a reader between MySQL and Redis."""
     read = counters.mysql_store.read_users
 
     def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
@@ -299,14 +349,11 @@ def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
         return found
 
     monkeypatch.setattr(counters.mysql_store, "read_users", read_then_save)
-    if not announced:
-        monkeypatch.setattr(redis_store, "announce_reads", lambda ids: None)
     assert counters.read_users([7, 8]) == {7: UserCounter(), 8: UserCounter()}
-    assert counters.read_users([7, 8]) == (
-        {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
-        if announced
-        else {7: UserCounter(), 8: UserCounter()}
-    )
+    assert counters.read_users([7, 8]) == {
+        7: UserCounter(0, 1, version=1),
+        8: UserCounter(1, version=1),
+    }
 
 
 def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_nobody_reads(plaza: World) -> None:
@@ -353,7 +400,7 @@ def test_without_redis_acknowledgements_are_queued_and_projected_later(
         assert in_mysql(7, 8) == [(0, 1), (1, 0)]
     assert counters.claim(7, "following_total", 5, "user:9")
     # A reader may have stored a newer projection than the late acknowledgement does.
-    redis_store.project_users({8: UserCounter(0, 0, version=0)}, create=True)
+    put_totals({8: UserCounter(0, 0, version=0)})
     plaza.queues.drain()
     assert in_redis(7, 8) == {7: UserCounter(0, 1, version=1), 8: UserCounter(1, version=1)}
     assert claims(7) == {"user:9"}, "this follow is not stored"

@@ -9,7 +9,7 @@ import pytest
 
 from local.stack.servers import connect_mysql
 from plaza.infra import migrations, mysql
-from plaza.infra.migrations import MigrationsBusy, apply_migrations
+from plaza.infra.migrations import MigrationsBusy, RunsOutsideTheDeploy, apply_migrations
 from tests.support.plaza import World
 
 TABLES = (
@@ -102,6 +102,26 @@ def test_an_alter_that_fails_for_another_reason_stops_the_deploy(folder: Path) -
     with pytest.raises(Exception, match="1072"):
         apply_migrations(folder)
     assert recorded() == ["9001_first"]
+
+
+def test_a_file_outside_the_deploy_stops_a_deploy_once_its_table_is_large(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a table that a new environment has empty, and a file that takes time for each row."""
+    monkeypatch.setattr(migrations, "MAX_ROWS_IN_A_DEPLOY", 2)
+    apply_migrations(folder)
+    mysql.write("INSERT INTO try_a VALUES (1), (2)")
+    marked = "-- outside the deploy\nALTER TABLE try_a ADD KEY by_{n} ({n});\n"
+    (folder / "9003_third.sql").write_text(marked.format(n="n"))
+    assert apply_migrations(folder) == ["9003_third"]
+    mysql.write("INSERT INTO try_a VALUES (3)")
+    (folder / "9004_fourth.sql").write_text(marked.format(n="n").replace("by_n", "by_m"))
+    with pytest.raises(RunsOutsideTheDeploy, match="9004_fourth changes try_a"):
+        apply_migrations(folder)
+    assert {row[2] for row in mysql.fetch_all("SHOW KEYS FROM try_a")} == {"by_n"}
+    mysql.write("ALTER TABLE try_a ADD KEY by_m (n)")
+    mysql.write("INSERT INTO schema_migration (name) VALUES ('9004_fourth')")
+    assert apply_migrations(folder) == []
 
 
 def test_every_migration_is_safe_to_repeat(plaza: World) -> None:

@@ -182,8 +182,9 @@ def test_a_late_projection_does_not_replace_a_newer_one(
 
 def test_two_concurrent_readers_store_the_newer_value(plaza: World) -> None:
     write(1, 1)
+    announced = redis_store.announce_reads([7])
     early = counters.mysql_store.read_users([7])
     write(2, 2)
     counters.read_users([7])
-    redis_store.project_users(early, create=True)
+    redis_store.store_read_users(early, announced)
     assert in_redis() == UserCounter(posts_total=2, version=2)

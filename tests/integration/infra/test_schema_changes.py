@@ -14,7 +14,7 @@ import pytest
 
 from plaza.infra import mysql
 from tests.support.plaza import World
-from tests.support.schema_changes import BREAKING, CONTRACTING, EXPANDING, TABLE
+from tests.support.schema_changes import BREAKING, CONTRACTING, EXPANDING, GROWING, INSTANT, TABLE
 
 OLD_CODE = (
     "INSERT INTO example (id, name) VALUES (1, 'ada')",
@@ -60,3 +60,17 @@ def test_old_code_fails_with_what_the_policy_refuses(example: None, migration: s
     run(migration)
     with pytest.raises(pymysql.err.MySQLError):
         run(*OLD_CODE)
+
+
+@pytest.mark.parametrize("table", GROWING)
+@pytest.mark.parametrize("migration", INSTANT)
+def test_server_adds_a_column_at_the_end_of_a_growing_table_at_once(
+    plaza: World, table: str, migration: str
+) -> None:
+    mysql.write(f"CREATE TABLE grown LIKE {table}")
+    try:
+        mysql.write(migration.format(table="grown"))
+        with pytest.raises(pymysql.err.MySQLError):
+            mysql.write("ALTER TABLE grown ADD KEY by_more (more), ALGORITHM=INSTANT")
+    finally:
+        mysql.write("DROP TABLE grown")

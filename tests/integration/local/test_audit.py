@@ -58,7 +58,7 @@ def people(plaza: World) -> World:
         "INSERT INTO content (content_type, content_id, author_id, parent_id)"
         " VALUES ('comment', 8, 4, 7)"
     )
-    mysql.run_in_transaction(_count_content)
+    counters.run_in_transaction(_count_content)
     for user_id in (2, 3):
         react(LIKE, POST, user_id, True)
         react(FOLLOW, Target("user", 1), user_id, True)

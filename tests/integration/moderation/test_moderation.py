@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -9,9 +11,10 @@ import pytest
 from plaza.content import commands
 from plaza.follows import follow
 from plaza.infra import mysql, redis
-from plaza.reactions import LIKE, Target, react
+from plaza.reactions import LIKE, Target, react, redis_hydration
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
 from plaza.recommendations.model import ListPlace
+from plaza.targets import Visibility
 from tests.support.content_api import (
     SHOP,
     Reply,
@@ -26,13 +29,13 @@ from tests.support.content_api import (
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 
-ADMIN, ADA, ME = 1, 8, 7
+ADMIN, ADA, BOB, ME = 1, 8, 9, 7
 FOLDER = "api/moderation"
 
 
 @pytest.fixture(autouse=True)
 def world(plaza: World) -> None:
-    add_users(ME, ADA, 9)
+    add_users(ME, ADA, BOB)
     add_shop()
 
 
@@ -141,6 +144,102 @@ def test_moderators_hide_content_and_show_it_again() -> None:
         as_another_process()
         assert ask("GET", f"/{kind}s/{content_id}", user=ADA).body["hidden"] is False
     assert admin("PUT", "/ops/posts/4711/hidden").status == 404
+
+
+def react_to(kind: str, content_id: str, user: int, method: str = "PUT") -> tuple[int, str]:
+    """Like, or unlike, and return the status and the slug of the problem."""
+    path = f"/{kind}s/{content_id}/likes/me"
+    answer = ask(method, path, user=user, folder="api/reactions")
+    return answer.status, answer.slug if answer.status >= 400 else ""
+
+
+@pytest.mark.parametrize("is_loaded", [True, False], ids=["loaded", "not loaded"])
+@pytest.mark.parametrize("kind", ["post", "comment", "review"])
+def test_a_hidden_text_takes_reactions_of_its_author_only(
+    plaza: World, kind: str, is_loaded: bool
+) -> None:
+    content_id = {"post": post, "comment": lambda: comment(post(), ME), "review": review}[kind]()
+    assert react_to(kind, content_id, ADA) == (200, "")
+    plaza.queues.drain()
+    admin("PUT", f"/ops/{kind}s/{content_id}/hidden")
+    if not is_loaded:
+        redis.execute("FLUSHALL")
+    as_another_process()
+    for _ in range(2):
+        assert react_to(kind, content_id, BOB) == (410, "hidden")
+    assert react_to(kind, content_id, ADA, "DELETE") == (200, "")
+    assert react_to(kind, content_id, ADA) == (410, "hidden")
+    assert react_to(kind, content_id, ME) == (200, "")
+    assert ask("GET", f"/{kind}s/{content_id}/likers", user=BOB).slug == "hidden"
+    assert ask("GET", f"/{kind}s/{content_id}/likers", user=None).slug == "hidden"
+    plaza.queues.drain()
+    likers = ask("GET", f"/{kind}s/{content_id}/likers", user=ME).body["items"]
+    assert [liker["user"]["id"] for liker in likers] == [str(ME)]
+    admin("DELETE", f"/ops/{kind}s/{content_id}/hidden")
+    as_another_process()
+    assert react_to(kind, content_id, BOB) == (200, "")
+    assert ask("GET", f"/{kind}s/{content_id}/likers", user=BOB).status == 200
+
+
+def test_a_hidden_post_takes_no_collects_and_comments_of_strangers(plaza: World) -> None:
+    post_id = post()
+    admin("PUT", f"/ops/posts/{post_id}/hidden")
+    as_another_process()
+    assert (
+        ask("PUT", f"/posts/{post_id}/collects/me", user=ADA, folder="api/reactions").slug
+        == "hidden"
+    )
+    assert ask("POST", f"/posts/{post_id}/comments", {"body": "Hi"}, user=ADA).slug == "hidden"
+    assert ask("POST", f"/posts/{post_id}/comments", {"body": "Hi"}, user=ME).status == 201
+
+
+def test_a_provisional_like_of_a_hidden_post_is_refused(
+    plaza: World, redis_away: Callable[[], AbstractContextManager[None]]
+) -> None:
+    post_id = post()
+    admin("PUT", f"/ops/posts/{post_id}/hidden")
+    as_another_process()
+    with redis_away():
+        assert react_to("post", post_id, ADA) == (410, "hidden")
+        assert react_to("post", post_id, ADA, "DELETE") == (202, "")
+        as_another_process()
+        assert react_to("post", post_id, ME) == (202, "")
+
+
+@pytest.mark.parametrize("order", ["hidden, shown", "shown, hidden"])
+def test_the_newer_visibility_of_a_loaded_post_stays(plaza: World, order: str) -> None:
+    """Given the projection of a hiding that comes after that of the showing."""
+    post_id = post()
+    target = Target("post", int(post_id))
+    react_to("post", post_id, ADA)
+    marks = {"hidden": Visibility(2, ME), "shown": Visibility(3, None)}
+    for name in order.split(", "):
+        react.set_visibility({target: marks[name]})
+    assert react_to("post", post_id, BOB) == (200, "")
+
+
+def test_a_post_that_is_hidden_while_it_is_loaded_is_marked(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post_id = post()
+    hydrate_all = redis_hydration.hydrate_all
+
+    def hide_first(found: Any) -> list[str]:
+        monkeypatch.setattr(redis_hydration, "hydrate_all", hydrate_all)
+        admin("PUT", f"/ops/posts/{post_id}/hidden")
+        return hydrate_all(found)
+
+    monkeypatch.setattr(redis_hydration, "hydrate_all", hide_first)
+    assert react_to("post", post_id, BOB) == (410, "hidden")
+
+
+def test_a_hidden_post_can_be_deleted(plaza: World) -> None:
+    post_id = post()
+    react_to("post", post_id, ADA)
+    admin("PUT", f"/ops/posts/{post_id}/hidden")
+    assert ask("DELETE", f"/posts/{post_id}", user=ME).status == 204
+    as_another_process()
+    assert react_to("post", post_id, ADA) == (410, "gone")
 
 
 def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> None:

@@ -14,6 +14,7 @@ from plaza.reactions import (
     rebuild,
     redis_bloom,
     redis_hydration,
+    redis_inspection,
     redis_queries,
 )
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
@@ -190,6 +191,34 @@ def test_a_filter_with_too_many_actors_is_requested_again(plaza: World) -> None:
     fill(1, 2, build="b2", last=True)
     assert meta()["bloom"] == 2**19
     assert not gate(2, on=False).rebuild
+
+
+@pytest.mark.parametrize("actor", [1, 4], ids=["in the filter", "not in the filter"])
+@pytest.mark.parametrize("origin", ["built", "made by evictions"])
+def test_a_filter_that_lost_its_key_is_not_used(
+    plaza: World, set_up: SetUp, origin: str, actor: int
+) -> None:
+    """Given only the key bloom lost, then a commit that moves an actor into it."""
+    set_up(recent_cap=1)
+    put(total=2, newest=[(2, 20), (1, 10)], complete=origin != "built")
+    if origin == "built":
+        begin()
+        fill(1, last=True)
+    apply(1, 3, [(3, 30, True)])
+    assert gate(4, on=False).code == NO
+    assert redis_inspection.find_denied([(LIKE, POST, [1, 4])]) == [(1, [4])]
+    redis.execute("DEL", keys().outbox, keys().bloom)
+    assert redis_inspection.find_denied([(LIKE, POST, [1, 4])]) == [(0, [])]
+    apply(2, 4, [(5, 50, True)])  # evicts 3
+    [cached] = redis_queries.read_all([(LIKE, POST)], actor)
+    assert cached is not None
+    assert (cached.viewer_state, cached.rebuild) == (None, True)
+    redis.execute("HDEL", keys().meta, "build_requested_at")
+    decision = gate(actor)
+    assert (decision.code, decision.rebuild) == ("UNKNOWN", True)
+    assert begin("b2") == "BEGUN"
+    assert fill(1, 2, 3, build="b2", last=True) == "FINISHED"
+    assert gate(6, on=False).code == NO
 
 
 def test_a_read_requests_a_filter(plaza: World) -> None:

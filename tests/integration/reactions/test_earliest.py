@@ -59,6 +59,39 @@ def test_a_cached_page_costs_no_statement(large_post: World) -> None:
     assert work.statements == 0
 
 
+@pytest.mark.parametrize("likes_per_version", [2, 3, 10])
+@pytest.mark.parametrize("first_actor", [5, 95])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 15])
+def test_likers_of_equal_versions_are_listed_once(
+    plaza: World, set_up: SetUp, likes_per_version: int, first_actor: int, size: int
+) -> None:
+    """Given ids of one to three digits, imported with times of whole seconds."""
+    set_up(recent_cap=50)
+    plaza.add(POST)
+    likers = range(first_actor, first_actor + LIKERS)
+    insert_rows(
+        [
+            (POST, actor, 1, BASE_US + n // likes_per_version * 1_000_000)
+            for n, actor in enumerate(likers)
+        ]
+    )
+    hydrate()
+    for latest in (False, True):
+        page(latest=latest)  # the earliest are cached
+        assert walk(size, latest) == sorted(likers, reverse=latest)
+
+
+def walk(size: int, latest: bool) -> list[int]:
+    """Return the actors of all pages of a list."""
+    listed: list[int] = []
+    after = None
+    while True:
+        found, after = queries.list_reactors(LIKE, POST, after, latest, size)
+        listed += [reactor.actor_id for reactor in found]
+        if after is None:
+            return listed
+
+
 def test_reactions_outside_of_the_page_keep_it(large_post: World) -> None:
     page()
     save(501, True, BASE_US + 501)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza.infra import clock, health, mysql, redis
+from plaza.infra import clock, health, mysql, redis, sqs
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.queues import QueueDown
@@ -152,6 +152,34 @@ def test_an_unchanged_reply_survives_an_earlier_provisional_reaction(
         assert queries.read_counts([(LIKE, POST)], 7) == ([(int(on), on)], True)
     assert rows()[7][0] is on
     assert (outbox(), counter(), total()) == ({}, int(on), int(on))
+
+
+def test_a_provisional_like_that_sqs_stores_after_its_503_is_older_than_a_later_answer(
+    plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a like whose send timed out, then an unlike that was answered 200."""
+    plaza.add(POST)
+    react.react(LIKE, POST, 7, True)
+    plaza.queues.drain()
+    monkeypatch.setattr(react, "PROVISIONAL_ORDER_S", 0.05)
+    accepted: list[str] = []
+
+    def time_out(_: str, body: str, __: int = 0) -> None:
+        accepted.append(body)
+        raise QueueDown("the reply timed out")
+
+    began_s = clock.monotonic_s()
+    with redis_away(), monkeypatch.context() as patch:
+        patch.setattr(sqs, "send", time_out)
+        with pytest.raises(QueueDown):
+            react.react(LIKE, POST, 7, True)
+    assert clock.monotonic_s() - began_s >= 0.1
+    assert react.react(LIKE, POST, 7, False).changed
+    plaza.queues.drain()
+    [late] = accepted
+    persist.save([read_event(Sent(late, clock.now_ms() + 50))])
+    assert (rows()[7][0], counter(), total()) == (False, 0, 0)
+    assert queries.read_counts([(LIKE, POST)], 7) == ([(0, False)], True)
 
 
 def test_the_later_of_two_provisional_reactions_wins_by_the_clock_of_the_queue(

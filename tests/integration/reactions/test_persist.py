@@ -147,7 +147,7 @@ def test_each_total_of_a_target_has_its_own_version(plaza: World) -> None:
 def test_the_number_of_statements_does_not_depend_on_the_batch(plaza: World) -> None:
     posts = [Target("post", n) for n in range(1, 101)]
     plaza.add(*posts)
-    mysql.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
+    counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, posts))
     counts = []
     for round_, size in enumerate((10, 100, 1_000)):
         batch = [

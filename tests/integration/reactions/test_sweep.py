@@ -19,7 +19,7 @@ from plaza.reactions.redis_outbox import SweptTarget
 from tests.integration.conftest import Away
 from tests.integration.reactions.test_gate import gate_call
 from tests.support.keyspace import redis_us
-from tests.support.plaza import World
+from tests.support.plaza import World, read_event
 from tests.support.stores import (
     POST,
     apply,
@@ -127,7 +127,7 @@ def test_a_new_entry_is_due_after_the_grace_although_the_others_wait_for_long(
     let_time_pass(MINUTE_US)
     assert sweep.sweep_outbox(grace_us=MINUTE_US) == 1
     [body] = plaza.queues.take("reactions")
-    assert ReactionEvent.from_json(body).key.actor_id == 8
+    assert read_event(body).key.actor_id == 8
     assert read_ages(capsys) == pytest.approx([2_400, 2_460], abs=5)
 
 
@@ -268,7 +268,7 @@ def test_a_run_continues_the_scan_of_the_last_one(
     while sweep.sweep_outbox(grace_us=MINUTE_US // 2):
         runs += 1
         assert runs < 50
-    sent = [ReactionEvent.from_json(body) for body in plaza.queues.take("reactions")]
+    sent = [read_event(body) for body in plaza.queues.take("reactions")]
     assert {event.key.actor_id for event in sent} == set(range(1, 1_501))
     assert len(sent) < 2_000, "a page is sent once"
 

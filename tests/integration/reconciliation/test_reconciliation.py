@@ -48,7 +48,7 @@ from tests.support.consumers import statements
 from tests.support.functions import ask, authorization, event, handler
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
-from tests.support.stores import add_users, counter, keys, meta, outbox, recent
+from tests.support.stores import add_users, counter, keys, meta, outbox, put_totals, recent
 
 POST, OTHER_POST, REVIEW = Target("post", 7), Target("post", 8), Target("review", 9)
 AUTHOR = 1
@@ -667,7 +667,7 @@ def test_a_reader_from_before_a_repair_does_not_store_old_values(crowd: World) -
     [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
     assert run(crowd).repaired == 3
 
-    redis_store.project_users(users, create=True)
+    put_totals(users)
     redis_store.project_comments(comments, create=True)
     assert redis_hydration.hydrate_all([(LIKE, POST, lease, snapshot)]) == ["STALE"]
     assert counters.read_users([AUTHOR])[AUTHOR].posts_total == 2

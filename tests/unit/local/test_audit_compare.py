@@ -541,10 +541,13 @@ def test_active_actor_missing_in_the_filter_is_a_difference(
 ) -> None:
     likes = cache.hot[LIKES]
     likes.recent, likes.complete, likes.floor_us, likes.bits = {2: 200}, False, 100, 131_072
+    assert truth(record, cache).clean, "a filter without its seal is not used"
+    seal = b"\x80"
+    likes.bloom = bytes(131_072 // 8) + seal
     assert [str(d) for d in truth(record, cache).differences] == [
         "like post:7: in the rows and denied by the filter: 1"
     ]
-    likes.bloom = b"\xff" * (131_072 // 8)
+    likes.bloom = b"\xff" * (131_072 // 8) + seal
     assert truth(record, cache).clean
     likes.floor_us = 99
     assert [str(d) for d in truth(record, cache).differences] == [

@@ -40,6 +40,9 @@ def _tag(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
 _Loader.add_multi_constructor("!", _tag)
 
 
+Template = dict[str, Any]
+
+
 class EventSource(NamedTuple):
     """A queue that a function consumes."""
 
@@ -48,31 +51,32 @@ class EventSource(NamedTuple):
     properties: dict[str, Any]
 
 
-def load_template(text: str) -> dict[str, Any]:
+def load_template(text: str) -> Template:
     """Parse a template without its transforms."""
-    template: dict[str, Any] = yaml.load(text, _Loader)
+    template: Template = yaml.load(text, _Loader)
     return template
 
 
-def _include(template: dict[str, Any]) -> dict[str, Any]:
-    """Merge the resources of the included file into a template."""
+def read_template(root: Path = ROOT) -> Template:
+    """Return the template of a checkout, with the resources of the included file."""
+    template = load_template((root / "template.yaml").read_text())
     own = template["Resources"]
     transform = own.pop("Fn::Transform")
     assert transform["Name"] == "AWS::Include"
-    included = json.loads((ROOT / transform["Parameters"]["Location"]).read_text())
+    included = json.loads((root / transform["Parameters"]["Location"]).read_text())
     assert not set(own) & set(included), "a resource is declared twice"
     return template | {"Resources": own | included}
 
 
-TEMPLATE = _include(load_template((ROOT / "template.yaml").read_text()))
+TEMPLATE = read_template()
 GLOBALS: dict[str, Any] = TEMPLATE["Globals"]["Function"]
 
 
-def resources(kind: str) -> dict[str, dict[str, Any]]:
+def resources(kind: str, template: Template = TEMPLATE) -> dict[str, dict[str, Any]]:
     """Return name -> properties of the resources of a type."""
     return {
         name: resource.get("Properties", {})
-        for name, resource in TEMPLATE["Resources"].items()
+        for name, resource in template["Resources"].items()
         if resource["Type"] == kind
     }
 
@@ -121,18 +125,18 @@ def working_queues() -> dict[str, dict[str, Any]]:
     }
 
 
-def event_sources() -> Iterator[EventSource]:
+def event_sources(template: Template = TEMPLATE) -> Iterator[EventSource]:
     """Yield each queue that invokes a function."""
-    for mapping in resources(EVENT_SOURCE).values():
+    for mapping in resources(EVENT_SOURCE, template).values():
         yield EventSource(
             name_in(mapping["FunctionName"]), name_in(mapping["EventSourceArn"]), mapping
         )
 
 
-def routes() -> dict[tuple[str, str], str]:
+def routes(template: Template = TEMPLATE) -> dict[tuple[str, str], str]:
     """Return (method, path) -> function of every route except $default."""
     found = {}
-    for name, function in resources(FUNCTION).items():
+    for name, function in resources(FUNCTION, template).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
                 key = event["Properties"]["Method"].upper(), event["Properties"]["Path"]
@@ -141,9 +145,9 @@ def routes() -> dict[tuple[str, str], str]:
     return found
 
 
-def folder_of(function: str) -> Path:
+def folder_of(function: str, template: Template = TEMPLATE) -> Path:
     """Return the folder of a function's code."""
-    return ROOT / str(resources(FUNCTION)[function]["CodeUri"])
+    return ROOT / str(resources(FUNCTION, template)[function]["CodeUri"])
 
 
 def variables_of(function: str) -> set[str]:

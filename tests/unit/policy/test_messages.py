@@ -39,6 +39,7 @@ VALUES: dict[str, list[Any]] = {
         ReactionEvent(ReactionKey("post", 11, "collect", 7), False, AT_US),
         ReactionEvent(ReactionKey("user", MAX_ID, "follow", MAX_ID), True, MAX_VERSION),
         ReactionEvent(ReactionKey("comment", 12, "like", 7), True, None),
+        ReactionEvent(ReactionKey("comment", 12, "like", 7), True, None, deadline_ms=AT_US // 1000),
     ],
     "acknowledgements": [
         Unacknowledged(

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from plaza.infra.migrations import FOLDER
-from tests.support.schema_changes import BREAKING, CONTRACTING, EXPANDING, find_refused
+from tests.support.schema_changes import (
+    BREAKING,
+    CONTRACTING,
+    EXPANDING,
+    GROWING,
+    INSTANT,
+    NOT_INSTANT,
+    find_refused,
+    find_slow,
+)
 
 CONTRACT = "-- contract: after version 0.3.0\n"
 
@@ -15,6 +24,22 @@ CONTRACT = "-- contract: after version 0.3.0\n"
 @pytest.mark.parametrize("file", sorted(FOLDER.glob("*.sql")), ids=lambda file: file.stem)
 def test_a_migration_only_expands_or_names_the_version_that_it_waits_for(file: Path) -> None:
     assert find_refused(file.read_text()) == []
+
+
+@pytest.mark.parametrize("file", sorted(FOLDER.glob("*.sql")), ids=lambda file: file.stem)
+def test_a_migration_of_a_table_that_grows_is_instant_or_outside_the_deploy(file: Path) -> None:
+    assert find_slow(file.read_text()) == []
+
+
+@pytest.mark.parametrize("table", GROWING)
+def test_only_columns_at_the_end_are_added_to_a_table_that_grows(table: str) -> None:
+    for statement in (one.format(table=table) for one in INSTANT):
+        assert find_refused(f"{statement};\n") == find_slow(f"{statement};\n") == []
+    others = (*NOT_INSTANT, *(one.replace("example", "{table}") for one in CONTRACTING))
+    for statement in (one.format(table=table) for one in others):
+        assert find_slow(f"-- why\n{statement};\n") == [statement]
+        assert find_slow(f"-- outside the deploy\n{statement};\n") == []
+    assert find_slow(f"ALTER TABLE {table}_totals ADD KEY by_more (version);\n") == []
 
 
 @pytest.mark.parametrize("statement", EXPANDING)

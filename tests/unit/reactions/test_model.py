@@ -206,6 +206,17 @@ def test_a_provisional_event_gets_its_version_from_the_queue() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("sent_ms", "deadline_ms", "version_us"),
+    [(2_000, 3_000, 2_000_999), (3_000, 3_000, 3_000_999), (9_000, 3_000, 3_000_999)],
+)
+def test_a_provisional_event_is_not_ordered_after_its_deadline(
+    sent_ms: int, deadline_ms: int, version_us: int
+) -> None:
+    late = ReactionEvent(key(7), True, None, sent_ms=sent_ms, deadline_ms=deadline_ms)
+    assert late.effective_version_us == version_us
+
+
 def test_the_version_of_the_gate_takes_precedence_over_the_queue() -> None:
     assert ReactionEvent(key(7), True, 10, sent_ms=99).effective_version_us == 10
 
@@ -276,6 +287,7 @@ valid_events = st.builds(
     ),
     on=st.booleans(),
     version_us=st.none() | st.integers(1, MAX_VERSION_US),
+    deadline_ms=st.none() | st.integers(1, MAX_VERSION_US // 1000),
 )
 
 
@@ -364,6 +376,9 @@ def test_an_event_without_a_field_is_invalid(name: str) -> None:
         ("version", float("inf")),
         ("version", True),
         ("version", "1"),
+        ("deadline", 0),
+        ("deadline", 2**53),
+        ("deadline", "1"),
     ],
     ids=lambda value: str(value)[:20],
 )

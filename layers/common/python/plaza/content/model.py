@@ -39,13 +39,6 @@ class ContentDeleted(Gone):
     """The post, comment or review was deleted."""
 
 
-class ContentHidden(Gone):
-    """A moderator hid the post, comment or review; only its author may read it."""
-
-    slug = "hidden"
-    title = "Hidden"
-
-
 class ContentListsBusy(Unavailable):
     """This process has used up its budget of list pages read from MySQL."""
 

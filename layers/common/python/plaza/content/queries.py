@@ -12,7 +12,6 @@ from plaza.content import mysql_store, redis_store
 from plaza.content.model import (
     TEXT,
     ContentDeleted,
-    ContentHidden,
     ContentListsBusy,
     ContentMissing,
     ContentPage,
@@ -36,7 +35,7 @@ from plaza.reactions import COLLECT, LIKE, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.model import Count
 from plaza.shops import queries as shops_queries
-from plaza.targets import Existence, lookup
+from plaza.targets import Existence, TargetHidden, lookup
 from plaza.users import Card, cards
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def cache_in_process(stored: StoredText) -> None:
 
 def read(target: Target, reader_id: int | None = None) -> Text:
     """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted;
-    ContentHidden unless the reader is its author; MysqlDown."""
+    TargetHidden unless the reader is its author; MysqlDown."""
     found = _read_hot([target])
     if target not in found:
         require_existing(target, lookup.find(*target))  # spares MySQL reads of missing ids
@@ -76,7 +75,7 @@ def read(target: Target, reader_id: int | None = None) -> Text:
     if text is None:
         raise _deleted(target)
     if not text.is_visible_to(reader_id):
-        raise ContentHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
+        raise TargetHidden(f"{target.type.capitalize()} {target.id} was hidden by a moderator.")
     return text
 
 
@@ -133,7 +132,7 @@ def require_shop(shop_id: int) -> None:
 
 def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -> ContentView:
     """Return the view of a text; count ``visit``, if any, if it is a post. Raises ContentMissing,
-    ContentDeleted, ContentHidden, MysqlDown, RedisDown."""
+    ContentDeleted, TargetHidden, MysqlDown, RedisDown."""
     [view] = build_views([read(target, actor_id)], actor_id, visit)
     return view
 
@@ -188,7 +187,7 @@ def list_comments(
 ) -> ContentPage:
     """Return a page of the comments of a post, newest first if ``latest``, without those of users
     whom the actor blocks. Raises ContentMissing,
-    ContentDeleted, ContentHidden, ContentListsBusy, MysqlDown, RedisDown."""
+    ContentDeleted, TargetHidden, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id), actor_id)
     return _list(("comment", post_id, latest), after, limit, actor_id)
 

@@ -45,8 +45,16 @@ def list_likers(
     target: Target, after: Reactor | None, latest: bool, limit: int, actor_id: int | None
 ) -> _LikersPage:
     """Return a page of the users who like a target, and the next page's ``after``. One round trip
-    more than ``reactions.queries.list_reactors``, with its errors. An anonymous caller gets the
-    first page of a hot target up to 2 s late."""
+    more than ``reactions.queries.list_reactors``, with its errors, and one unless this process read
+    the text within 1 s. An anonymous caller gets the first page of a hot target up to 2 s late.
+    Raises TargetHidden unless the caller is the author."""
+    queries.read(target, actor_id)
+    return _list_likers(target, after, latest, limit, actor_id)
+
+
+def _list_likers(
+    target: Target, after: Reactor | None, latest: bool, limit: int, actor_id: int | None
+) -> _LikersPage:
     if actor_id is not None or after is not None:
         return _read_likers(target, after, latest, limit)
     key = target, latest, limit
@@ -75,7 +83,7 @@ def read_first_likers(post_id: int, actor_id: int | None) -> list[Card] | None:
     """Return the cards of the first users who like a post; None while the list is unavailable: that
     does not fail the post."""
     try:
-        likers, _ = list_likers(Target("post", post_id), None, False, FIRST_LIKERS, actor_id)
+        likers, _ = _list_likers(Target("post", post_id), None, False, FIRST_LIKERS, actor_id)
     except (Gone, Unavailable) as error:  # gone: this process may cache the post for 1 s
         record("first_likers_unavailable", post_id=post_id, **error_fields(error))
         return None

@@ -12,7 +12,7 @@ from plaza.infra import mysql
 from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.reactions import Target, react
-from plaza.targets import markers
+from plaza.targets import Visibility, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh
 from plaza.users import cards
 
@@ -59,12 +59,18 @@ def _apply_delayed_counts(post_ids: Iterable[int]) -> None:
 
 
 def project_texts(stored: Iterable[StoredText]) -> None:
-    """Project texts that were created or deleted; tombstones for the gate are written first. At
-    most two statements and seven round trips to Redis. Raises RedisDown, MysqlDown."""
+    """Project texts that were created, changed or deleted; tombstones and the visibility for the
+    gate are written first. At most two statements and eight round trips to Redis. Raises RedisDown,
+    MysqlDown."""
     texts = list(stored)
     live = [text for text, deleted in texts if not deleted]
     if deleted := [text.target for text, deleted in texts if deleted]:
         react.tombstone(deleted)
+    # New texts are visible, and their targets not loaded.
+    if changed := [text for text in live if text.version > 1]:
+        react.set_visibility(
+            {t.target: Visibility(t.version, t.author_id if t.hidden else None) for t in changed}
+        )
     redis_store.store_texts(texts)
     redis_store.drop_lists(text for text, _ in texts)
     markers.mark_all_created([text.target for text in live])

@@ -17,6 +17,7 @@ from plaza.counters.mysql_store import (
     lock_content,
     lock_users,
     read_users_in,
+    run_in_transaction,
     try_lock_content,
 )
 from plaza.counters.redis_store import (
@@ -57,6 +58,7 @@ __all__ = [
     "read_users_in",
     "refresh_projections",
     "release",
+    "run_in_transaction",
     "try_lock_content",
     "unclaim",
     "user_key",
@@ -70,7 +72,7 @@ def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
         user_ids,
         redis_store.read_users,
         mysql_store.read_users,
-        redis_store.project_users,
+        redis_store.store_read_users,
         announce=redis_store.announce_reads,
     )
 
@@ -89,7 +91,7 @@ def read_comments(post_ids: Sequence[int], source: RunAll = redis.run_all) -> di
 
 def project_users(totals: Mapping[int, UserCounter]) -> None:
     """Update the totals that Redis has of these users. Raises RedisDown."""
-    redis_store.project_users(totals, create=False)
+    redis_store.project_users(totals)
 
 
 def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = ()) -> None:
@@ -108,6 +110,6 @@ def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
         is_loaded, claimed = redis_store.claim(user_id, column, limit, member)
         if is_loaded:
             return claimed
-        redis_store.announce_reads([user_id])
-        redis_store.project_users(mysql_store.read_users([user_id]), create=True)
+        announced = redis_store.announce_reads([user_id])
+        redis_store.store_read_users(mysql_store.read_users([user_id]), announced)
     raise RedisDown("Redis lost the projection after each write")

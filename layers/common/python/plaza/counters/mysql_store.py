@@ -3,7 +3,8 @@ a function runs one statement; without a cursor it raises MysqlDown."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from plaza.counters.model import USER_COLUMNS, ContentCounter, UserCounter
 from plaza.infra import mysql, sql
@@ -13,29 +14,50 @@ CONTENT_COLUMNS = ("like_total", "collect_total", "comment_total", "follow_total
 VERSION_COLUMNS = tuple(column.replace("_total", "_version") for column in CONTENT_COLUMNS)
 _VERSION_OF = dict(zip(CONTENT_COLUMNS, VERSION_COLUMNS, strict=True))
 
+T = TypeVar("T")
+
 Deltas = Mapping[str, int]
 """Column -> change of the total."""
 
 
-def lock_content(
-    cursor: Cursor, targets: Sequence[tuple[str, int]]
-) -> dict[tuple[str, int], ContentCounter]:
-    """Lock the counters of ``targets`` (sorted) until the commit, which serializes the consumers of
-    a target; create the missing ones. One statement; three when a counter is missing."""
-    found = _lock_content(cursor, targets)
-    if missing := [target for target in targets if target not in found]:
+class MissingCounters(Exception):
+    """Counters that ``lock_content`` has to lock do not exist; see ``run_in_transaction``."""
+
+    def __init__(self, targets: Sequence[tuple[str, int]]) -> None:
+        super().__init__(f"{len(targets)} counters are missing")
+        self.targets = targets
+
+
+def run_in_transaction(work: Callable[[Cursor], T]) -> T:
+    """Run ``work``, which may lock counters of content, as ``mysql.run_in_transaction`` does.
+
+    If counters are missing, ``work`` is rolled back, and runs again after a statement of its own
+    has created them. A transaction that creates a counter while it has locks on counters with
+    higher keys deadlocks with one that has the lower key.
+    """
+    try:
+        return mysql.run_in_transaction(work)
+    except MissingCounters as error:
         # Safe to render: types are validated, ids are numbers.
-        rows = ",".join("('%s',%d)" % target for target in missing)
-        # Not INSERT IGNORE: it takes shared locks on existing rows, and two consumers that both
-        # upgrade them to exclusive ones deadlock.
-        cursor.execute(
+        rows = ",".join("('%s',%d)" % target for target in sorted(error.targets))
+        mysql.write(
             f"""
             INSERT INTO content_counter (target_type, target_id)
             VALUES {rows}
             ON DUPLICATE KEY UPDATE target_id = content_counter.target_id
             """
         )
-        found |= _lock_content(cursor, missing)
+        return mysql.run_in_transaction(work)
+
+
+def lock_content(
+    cursor: Cursor, targets: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], ContentCounter]:
+    """Lock the counters of ``targets`` until the commit, which serializes the consumers of a
+    target. Raises MissingCounters."""
+    found = _lock_content(cursor, targets)
+    if missing := [target for target in targets if target not in found]:
+        raise MissingCounters(missing)
     return found
 
 
@@ -161,7 +183,7 @@ def lock_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, UserCounter
         ON DUPLICATE KEY UPDATE version = user_counter.version
         """
     )
-    cursor.execute(f"{_select_users(user_ids)} ORDER BY user_id FOR UPDATE")
+    cursor.execute(_select_users(user_ids))
     return _users_of(cursor.fetchall())
 
 

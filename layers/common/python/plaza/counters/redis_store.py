@@ -1,7 +1,8 @@
 """Projections of counters in Redis (``plaza.infra.projections``), and claims. Unless stated
 otherwise, a function costs one round trip and raises RedisDown.
 
-{<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON
+{<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON; fence: name of the fence
+                                    that readers left
 {<shard>}:user:<id>:claims    zset  target -> time of the claim, microseconds since 1970; follows
                                     that the totals do not include yet
 {<shard>}:user:<id>:counted   hash  claims that were counted or taken back after a later claim of
@@ -66,31 +67,28 @@ def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
     }
 
 
-def project_users(totals: Mapping[int, UserCounter], *, create: bool) -> None:
-    """Store newer totals of users; ``create``: also where Redis has none."""
-    projections.store_all(
-        [
-            Projection(user_key(u), total.version, USER_COUNTER.encode(total))
-            for u, total in totals.items()
-        ],
-        create=create,
-    )
+def project_users(totals: Mapping[int, UserCounter]) -> None:
+    """Store newer totals of users that Redis has totals of."""
+    projections.store_all(_projections_of(totals), create=False)
 
 
-def announce_reads(user_ids: Iterable[int]) -> None:
-    """Leave a fence of version 0 for users without totals, before the totals are read from MySQL
-    to be stored: ``find_cached_users`` finds them."""
-    redis.pipeline(
-        [
-            command
-            for key in map(user_key, user_ids)
-            for command in (
-                ("HSETNX", key, "version", 0),
-                ("EXPIRE", key, projections.FENCE_TTL_S, "NX"),
-                ("EXPIRE", key, projections.FENCE_TTL_S, "GT"),
-            )
-        ]
-    )
+def announce_reads(user_ids: Sequence[int]) -> dict[int, str]:
+    """Leave a fence for users without totals, before the totals are read from MySQL to be stored:
+    ``find_cached_users`` finds them. Return the fence of each user."""
+    fences = projections.announce_reads([user_key(user_id) for user_id in user_ids])
+    return dict(zip(user_ids, fences, strict=True))
+
+
+def store_read_users(totals: Mapping[int, UserCounter], announced: Mapping[int, str]) -> None:
+    """Store newer totals of users where the fence that ``announce_reads`` returned still is."""
+    projections.store_read(_projections_of(totals), [announced[user_id] for user_id in totals])
+
+
+def _projections_of(totals: Mapping[int, UserCounter]) -> list[Projection]:
+    return [
+        Projection(user_key(u), total.version, USER_COUNTER.encode(total))
+        for u, total in totals.items()
+    ]
 
 
 def find_cached_users(user_ids: Iterable[int]) -> set[int]:

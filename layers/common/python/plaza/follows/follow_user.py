@@ -36,7 +36,7 @@ def _follow(target: Target, actor_id: int) -> Outcome:
     except RedisDown:
         return _follow_unclaimed(target, actor_id)
     if claim is None:
-        return _keep_following(target, actor_id)
+        return _repeat_follow(target, actor_id)
     try:
         outcome = react.react(FOLLOW, target, actor_id, True)
     except Exception:
@@ -56,12 +56,13 @@ def _follow_unclaimed(target: Target, actor_id: int) -> Outcome:
     """Follow while Redis, which has the claims, is unavailable: compare MySQL's total instead."""
     totals = counters.read_users([actor_id])[actor_id]
     if totals.following_total >= FOLLOW_LIMIT:
-        return _keep_following(target, actor_id)
+        return _repeat_follow(target, actor_id)
     return react.react(FOLLOW, target, actor_id, True)
 
 
-def _keep_following(target: Target, actor_id: int) -> Outcome:
-    """Return an unchanged follow at the limit. Raises FollowLimit if it is new, TargetMissing."""
+def _repeat_follow(target: Target, actor_id: int) -> Outcome:
+    """Repeat a follow at the limit, without a claim. The gate records it, like any other, so that
+    it wins over an earlier 202. Raises FollowLimit if the follow is new, TargetMissing."""
     react.require_existing(target)
     [followers], _ = queries.read_counts([(FOLLOW, target)], actor_id)
     if not followers.viewer_state:
@@ -69,7 +70,12 @@ def _keep_following(target: Target, actor_id: int) -> Outcome:
             f"You follow {FOLLOW_LIMIT} users, including follows that are not counted yet."
             " Unfollow a user first."
         )
-    return Outcome(on=True, total=followers.total, changed=False)
+    outcome = react.react(FOLLOW, target, actor_id, True)
+    if not outcome.changed:
+        return outcome
+    # Unfollowed since the read, so the follow is new and needs a claim that is older than itself.
+    react.react(FOLLOW, target, actor_id, False)
+    return _follow(target, actor_id)
 
 
 def _unclaim(target: Target, actor_id: int, claim: Claim) -> None:

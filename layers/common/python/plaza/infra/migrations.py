@@ -3,6 +3,10 @@
 Code of the version before runs on the new schema while a deploy shifts traffic, and after a roll
 back. So a migration only expands the schema, or removes what no version in use needs
 (docs/operations.md, tests/unit/policy/test_migrations.py).
+
+A file with the line ``-- outside the deploy`` changes a table that grows in a way that takes time
+for each row. It is applied while its tables are small. Later an operator runs its statements before
+the deploy, and records the file.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from plaza.infra import mysql
 
 FOLDER = Path(__file__).parent.parent / "migrations"
 _COMMENT = re.compile(r"^--.*$", re.MULTILINE)
+_OUTSIDE = re.compile(r"^-- outside the deploy$", re.MULTILINE)
+_CHANGED = re.compile(r"(?:ALTER TABLE|UPDATE|DELETE FROM)\s+(\w+)")
+MAX_ROWS_IN_A_DEPLOY = 100_000
 _END = re.compile(r";\s*$", re.MULTILINE)
 _LOCK = "plaza-migrations"
 _ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY)
@@ -24,6 +31,10 @@ _ALREADY_APPLIED = (ER.DUP_FIELDNAME, ER.DUP_KEYNAME, ER.CANT_DROP_FIELD_OR_KEY)
 
 class MigrationsBusy(Exception):
     """Another deploy is applying migrations."""
+
+
+class RunsOutsideTheDeploy(Exception):
+    """A migration changes a large table: an operator runs it before the deploy."""
 
 
 def split_statements(sql: str) -> list[str]:
@@ -38,7 +49,7 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
     half way is repeated from its start: its statements must be safe to repeat (CREATE TABLE IF NOT
     EXISTS; an ALTER TABLE that adds an existing column or index, or drops a missing one, counts as
     applied).
-    Raises MigrationsBusy, MysqlDown.
+    Raises MigrationsBusy, RunsOutsideTheDeploy, MysqlDown.
     """
     if mysql.fetch_all("SELECT GET_LOCK(%s, 10)", (_LOCK,)) != [(1,)]:
         raise MigrationsBusy("another deploy is applying migrations; wait until it ends")
@@ -52,13 +63,30 @@ def apply_migrations(folder: Path = FOLDER) -> list[str]:
         for file in sorted(folder.glob("[0-9]*.sql")):
             if file.stem in applied_before:
                 continue
-            for statement in split_statements(file.read_text()):
+            sql = file.read_text()
+            if _OUTSIDE.search(sql):
+                _require_small_tables(file.stem, sql)
+            for statement in split_statements(sql):
                 _apply(statement)
             mysql.write("INSERT INTO schema_migration (name) VALUES (%s)", (file.stem,))
             applied.append(file.stem)
         return applied
     finally:
         mysql.fetch_all("SELECT RELEASE_LOCK(%s)", (_LOCK,))
+
+
+def _require_small_tables(name: str, sql: str) -> None:
+    """Raise RunsOutsideTheDeploy if a file changes a table of many rows. One statement a table."""
+    for table in dict.fromkeys(_CHANGED.findall(sql)):
+        [(rows,)] = mysql.fetch_all(
+            f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} LIMIT %s) AS some",  # noqa: S608
+            (MAX_ROWS_IN_A_DEPLOY + 1,),
+        )
+        if rows > MAX_ROWS_IN_A_DEPLOY:
+            raise RunsOutsideTheDeploy(
+                f"{name} changes {table}, which has more than {MAX_ROWS_IN_A_DEPLOY} rows: run it"
+                " before the deploy and record it (docs/operations.md, Migrations)"
+            )
 
 
 def _apply(statement: str) -> None:

@@ -2,15 +2,18 @@
 
 Redis stores a projection only if it is newer, so duplicates and late ones do no harm. Readers
 create projections, writers update existing ones: a writer that finds none leaves its version as a
-fence, so that a reader that read MySQL before cannot store the older value.
+fence, so that a reader that read MySQL before cannot store the older value. Where writers update
+the projections of announced readers only, a reader leaves the fence, and stores its value only if
+that fence still is there: if it was lost, a writer may have passed without finding the reader.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -31,6 +34,7 @@ _LONG_VALUE = 1_000  # characters; longer values have a run of their own
 _SCRIPTS = Path(__file__).with_name("scripts")
 _PROJECT = load_script(_SCRIPTS / "project.lua")
 _DROP = load_script(_SCRIPTS / "drop.lua")
+STORE_READ = load_script(_SCRIPTS / "store_read.lua")
 
 
 class Projection(NamedTuple):
@@ -92,6 +96,36 @@ def store_all(projections: Sequence[Projection], *, create: bool) -> list[bool]:
     return stored
 
 
+def announce_reads(keys: Sequence[str]) -> list[str]:
+    """Leave a fence of version 0 where a key has none, and return the fence of each key, for
+    ``store_read``. One round trip. Raises RedisDown."""
+    fence = secrets.token_hex(6)
+    replies = redis.pipeline(
+        [
+            command
+            for key in keys
+            for command in (
+                ("HSETNX", key, "fence", fence),
+                ("HSETNX", key, "version", 0),
+                ("HGET", key, "fence"),
+                ("EXPIRE", key, FENCE_TTL_S, "NX"),
+                ("EXPIRE", key, FENCE_TTL_S, "GT"),
+            )
+        ]
+    )
+    return [str(found) for found in replies[2::5]]
+
+
+def store_read(projections: Sequence[Projection], fences: Sequence[str]) -> None:
+    """Store each projection where its fence still is, unless Redis has a newer one. One round trip.
+    Raises RedisDown."""
+    calls = []
+    for group in group_by_tag([projection.key for projection in projections], _MAX_KEYS):
+        args = [arg for i in group for arg in (fences[i], *_render(projections[i]))]
+        calls.append(Call(STORE_READ, [projections[i].key for i in group], args))
+    redis.run_all(calls)
+
+
 def drop_all(versions: Mapping[str, int]) -> None:
     """Drop the values older than the version of their key, which stays as a fence for 60 s.
     One round trip. Raises RedisDown."""
@@ -105,12 +139,13 @@ def read_through(
     read_redis: Callable[[Sequence[int]], dict[int, T]],
     read_mysql: Callable[[Sequence[int]], dict[int, T]],
     store: Callable[..., None],
-    announce: Callable[[Sequence[int]], None] | None = None,
+    announce: Callable[[Sequence[int]], Any] | None = None,
 ) -> dict[int, T]:
     """Return id -> value from Redis, and from MySQL for the others, which are stored in Redis.
 
     ``announce`` is called before ``read_mysql`` where writers look for readers instead of leaving
-    fences. Up to two round trips and one ``read_mysql``. Raises what ``read_mysql`` raises.
+    fences; ``store`` gets its result. Up to two round trips and one ``read_mysql``, and one round
+    trip for ``announce``. Raises what ``read_mysql`` raises.
     """
     try:
         found = read_redis(ids)
@@ -119,12 +154,14 @@ def read_through(
     if missing := [i for i in ids if i not in found]:
         if announce:
             try:
-                announce(missing)
+                store = partial(store, announced=announce(missing))
             except RedisDown:
                 return found | read_mysql(missing)
+        else:
+            store = partial(store, create=True)
         fresh = read_mysql(missing)
         with suppress(RedisDown):
-            store(fresh, create=True)
+            store(fresh)
         found |= fresh
     return found
 
@@ -138,7 +175,11 @@ def _read(keys: Sequence[str], codecs: Sequence[Codec[Any]], source: RunAll) -> 
 
 
 def _call(projections: Sequence[Projection], create: bool) -> Call:
-    args: list[str | int] = []
-    for _, version, value, ttl_s in projections:
-        args += [version, value, int(ttl_s * random.uniform(0.9, 1.1))]  # spreads the expiry
+    args = [arg for projection in projections for arg in _render(projection)]
     return Call(_PROJECT, [p.key for p in projections], (int(create), FENCE_TTL_S, *args))
+
+
+def _render(projection: Projection) -> tuple[int, str, int]:
+    """Return the arguments of a projection; the TTL spreads the expiry."""
+    _, version, value, ttl_s = projection
+    return version, value, int(ttl_s * random.uniform(0.9, 1.1))

@@ -123,8 +123,9 @@ class ReactionEvent:
 
     ``version_us`` (microseconds since 1970) orders the events of one key: the newest wins, in any
     order of arrival. It is None for a provisional event, accepted while Redis was unavailable.
-    ``request_id`` and ``sent_ms``, when the queue took the event, are attributes of the message,
-    not of its body.
+    ``deadline_ms`` is the latest time at which a provisional event is ordered: SQS may store it
+    after its sender gave up. Older versions of Plaza send none. ``request_id`` and ``sent_ms``,
+    when the queue took the event, are attributes of the message, not of its body.
     """
 
     key: ReactionKey
@@ -132,16 +133,17 @@ class ReactionEvent:
     version_us: int | None
     request_id: str | None = None
     sent_ms: int | None = None
+    deadline_ms: int | None = None
 
     @property
     def effective_version_us(self) -> int:
-        """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``.
-        Raises InvalidMessage without either."""
+        """Return the gate's version; for a provisional event the last microsecond of ``sent_ms``,
+        or of its deadline if that was before. Raises InvalidMessage without either."""
         if self.version_us is not None:
             return self.version_us
         if self.sent_ms is None:
             raise InvalidMessage("neither a version nor the time when the queue took the event")
-        return self.sent_ms * 1000 + 999
+        return min(self.sent_ms, self.deadline_ms or self.sent_ms) * 1000 + 999
 
 
 class Commit(NamedTuple):

@@ -71,11 +71,12 @@ class PersistedBatch:
 def save(events: Sequence[ReactionEvent]) -> None:
     """Save a batch of events, 1,000 in a transaction, and acknowledge them in Redis.
 
-    Eight statements at most for each transaction; two more when a target has no counter, one when a
-    replica was promoted. While one runs, the commits of the one before are applied to Redis. Safe
-    to repeat. Commits that Redis does not accept, or that are for another master than this process
-    is connected to, are queued separately, so that the batch is not saved again. Raises MysqlDown;
-    QueueDown when Redis is unavailable too or the batch has a follow: SQS delivers the batch again.
+    Eight statements at most for each transaction, one more when a replica was promoted; it runs
+    again when a target has no counter. While one runs, the commits of the one before are applied to
+    Redis. Safe to repeat. Commits that Redis does not accept, or that are for another master than
+    this process is connected to, are queued separately, so that the batch is not saved again.
+    Raises MysqlDown; QueueDown when Redis is unavailable too or the batch has a follow: SQS
+    delivers the batch again.
     """
     masters = reign_guard.read_masters()
     size = EVENTS_PER_TRANSACTION
@@ -105,7 +106,7 @@ def _save_overlapped(parts: Sequence[Sequence[ReactionEvent]], masters: Masters 
 
 def _store(events: Sequence[ReactionEvent], masters: Masters | None) -> PersistedBatch:
     """Save events in one transaction."""
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
+    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
     record(
         "reactions_saved",
         {"accepted": len(events), "changed": len(saved.changed_us)},
@@ -151,7 +152,7 @@ def save_history(events: Sequence[ReactionEvent]) -> int:
     that targets in Redis get it.
     """
     masters = reign_guard.read_masters()
-    saved = mysql.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
+    saved = counters.run_in_transaction(lambda cursor: _persist_batch(cursor, events, masters))
     acknowledge(saved)
     return len(saved.changed_us)
 
@@ -263,7 +264,8 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
     keys = sorted({key for message in messages for key in message.keys})
     for start in range(0, len(keys), MAX_ROWS):
         part, masters = keys[start : start + MAX_ROWS], reign_guard.read_masters()
-        acknowledge(mysql.run_in_transaction(partial(_read_current, keys=part, masters=masters)))
+        read_current = partial(_read_current, keys=part, masters=masters)
+        acknowledge(counters.run_in_transaction(read_current))
 
 
 def _persist_batch(

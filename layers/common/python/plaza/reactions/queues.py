@@ -26,6 +26,7 @@ MAX_PAIRS = 1_000  # in a message
 MAX_BUILD = 64  # characters in the name of a build
 _MAX_KEYS = 1_000  # in a message
 _Protocol = Annotated[int, Meta(ge=PROTOCOL, le=PROTOCOL)]
+_Ms = Annotated[int, Meta(ge=1, le=MAX_VERSION_US // 1000)]
 _DbVersion = Annotated[int, Meta(ge=0, le=MAX_VERSION_US)]
 _Total = Annotated[int, Meta(ge=-MAX_ID, le=MAX_ID)]
 _Rows = Annotated[Sequence[tuple[ID, _DbVersion, bool]], Meta(max_length=_MAX_KEYS)]
@@ -36,7 +37,7 @@ Pair = tuple[int, int]
 """(actor, followed user) of a follow that may have changed."""
 
 
-class _ReactionBody(Struct, frozen=True, gc=False):
+class _ReactionBody(Struct, frozen=True, gc=False, omit_defaults=True):
     protocol: _Protocol
     target_type: str
     target_id: ID
@@ -44,6 +45,7 @@ class _ReactionBody(Struct, frozen=True, gc=False):
     actor_id: ID
     state: Annotated[int, Meta(ge=0, le=1)]
     version: VERSION | None
+    deadline: _Ms | None = None
 
 
 def _pack_event(event: ReactionEvent) -> _ReactionBody:
@@ -56,13 +58,14 @@ def _pack_event(event: ReactionEvent) -> _ReactionBody:
         key.actor_id,
         int(event.on),
         event.version_us,
+        event.deadline_ms,
     )
 
 
 def _unpack_event(body: _ReactionBody) -> ReactionEvent:
     require_kind(body.kind, body.target_type)
     key = ReactionKey(body.target_type, body.target_id, body.kind, body.actor_id)
-    return ReactionEvent(key, body.state == 1, body.version)
+    return ReactionEvent(key, body.state == 1, body.version, deadline_ms=body.deadline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
@@ -16,6 +17,7 @@ from plaza.infra.spill import spill
 from plaza.reactions import mysql_reactions, redis_commits, redis_gate, redis_hydration
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.model import (
+    CONTENT_TYPES,
     Commit,
     Kind,
     OutboxFull,
@@ -30,10 +32,14 @@ from plaza.reactions.model import (
 )
 from plaza.reactions.queues import REACTIONS, REBUILDS, BloomBuildStep
 from plaza.reactions.redis_gate import GateDecision
-from plaza.targets import Existence, lookup, markers
+from plaza.targets import Existence, TargetHidden, Visibility, lookup, markers
 
 HYDRATE_WAIT_S = 0.5  # maximum wait for another caller that loads the target
 _HYDRATE_POLL_S = 0.02
+# A provisional event is ordered at most this long after its send began: the difference of clocks
+# that is allowed for. A refusal that SQS may contradict later takes twice as long, so that the
+# event is older than all requests after it.
+PROVISIONAL_ORDER_S = 1.0
 _MAX_ATTEMPTS = 5
 _MAX_ROWS_LOADED = 10_000
 _MIN_ROWS_LOADED = 50
@@ -44,8 +50,8 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
 
     The outcome is exact when two places have it: Redis, and the queue or MySQL. It is provisional
     while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
-    TargetMissing, TargetDeleted, TooManyChanges; and, to try again, OutboxFull, ReactionUndecided,
-    MysqlDown, QueueDown.
+    TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; and, to try again, OutboxFull,
+    ReactionUndecided, MysqlDown, QueueDown.
     """
     key = ReactionKey(*target, kind.name, actor_id)
     try:
@@ -89,7 +95,8 @@ def hydrate(
     """Load targets from MySQL into Redis; return those that are not loaded after ``wait_s``.
 
     One caller loads a target, the others wait, by default for 0.5 s. Two round trips, more with
-    outboxes, and the statements of ``mysql_reactions.read_snapshots``. Raises RedisDown, MysqlDown.
+    outboxes and hidden texts; the statements of ``mysql_reactions.read_snapshots``, and one for
+    texts. Raises RedisDown, MysqlDown.
     """
     deadline = Deadline.in_s(HYDRATE_WAIT_S if wait_s is None else wait_s)
     todo = list(wanted)
@@ -110,6 +117,7 @@ def hydrate(
             codes = redis_hydration.hydrate_all(
                 [(*leased, snapshot) for leased, snapshot in zip(taken, snapshots, strict=True)]
             )
+            _mark_hidden(target for _, target, _ in taken)
             left += [
                 (kind, target)
                 for (kind, target, _), code in zip(taken, codes, strict=True)
@@ -132,6 +140,14 @@ def hydrate(
     return []
 
 
+def _mark_hidden(loaded: Iterable[Target]) -> None:
+    """Mark those targets that a moderator hid. After they were loaded: a text that is hidden later
+    is marked by the process that hides it."""
+    texts = {target for target in loaded if target.type in CONTENT_TYPES}
+    if texts and (hidden := lookup.find_hidden(texts)):
+        set_visibility({Target(*target): found for target, found in hidden.items()})
+
+
 def _apply_ahead(commits: Sequence[Commit]) -> None:
     """Apply commits that arrived while targets were loaded; ``commits`` have no rows."""
     for commit, applied in zip(commits, redis_commits.apply_all(commits), strict=True):
@@ -149,6 +165,12 @@ def tombstone(deleted: Sequence[Target]) -> None:
     """Mark deleted targets, so that their gates refuse. Two round trips. Raises RedisDown."""
     markers.mark_deleted(deleted)
     redis_hydration.tombstone_all(deleted)
+
+
+def set_visibility(texts: Mapping[Target, Visibility]) -> None:
+    """Make the gates of loaded targets refuse new reactions to hidden texts, and take those to
+    visible ones. One round trip. Raises RedisDown."""
+    redis_hydration.set_visibility_all(texts.items())
 
 
 def require_existing(target: Target) -> None:
@@ -176,6 +198,8 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
                 expected = mysql_reactions.read_state(kind, target, actor_id)
             case "DELETED":
                 _require_live(target, Existence.DELETED)
+            case "HIDDEN":
+                raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
             case "FULL":
                 detail = f"{_describe(target)} has too many unsaved reactions; try again."
                 raise OutboxFull(detail, retry_after_s=5)
@@ -186,13 +210,33 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
 
 
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
-    """Queue the event without a version: its order is that of its arrival on the queue."""
+    """Queue the event without a version: its order is that of its arrival on the queue, but not
+    after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if not markers.is_cached_live(*target):
         _require_live(target, lookup.find_in_mysql(*target))
-    REACTIONS.send(event)
+        _require_visible(event)
+    answer_at = Deadline.in_s(2 * PROVISIONAL_ORDER_S)
+    deadline_ms = clock.now_ms() + int(PROVISIONAL_ORDER_S * 1000)
+    try:
+        REACTIONS.send(replace(event, deadline_ms=deadline_ms))
+    except QueueDown as refusal:
+        if refusal.may_have_run:
+            clock.sleep(answer_at.left_s)
+        raise
     record("provisional_accepted", {"provisional": 1}, **error_fields(error))
     return Outcome(event.on, None, None)
+
+
+def _require_visible(event: ReactionEvent) -> None:
+    """Raise TargetHidden if the event is a new reaction of a stranger to a hidden text; MysqlDown.
+    One statement."""
+    target = event.key.target
+    if not event.on or target.type not in CONTENT_TYPES:
+        return
+    found = lookup.find_hidden([target]).get(target)
+    if found is not None and found.hidden_author_id != event.key.actor_id:
+        raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
 
 
 def _require_live(target: Target, existence: Existence) -> None:

@@ -13,6 +13,7 @@ from plaza.infra.lua import load_script
 from plaza.infra.redis import Call, Node
 from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
+from plaza.targets import Visibility
 
 FENCE_TTL_S = 300
 HYDRATION_LEASE_TTL_MS = 10_000
@@ -23,6 +24,7 @@ REBASE = load_script(_LUA / "rebase.lua")
 HYDRATE = load_script(_LUA / "hydrate.lua")
 EVICT = load_script(_LUA / "evict.lua")
 TOMBSTONE = load_script(_LUA / "tombstone.lua")
+SET_VISIBILITY = load_script(_LUA / "set_visibility.lua")
 
 
 class HydrationLease(NamedTuple):
@@ -170,6 +172,22 @@ def evict_all(targets: Iterable[tuple[Kind, Target, int | None]]) -> list[str]:
             )
         )
     return redis.run_all(calls)
+
+
+def set_visibility_all(texts: Iterable[tuple[Target, Visibility]]) -> None:
+    """Mark loaded targets of all kinds as hidden or visible, unless a newer version did."""
+    redis.run_all(
+        [
+            Call(
+                SET_VISIBILITY,
+                (keys_of(kind.name, target).meta,),
+                (version, "" if hidden_author_id is None else hidden_author_id),
+            )
+            for target, (version, hidden_author_id) in texts
+            for kind in KINDS.values()
+            if target.type in kind.targets
+        ]
+    )
 
 
 def tombstone_all(deleted: Iterable[Target]) -> None:

@@ -14,7 +14,8 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     recent   zset    actor -> version; the newest saved actors, at most cap
     earliest zset    actor -> version; the first page of the earliest saved actors, valid while
                      meta has the field earliest
-    bloom    bitmap  Bloom filter of the saved actors that are not in recent
+    bloom    bitmap  Bloom filter of the saved actors that are not in recent; without its last bit,
+                     the seal, it is not used
     filling  bitmap  the Bloom filter under construction
     ahead    hash    db_version -> total|rows; commits that wait for an earlier one
     fence    string  newest db_version reported while the target was not loaded
@@ -24,13 +25,14 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     toggles  hash    actor -> full_us of its token bucket for quick changes
     row_requests  hash    actor -> db_version when its row was requested
 
-    Fields of meta: reign of the node that loaded it; mode, <protocol>:<live or deleted>:<complete
-    when recent has all actors that are on, else the bits of the filter in use, 0 without one>;
-    base, the counter at db_version; accepted, <delta>:<outbox_count>:<version>: the sum of
+    Fields of meta: reign of the node that loaded it; mode, <protocol>:<live, hidden or deleted>:
+    <complete when recent has all actors that are on, else the bits of the filter in use, 0 without
+    one>; base, the counter at db_version; accepted, <delta>:<outbox_count>:<version>: the sum of
     want - base over the outbox, its number of entries, and the newest version; db_version; floor,
     version above which recent has all actors; filling, build_id, build_active_at of the filter
     under construction; build_requested_at, time of the last request of a build; blocked, time since
-    which a commit is missing; earliest, last version of the page earliest.
+    which a commit is missing; visibility, version of the text when it was hidden or shown; author
+    of a hidden text; earliest, last version of the page earliest.
 
 Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
 when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the

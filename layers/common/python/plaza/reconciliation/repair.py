@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
-from plaza.infra import mysql
 from plaza.infra.mysql import Cursor
 from plaza.infra.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings
@@ -63,7 +62,7 @@ def _repair(finding_ids: Collection[int]) -> None:
     user_ids = sorted({f.subject.id for f in found if f.subject.what not in CONTENT_TOTALS})
     pairs = _list_kinds(targets)
     min_versions = _read_target_versions(pairs, targets), _read_user_versions(user_ids)
-    corrected = mysql.run_in_transaction(lambda cursor: _correct(cursor, found, *min_versions))
+    corrected = counters.run_in_transaction(lambda cursor: _correct(cursor, found, *min_versions))
     reviews = [target.id for target in corrected.content if target.type == "review"]
     vote_roll_up.sync_review_votes(reviews)
     _update_redis(found, pairs, corrected)

@@ -5,6 +5,14 @@ contexts use ``lookup``, ``markers`` after a creation or deletion, ``announce`` 
 and ``queues``.
 """
 
-from plaza.targets.model import Existence
+from plaza.targets.model import Existence, TargetHidden, Visibility
 
-__all__ = ["Existence", "announce", "lookup", "markers", "queues"]
+__all__ = [
+    "Existence",
+    "TargetHidden",
+    "Visibility",
+    "announce",
+    "lookup",
+    "markers",
+    "queues",
+]

@@ -10,10 +10,18 @@ from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.targets import mysql_store, redis_store
 from plaza.targets.markers import cache_live, is_cached_live
-from plaza.targets.model import Existence
+from plaza.targets.model import Existence, Visibility
 from plaza.targets.mysql_store import read_owners
 
-__all__ = ["TooManyLookups", "find", "find_all", "find_in_mysql", "find_live", "read_owners"]
+__all__ = [
+    "TooManyLookups",
+    "find",
+    "find_all",
+    "find_hidden",
+    "find_in_mysql",
+    "find_live",
+    "read_owners",
+]
 
 # Limits the statements of one process for targets without a marker: clients can invent ids.
 _lookup_budget = TokenBucket(rate_per_s=50, burst=200)
@@ -63,6 +71,11 @@ def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
     """Return those of ``targets`` that exist and are not deleted, at the cost of ``find_all``."""
     found = find_all(targets)
     return {target for target, existence in found.items() if existence is Existence.LIVE}
+
+
+def find_hidden(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+    """Return those of ``texts`` that a moderator hid. One statement. Raises MysqlDown."""
+    return mysql_store.read_hidden(texts)
 
 
 def find_in_mysql(target_type: str, target_id: int) -> Existence:

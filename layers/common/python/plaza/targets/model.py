@@ -1,8 +1,18 @@
-"""The existence of targets. No I/O."""
+"""The existence and the visibility of targets. No I/O."""
 
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
+
+from plaza.infra.errors import Gone
+
+
+class TargetHidden(Gone):
+    """A moderator hid the post, comment or review; only its author may read it and react to it."""
+
+    slug = "hidden"
+    title = "Hidden"
 
 
 class Existence(Enum):
@@ -11,3 +21,11 @@ class Existence(Enum):
     LIVE = "live"
     MISSING = "missing"
     DELETED = "deleted"
+
+
+class Visibility(NamedTuple):
+    """Whether a text is hidden, at a ``version`` of it: ``hidden_author_id`` is its author, None
+    when the text is visible."""
+
+    version: int
+    hidden_author_id: int | None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from plaza.infra import mysql, sql
 from plaza.infra.mysql import Cursor
-from plaza.targets.model import Existence
+from plaza.targets.model import Existence, Visibility
 
 
 def read_existence(target_type: str, target_id: int) -> Existence:
@@ -46,6 +46,22 @@ def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, in
     rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
     found = {(row[0], row[1]): Existence.DELETED if row[2] else Existence.LIVE for row in rows}
     return {target: found.get(target, Existence.MISSING) for target in wanted}
+
+
+def read_hidden(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
+    """Return those of ``targets``, which are texts, that are hidden."""
+    arms = [
+        f"""
+        SELECT content_type, content_id, version, author_id
+        FROM content
+        WHERE content_type = '{target_type}'
+          AND content_id IN ({numbers})
+          AND hidden_at IS NOT NULL
+        """
+        for target_type, numbers in sql.render_ids_by_type(set(targets)).items()
+    ]
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
+    return {(row[0], row[1]): Visibility(row[2], row[3]) for row in rows}
 
 
 def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:

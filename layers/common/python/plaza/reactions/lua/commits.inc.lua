@@ -72,7 +72,10 @@ local function evict(meta, recent, bloom, filling, cap)
   local popped, actors = redis.call('ZPOPMIN', recent, count), {}
   for i = 1, #popped, 2 do actors[#actors + 1] = popped[i] end
   meta.floor = math.max(meta.floor, tonumber(popped[#popped]))
-  if meta.complete then meta.complete, meta.bloom = false, BLOOM_FIRST_BITS end
+  if meta.complete then
+    meta.complete, meta.bloom = false, BLOOM_FIRST_BITS
+    redis.call('SETBIT', bloom, BLOOM_FIRST_BITS, 1) -- its seal
+  end
   add_to_filters(meta, bloom, filling, actors)
   budget = budget - count * EVICTION_ROWS
   return count, over - count

@@ -9,7 +9,7 @@
   Bounded by: 250 actors a page.
 
   Returns {db_version, actor, ...}: the target's version, and the actors that are off, whatever the outbox has; an empty
-          list when the target is not loaded, or is neither complete nor has a filter
+          list when the target is not loaded, or is neither complete nor has a filter with its seal
 
   Safe to repeat: it only reads. ]]
 --!include bloom
@@ -17,7 +17,8 @@
 local CHUNK = 100 -- actors whose bits one command reads
 local recent, filter = KEYS[2], KEYS[3]
 local meta = read_meta(KEYS[1], ARGV[1])
-if not meta or not (meta.complete or meta.bloom > 0) then return {} end
+if not meta then return {} end
+if not meta.complete and (meta.bloom == 0 or redis.call('GETBIT', filter, meta.bloom) == 0) then return {} end
 
 -- Returns how many of the 4 bits of each actor are set; an empty table when recent has all actors.
 local function count_bits(first, last)

@@ -18,11 +18,11 @@
   ARGV[8]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
   ARGV[9]  db_version at which the expected state was read; missing likewise
 
-  Bounded by: 4 bits of a Bloom filter.
+  Bounded by: 5 bits of a Bloom filter.
 
   Returns {code, now, total, version}, or {UNKNOWN, now, rebuild}
     code     CHANGED, UNCHANGED (both are assertions: publish them with version); without total and version: COLD (not
-             loaded: hydrate, try again), DELETED, LATE (past the deadline), FULL (the outbox), LIMITED (too many
+             loaded: hydrate, try again), DELETED, HIDDEN (a new reaction of another actor than the author), LATE (past the deadline), FULL (the outbox), LIMITED (too many
              changes of this actor), UNKNOWN (read the actor's row, try again with it as expected state)
     now      time of this node, microseconds
     total    of the target, after this reaction
@@ -44,6 +44,9 @@ local status, filter = 'live', 'complete'
 if mode ~= LIVE_COMPLETE then status, filter = parse_mode(mode) end
 if reign ~= ARGV[5] then return {'COLD', now} end
 if status == 'deleted' then return {'DELETED', now} end
+if status == 'hidden' and want == '1' and redis.call('HGET', meta_key, 'author') ~= actor then
+  return {'HIDDEN', now}
+end
 local delta, outbox_count, newest = string.match(accepted, ACCEPTED_PATTERN)
 local total = base_total + delta
 local version = newest + 1
@@ -60,7 +63,7 @@ elseif filter == 'complete' then
 else
   --!include bloom
   --!include state
-  base = state_outside_recent(actor, filter, bloom)
+  base, filter = state_outside_recent(actor, filter, bloom)
 end
 local changed = base ~= want
 local is_quick = since and want == '0' and now - since < QUICK_US

@@ -2,11 +2,11 @@
 local PROTOCOL = '2'
 
 -- What each reaction reads is packed into few fields, because Redis searches a small hash from its beginning.
-local LIVE_COMPLETE = PROTOCOL .. ':live:complete' -- mode of most: protocol:live|deleted:complete|<bits of the filter>
+local LIVE_COMPLETE = PROTOCOL .. ':live:complete' -- mode of most: protocol:live|hidden|deleted:complete|<bits>
 local ACCEPTED = '%d:%d:%d' -- accepted: delta:outbox_count:version
 local ACCEPTED_PATTERN = '^(%-?%d+):(%d+):(%d+)$'
 
--- Returns live or deleted, and complete or the bits of the Bloom filter, as text.
+-- Returns live, hidden or deleted, and complete or the bits of the Bloom filter, as text.
 local function parse_mode(mode)
   local protocol, status, filter = string.match(mode, '^(%d+):(%a+):(%w+)$')
   if protocol ~= PROTOCOL then

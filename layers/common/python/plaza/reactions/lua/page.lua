@@ -6,7 +6,7 @@
   ARGV[1]  reign of this node
   ARGV[2]  first version, inclusive, or -inf or +inf
   ARGV[3]  asc or desc
-  ARGV[4]  count: minimum of actors, if there are so many; of actors with equal versions all or none are in the page
+  ARGV[4]  count: minimum of actors, if there are so many; of actors with the last version all are in the page
 
   Bounded by: ARGV[4] actors, and those of equal versions.
 
@@ -20,10 +20,21 @@ local complete, count = string.find(m[2], ':complete$'), tonumber(ARGV[4])
 local range = function(from, to, ...)
   return redis.call('ZRANGE', KEYS[2], from, to, 'BYSCORE', ...)
 end
+
+-- Redis orders equal versions by string, callers by number: a full page gets all of the last version.
+local function complete_ties(key, page)
+  if #page < 2 * count or count == 0 then return page end
+  local last = page[#page]
+  while #page > 0 and page[#page] == last do page[#page] = nil; page[#page] = nil end
+  local ties = redis.call('ZRANGE', key, last, last, 'BYSCORE', 'WITHSCORES')
+  for i = 1, #ties do page[#page + 1] = ties[i] end
+  return page
+end
+
 local asc = ARGV[3] == 'asc'
 if asc and ARGV[2] == '-inf' and not complete and m[4] then
   local first = redis.call('ZRANGE', KEYS[3], 0, count - 1, 'WITHSCORES')
-  if #first > 0 then return {2, unpack(first)} end
+  if #first > 0 then return {2, unpack(complete_ties(KEYS[3], first))} end
 end
 local last_of_all = asc and '+inf' or '-inf'
 local function page_from(from)
@@ -38,13 +49,7 @@ if tonumber(ARGV[2]) and math.abs(tonumber(ARGV[2])) ~= math.huge then
 else
   found = page_from(ARGV[2])
 end
--- Redis orders equal versions by string, callers by number: the page has all of them or none.
-if #found == 2 * count and count > 0 then
-  local last = found[#found]
-  while #found > 0 and found[#found] == last do found[#found] = nil; found[#found] = nil end
-  local ties = range(last, last, 'WITHSCORES')
-  for i = 1, #ties do found[#found + 1] = ties[i] end
-end
+found = complete_ties(KEYS[2], found)
 for i = 1, #begin do found[#found + 1] = begin[i] end
 if complete then return {1, unpack(found)} end
 -- recent has all saved actors above the floor; MySQL has the others.

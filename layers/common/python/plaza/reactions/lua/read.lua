@@ -10,7 +10,7 @@
   ARGV[2]  actor, or '' for an anonymous caller
   ARGV[3]  TTL of an idle target, milliseconds; 0 on a replica, which renews none
 
-  Bounded by: 50 targets, a limit of the caller; 4 bits of a Bloom filter each.
+  Bounded by: 50 targets, a limit of the caller; 5 bits of a Bloom filter each.
 
   Returns for each target {total, state, rebuild}, or false when it is not loaded, or an error
     state    1 on, 0 off or anonymous, '' when it has to be read from MySQL
@@ -33,8 +33,8 @@ local function read_target(meta_key, outbox, recent, bloom, filling)
   local entry = meta.outbox_count > 0 and redis.call('HGET', outbox, actor)
   if entry then return {total, string.sub(entry, 1, 1), 0} end
   if redis.call('ZSCORE', recent, actor) then return {total, '1', 0} end
-  local state = state_outside_recent(actor, filter_of(meta), bloom)
-  if not state then return {total, '', request_rebuild(meta_key, filter_of(meta), meta.base)} end
+  local state, filter = state_outside_recent(actor, filter_of(meta), bloom)
+  if not state then return {total, '', request_rebuild(meta_key, filter, meta.base)} end
   return {total, state, 0}
 end
 

@@ -7,5 +7,5 @@
   Safe to repeat: deletion is final. ]]
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then return 0 end
-redis.call('HSET', KEYS[1], 'mode', (string.gsub(mode, ':live:', ':deleted:')))
+redis.call('HSET', KEYS[1], 'mode', (string.gsub(mode, ':%a+:', ':deleted:', 1)))
 return 1

@@ -1,0 +1,11 @@
+"""Two versions of Plaza on one Redis, one MySQL and one set of queues, as a deploy runs them.
+
+``trees`` names the checkouts: an earlier commit, this working tree, a mutated copy of it.
+``process`` runs the functions of one checkout; ``deployment`` sends requests, batches and schedules
+to the processes of both; ``traffic`` is what clients do, with the expected answers; ``rollout``
+plays the phases of a deploy and of a rollback; ``agreement`` compares the answers of both versions;
+``values`` finds which values in Redis one version wrote and the other read; ``use_cases`` plays
+those of tests/faults; ``mutations`` lists incompatible changes that the harness must find.
+
+``baseline.txt`` names the earlier commit.
+"""

@@ -1,0 +1,258 @@
+"""Whether both versions answer the same when nothing is in transit, and what clients know."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.faults.harness import Id
+from tests.support.routes import contract
+from tests.versions.deployment import NEW, OLD, Deployment
+from tests.versions.traffic import ADMIN, KINDS, PAGE, Traffic
+
+# About jobs and processes (``check_reports``).
+UNCOMPARED = (
+    "/ops/breakers",
+    "/ops/health",
+    "/ops/keys",
+    "/ops/queues",
+    "/ops/lag",
+    "/ops/series",
+    "/openapi",
+)
+# Cursors, and the time of an answer.
+_VARYING = {"next", "now", "audited_at", "exact"}
+QUERIES = {"x": 13.4, "y": 52.53, "name": "Shop"}
+_TARGETS = 3
+_LONG_PAGE = 10
+_LONG = ("GET /users/me/export", "GET /posts/ranking")
+_LISTS = (
+    ("GET /users/{user_id}/followers", "user"),
+    ("GET /users/{user_id}/following", "user"),
+    ("GET /users/{user_id}/posts", "user"),
+    ("GET /posts/{post_id}/likers", "post"),
+    ("GET /posts/{post_id}/comments", "post"),
+    ("GET /comments/{comment_id}/likers", "comment"),
+    ("GET /reviews/{review_id}/likers", "review"),
+    ("GET /shops/{shop_id}/reviews", "shop"),
+    ("GET /shops/{shop_id}/reviews/recommended", "shop"),
+    ("GET /shops/{shop_id}/vouchers", "shop"),
+)
+_OWN_LISTS = tuple(
+    f"GET {path}"
+    for path in (
+        "/feed",
+        "/users/me/likes",
+        "/users/me/collects",
+        "/users/me/orders",
+        "/users/me/blocks",
+        "/users/me/export",
+        "/posts/ranking",
+        "/shop-types",
+    )
+)
+
+
+def check_agreement(traffic: Traffic) -> None:
+    """Compare the answers of both versions to all reads, and the totals with those accepted.
+
+    The version that answers first, and so fills the caches in Redis, is drawn for each read.
+    """
+    traffic.deployment.reset_api()
+    for operation, caller, ids, query in _reads(traffic):
+        compare_answers(traffic.deployment, operation, caller, ids, query)
+    _check_lists(traffic)
+    _check_totals(traffic)
+
+
+def compare_answers(
+    deployment: Deployment,
+    operation: str,
+    caller: int | None,
+    ids: Mapping[str, Id],
+    query: Mapping[str, Any],
+) -> None:
+    """Note where the answers of both versions to one read differ."""
+    if not all(operation in version.routes for version in deployment.versions.values()):
+        return
+    role = "admin" if caller == ADMIN else "user"
+    answers = {
+        version: deployment.ask(version, operation, caller, ids=ids, query=query, role=role)
+        for version in deployment.dice.sample((OLD, NEW), 2)
+    }
+    old, new = answers[OLD], answers[NEW]
+    about = f"{operation} {dict(ids)} to {caller}"
+    if old.status != new.status:
+        deployment.note(f"{about}: {OLD} answers {old.status}, {NEW} answers {new.status}")
+        return
+    for difference in find_differences(old.body, new.body):
+        deployment.note(f"{about}: {difference}")
+
+
+def check_reports(traffic: Traffic) -> None:
+    """Let the version that runs no schedules show operators what the other one recorded."""
+    deployment = traffic.deployment
+    for version in {OLD, NEW} - set(deployment.phase.workers):
+        for path in ("/ops/lag", "/ops/keys", "/ops/breakers", "/ops/health"):
+            answer = deployment.ask(version, f"GET {path}", ADMIN, role="admin")
+            if answer.status != 200:
+                deployment.note(f"GET {path} is answered {answer.status} by {version}")
+
+
+def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
+    """Yield where the answer of the new version lacks or changes what the old one has. It may have
+    more fields."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old:
+            if key in _VARYING:
+                continue
+            if key not in new:
+                yield f"{name}.{key} is missing in {NEW}"
+            else:
+                yield from find_differences(old[key], new[key], f"{name}.{key}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from find_differences(one, other, f"{name}.{place}")
+    elif old != new:
+        yield f"{name} is {old!r} in {OLD}, {new!r} in {NEW}"
+
+
+Read = tuple[str, int | None, Mapping[str, Id], dict[str, Any]]
+"""An operation, its caller, ids and query."""
+
+
+def _reads(traffic: Traffic) -> Iterator[Read]:
+    """Yield every read that the contract has, of some targets."""
+    record, dice = traffic.record, traffic.dice
+    known: dict[str, Sequence[Id]] = {
+        f"{name}_id": record.of_type(name) for name in ("post", "comment", "review", "user")
+    }
+    known |= {"shop_id": record.shops, "voucher_id": record.vouchers, "type_id": [3]}
+    for path, methods in contract()["paths"].items():
+        names = re.findall(r"\{(\w+)\}", path)
+        if "get" not in methods or path.startswith(UNCOMPARED) or not set(names) <= set(known):
+            continue
+        declared = methods["get"].get("parameters", ())
+        wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
+        query = {name: QUERIES[name] for name in wanted if name in QUERIES}
+        if path in ("/users", "/posts"):
+            some = record.of_type(path.strip("/").removesuffix("s"))[-10:]
+            query["ids"] = ",".join(map(str, some))
+        if path.startswith("/ops/"):
+            callers: Sequence[int | None] = (ADMIN,)
+        elif "/me" in path or path in ("/feed", "/checkins"):
+            callers = dice.sample(record.users, 2)
+        else:
+            callers = (None, dice.choice(record.users))
+        for _ in range(_TARGETS if names else 1):
+            ids = {name: dice.choice(known[name]) for name in names}
+            for caller in callers:
+                yield f"GET {path}", caller, ids, query
+
+
+def _check_lists(traffic: Traffic) -> None:
+    """Walk lists with cursors of the other version, starting with either one."""
+    record, dice = traffic.record, traffic.dice
+    for operation, name in _LISTS:
+        target_id = dice.choice(record.shops if name == "shop" else record.of_type(name))
+        ids = {f"{name}_id": target_id}
+        walks = [
+            traffic.walk(operation, versions, dice.choice(record.users), ids)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"{operation} {target_id}", walks)
+        if operation.endswith("likers"):
+            _compare_actors(traffic, operation, walks[0], ("like", name, target_id), "user_id")
+        elif operation.endswith("followers"):
+            _compare_actors(traffic, operation, walks[0], ("follow", "user", target_id), "user")
+    for operation in _OWN_LISTS:
+        user_id = dice.choice(record.users)
+        limit = _LONG_PAGE if operation in _LONG else PAGE
+        walks = [
+            traffic.walk(operation, versions, user_id, limit=limit)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"{operation} of {user_id}", walks)
+    place = {"x": 13.4, "y": 52.53, "radius": 5000, "limit": _LONG_PAGE}
+    for query in (place, {**place, "type": "3"}):
+        walks = [
+            traffic.walk("GET /shops", versions, None, **query)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"GET /shops {query}", walks)
+    for window in ("day", "week", "hot"):
+        walks = [
+            traffic.walk("GET /posts/ranking", versions, None, window=window, limit=_LONG_PAGE)
+            for versions in ((OLD, NEW), (NEW, OLD))
+        ]
+        _compare_walks(traffic.deployment, f"GET /posts/ranking, {window}", walks)
+
+
+def _compare_walks(
+    deployment: Deployment, about: str, walks: Sequence[Sequence[Mapping[str, Any]]]
+) -> None:
+    one, other = (_keys_of(items) for items in walks)
+    if one != other:
+        deployment.note(f"{about}: {OLD} first lists {one}, {NEW} first lists {other}")
+    if len(set(one)) < len(one):
+        deployment.note(f"{about}: an item is listed twice: {one}")
+
+
+def _keys_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a text for each item of a list by which it is known."""
+    names = ("id", "user_id", "order_id")
+    return [
+        next(
+            (str(item[name]) for name in names if name in item),
+            str(item["user"]["id"]) if "user" in item else str(item),
+        )
+        for item in items
+    ]
+
+
+def _compare_actors(
+    traffic: Traffic,
+    operation: str,
+    items: Sequence[Mapping[str, Any]],
+    key: tuple[str, str, int],
+    name: str,
+) -> None:
+    listed = {int(item[name]["id"] if name == "user" else item[name]) for item in items}
+    if listed != traffic.record.on[key]:
+        traffic.deployment.note(
+            f"{operation} of {key[2]} lists {sorted(listed)}, not {sorted(traffic.record.on[key])}"
+        )
+
+
+def _check_totals(traffic: Traffic) -> None:
+    """Compare the totals that both versions show with what was accepted."""
+    record, deployment = traffic.record, traffic.deployment
+    for version in (OLD, NEW):
+        for user_id in record.users:
+            ids = {"user_id": user_id}
+            shown = deployment.ask(version, "GET /users/{user_id}", ADMIN, ids=ids).body
+            expected = {"nickname": record.nicknames[user_id], **record.totals_of(user_id)}
+            _compare_fields(deployment, f"user {user_id} by {version}", shown, expected)
+        targets = [
+            {"type": name, "id": str(found)}
+            for name in ("post", "comment", "review")
+            for found in record.of_type(name)
+        ][-100:]
+        answer = deployment.ask(version, "POST /reactions/query", ADMIN, {"targets": targets})
+        for item in answer.body.get("items", []):
+            expected = {
+                kind.total: len(record.on[kind.name, kind.type, int(item["id"])])
+                for kind in KINDS
+                if kind.type == item["type"]
+            }
+            about = f"{item['type']} {item['id']} by {version}"
+            _compare_fields(deployment, about, item, expected)
+
+
+def _compare_fields(
+    deployment: Deployment, about: str, shown: Mapping[str, Any], expected: Mapping[str, Any]
+) -> None:
+    for name, value in expected.items():
+        if shown.get(name) != value:
+            deployment.note(f"{about}: {name} is {shown.get(name)!r}, not {value!r}")

@@ -1,0 +1,61 @@
+"""The use cases of tests/faults, prepared by one version and carried out by the other.
+
+They cover every operation that writes, every consumer and every schedule; policy tests see to it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tests.faults.harness import Snapshot
+from tests.faults.use_cases import READER, UseCase, populate
+from tests.support.routes import contract
+from tests.versions.agreement import QUERIES, UNCOMPARED, compare_answers
+from tests.versions.deployment import NEW, OLD, Deployment, Phase
+from tests.versions.traffic import ADMIN
+
+DIRECTIONS = ((OLD, NEW), (NEW, OLD))
+
+
+def prepare(deployment: Deployment) -> Snapshot:
+    """Populate empty stores by both versions. Returns all data."""
+    deployment.phase = Phase("populate", (OLD, NEW), (OLD, NEW))
+    deployment.empty()
+    populate(deployment)
+    return deployment.take_snapshot()
+
+
+def play_use_case(
+    deployment: Deployment, case: UseCase, base: Snapshot, first: str, second: str
+) -> list[str]:
+    """Let ``first`` prepare a use case, ``second`` carry it out, and ``first`` answer what follows;
+    then compare all reads. Returns the problems."""
+    deployment.restore(base)
+    deployment.phase = Phase(f"{case.name}, prepared by {first}", (first,), (first,))
+    case.given(deployment)
+    case.reset(deployment)
+    deployment.problems.clear()  # of outages that the use case needs
+    deployment.phase = Phase(f"{case.name} by {second} after {first}", (second,), (second,))
+    case.act(deployment)
+    deployment.phase = Phase(f"after {case.name} by {second}", (first,), (OLD, NEW))
+    for ask in case.then:
+        ask(deployment)
+    report = deployment.run_until_quiet()
+    if not report.clean:
+        deployment.note(f"audit: {report.to_json()}")
+    deployment.reset_api()
+    for path, methods in contract()["paths"].items():
+        names = re.findall(r"\{(\w+)\}", path)
+        if (
+            "get" not in methods
+            or path.startswith(UNCOMPARED)
+            or not deployment.ids.keys() >= {*names}
+        ):
+            continue
+        declared = methods["get"].get("parameters", ())
+        wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
+        query = {name: QUERIES[name] for name in wanted if name in QUERIES}
+        compare_answers(
+            deployment, f"GET {path}", ADMIN if path.startswith("/ops/") else READER, {}, query
+        )
+    return list(deployment.problems)
