@@ -19,6 +19,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from local.paths import ROOT
 from local.stack.functions import load_function
+from local.stack.release import read_version
 from plaza.infra.api import Api, Route
 from plaza.infra.arguments import types_of
 from plaza.infra.errors import SwitchedOff
@@ -129,7 +130,7 @@ def make_contract() -> str:
     }
     merge = OpenAPIMerge(
         title="Plaza",
-        version="1.0.0",
+        version=read_version(),
         description=_join_lines(_DESCRIPTION),
         security_schemes=bearer,
         on_conflict="error",
