@@ -111,7 +111,7 @@ def test_a_message_is_checked_before_the_commit(tmp_path: Path) -> None:
 
 
 def check(repository: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, SUBJECTS, *arguments]
+    command = [sys.executable, str(SUBJECTS), *arguments]
     return subprocess.run(command, cwd=repository, capture_output=True, text=True, check=False)
 
 
