@@ -134,9 +134,11 @@ def deploy(
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
     known = {**settings.values, **given, "Environment": environment}
-    architecture = read_architecture(BUILT.parent)
+    architecture, runtime = read_architecture(BUILT.parent), read_runtime(BUILT.parent)
     if known.setdefault("Architecture", architecture) != architecture:
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
+    if known.setdefault("Runtime", runtime) != runtime:
+        raise DeployError(f"the layer is for {runtime}; run `make clean build PYTHON_VERSION=...`")
     outputs: dict[str, str] = {}
     for part in PARTS:
         stack = account.describe(part, environment)
@@ -198,10 +200,19 @@ def read_parameters(template: Path) -> dict[str, str]:
 
 def read_architecture(build: Path) -> str:
     """Return the processor that the layer of a build is for. Raises DeployError without a build."""
-    wheels = (build / "CommonLayer" / "python").glob("pydantic_core-*.dist-info/WHEEL")
-    if (wheel := next(wheels, None)) is None:
+    return "arm64" if "-aarch64-" in _find_extension(build) else "x86_64"
+
+
+def read_runtime(build: Path) -> str:
+    """Return the Python that the layer of a build is for. Raises DeployError without a build."""
+    return re.sub(r".*\.cpython-(\d)(\d+)-.*", r"python\1.\2", _find_extension(build))
+
+
+def _find_extension(build: Path) -> str:
+    extensions = (build / "CommonLayer" / "python").glob("pydantic_core/*.cpython-*.so")
+    if (extension := next(extensions, None)) is None:
         raise DeployError("there is no layer; run `make build`")
-    return "arm64" if "_aarch64" in wheel.read_text() else "x86_64"
+    return extension.name
 
 
 def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:

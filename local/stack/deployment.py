@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
+from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, LocalError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_source import EventSource
 from local.stack.processes import run_command
@@ -42,6 +42,7 @@ _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
 ON_ONE_MACHINE = {
     "Architecture": ARCHITECTURE,
+    "Runtime": RUNTIME,
     "MigrateOnDeploy": "0",
     "RotationDays": "0",
     "RollUpSchedule": "rate(5 minutes)",
@@ -89,7 +90,7 @@ def build_template(template: Path, directory: Path) -> Path:
 
 def hash_sources(template: Path) -> str:
     """Return a digest of all inputs of ``sam build``: code, requirements, tools, template."""
-    digest = hashlib.sha256(bytes(template))
+    digest = hashlib.sha256(bytes(template) + RUNTIME.encode())
     folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
     files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
     for path in (template, *template.parent.glob(ALARMS.name), *files):
@@ -119,13 +120,13 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     command: list[str | Path] = [
         TOOLS / "sam", "build", "--template-file", template, "--cached", "--parallel",
         "--build-dir", shared / "build", "--cache-dir", shared / "cache",
-        "--parameter-overrides", f"Architecture={ARCHITECTURE}",
+        "--parameter-overrides", f"Architecture={ARCHITECTURE}", f"Runtime={RUNTIME}",
     ]  # fmt: skip
     run_command(
         "sam build",
         command,
         log=directory / "logs" / "sam-build.log",
-        env=_sam_environment(directory, endpoint_url=None),
+        env=_sam_environment(directory, endpoint_url=None) | {"PYTHON": RUNTIME},
         cwd=template.parent,
     )
     layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]

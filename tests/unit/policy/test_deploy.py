@@ -23,6 +23,7 @@ from infra.deploy import (
     DeployError,
     Part,
     read_architecture,
+    read_runtime,
 )
 from local.paths import LAYER, TEMPLATE
 from tests.unit.policy.template import load_template
@@ -108,6 +109,7 @@ def _built(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda path: read(TEMPLATE if path == APPLICATION.template else path),
     )
     monkeypatch.setattr(deploy, "read_architecture", lambda build: "arm64")
+    monkeypatch.setattr(deploy, "read_runtime", lambda build: "python3.13")
 
 
 def answer(question: str) -> str:
@@ -308,25 +310,42 @@ def test_functions_get_the_processor_that_the_layer_was_built_for() -> None:
     assert dict(account.deployed)["plaza-staging"]["Architecture"] == "arm64"
 
 
-def test_a_layer_for_another_processor_is_refused_before_anything_is_deployed() -> None:
+@pytest.mark.parametrize("part", ["plaza-staging", "plaza-staging-data"])
+def test_functions_get_the_python_that_the_layer_was_built_for(part: str) -> None:
     account = FakeAccount()
-    with pytest.raises(DeployError, match="make build ARCHITECTURE"):
-        deploy.deploy("staging", {"Architecture": "x86_64"}, account, refuse)  # type: ignore[arg-type]
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    assert dict(account.deployed)[part]["Runtime"] == "python3.13"
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"Architecture": "x86_64"}, "make build ARCHITECTURE"),
+        ({"Runtime": "python3.11"}, "make clean build PYTHON_VERSION"),
+    ],
+)
+def test_a_layer_for_another_processor_or_python_is_refused_before_anything_is_deployed(
+    given: dict[str, str], remedy: str
+) -> None:
+    account = FakeAccount()
+    with pytest.raises(DeployError, match=remedy):
+        deploy.deploy("staging", given, account, refuse)  # type: ignore[arg-type]
     assert account.deployed == []
 
 
 @pytest.mark.parametrize(
-    ("tag", "architecture"), [("x86_64", "x86_64"), ("aarch64.manylinux2014_aarch64", "arm64")]
+    ("tag", "runtime", "architecture"),
+    [("311-x86_64", "python3.11", "x86_64"), ("313-aarch64", "python3.13", "arm64")],
 )
-def test_the_processor_of_a_build_is_that_of_its_wheels(
-    tmp_path: Path, tag: str, architecture: str
+def test_runtime_and_processor_of_a_build_are_those_of_its_extensions(
+    tmp_path: Path, tag: str, runtime: str, architecture: str
 ) -> None:
-    wheel = tmp_path / "CommonLayer" / "python" / "pydantic_core-2.0.0.dist-info" / "WHEEL"
+    package = tmp_path / "CommonLayer" / "python" / "pydantic_core"
     with pytest.raises(DeployError, match="make build"):
         read_architecture(tmp_path)
-    wheel.parent.mkdir(parents=True)
-    wheel.write_text(f"Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_17_{tag}\n")
-    assert read_architecture(tmp_path) == architecture
+    package.mkdir(parents=True)
+    (package / f"_pydantic_core.cpython-{tag}-linux-gnu.so").touch()
+    assert (read_runtime(tmp_path), read_architecture(tmp_path)) == (runtime, architecture)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -235,8 +234,6 @@ def test_a_deploy_without_network_or_alarm_topic_is_refused(parameter: str) -> N
 
 def test_all_functions_run_the_same_python_in_the_vpc() -> None:
     assert template.GLOBALS["Runtime"] == {"Ref": "Runtime"}
-    python = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    assert template.TEMPLATE["Parameters"]["Runtime"]["Default"] == python
     condition, within, without = template.GLOBALS["VpcConfig"]["Fn::If"]
     assert condition == "InVpc"
     assert set(within) == {"SubnetIds", "SecurityGroupIds"}
@@ -257,10 +254,6 @@ def test_every_folder_of_functions_is_deployed_once() -> None:
 def test_the_layer_is_built_for_the_python_of_the_functions() -> None:
     layer = template.TEMPLATE["Resources"]["CommonLayer"]
     assert layer["Properties"]["CompatibleRuntimes"] == [template.GLOBALS["Runtime"]]
-    versions = template.TEMPLATE["Parameters"]["Runtime"]["AllowedValues"]
-    assert [f"PYTHON ?= {version}" for version in versions] == re.findall(
-        "^PYTHON .*", (ROOT / "layers" / "common" / "layer.mk").read_text(), re.MULTILINE
-    )
 
 
 def test_the_layer_is_built_for_the_processor_of_the_functions() -> None:
