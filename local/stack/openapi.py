@@ -16,6 +16,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from local.paths import ROOT
 from local.stack.functions import load_function
+from local.stack.release import read_version
 from plaza.infra.api import PlazaResolver
 from plaza.infra.errors import SwitchedOff
 from plaza.infra.http import describe_problems
@@ -125,7 +126,7 @@ def make_contract() -> str:
     }
     merge = OpenAPIMerge(
         title="Plaza",
-        version="1.0.0",
+        version=read_version(),
         description=_join_lines(_DESCRIPTION),
         security_schemes=bearer,
         on_conflict="error",

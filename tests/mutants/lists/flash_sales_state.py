@@ -430,7 +430,7 @@ MUTANTS = [
         ),
         (
             "other-reign",
-            "if fields[5] ~= read_reign() then",
+            "if fields[5] and fields[5] ~= read_reign() then",
             "if false then",
             "A sale of another reign is loaded again before its units are offered.",
         ),
