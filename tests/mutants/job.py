@@ -129,6 +129,8 @@ class Job:
             timeout_s = _TIMEOUT_S[stage]
             with self._mutated(mutant):
                 run = self._run(tests, timeout_s)
+            if stage == "again" and not (run.failed or run.timed_out):
+                continue  # it passes, or does not exist any more
             if not run.passed:
                 outcome = TIMEOUT if run.timed_out else KILLED
                 found_by = run.failed or tests[0]

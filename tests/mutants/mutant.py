@@ -66,6 +66,13 @@ class Mutant(NamedTuple):
         return found.hexdigest()[:16]
 
 
+def has_test(name: str) -> bool:
+    """Return whether a test still exists."""
+    file, _, test = name.partition("::")
+    path = ROOT / file
+    return path.is_file() and (not test or test.partition("[")[0] in _functions_of(path.read_text()))
+
+
 def _read_test(name: str) -> bytes:
     """Return the source of a test, or of a file of tests; nothing of one that does not exist."""
     file, _, test = name.partition("::")

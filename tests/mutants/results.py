@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from local.paths import DIRECTORY
-from tests.mutants.job import KILLED, TIMEOUT, Verdict
-from tests.mutants.mutant import Mutant
+from tests.mutants.job import BROKEN, KILLED, TIMEOUT, Verdict
+from tests.mutants.mutant import Mutant, has_test
 
 FILE = DIRECTORY / "mutants.json"
 
@@ -23,17 +23,20 @@ class Results:
             self._found = json.loads(file.read_text())
 
     def verdict_of(self, mutant: Mutant) -> Verdict | None:
-        """Return the verdict, None when the mutant, its file or its tests have changed since."""
+        """Return the verdict, None when the mutant, its file or its tests have changed since, and
+        when a test was broken."""
         found = self._found.get(mutant.name)
-        if found is None or found["digest"] != mutant.digest(self.killer_of(mutant)):
+        if found is None or found["outcome"] == BROKEN or found["digest"] != mutant.digest(self.killer_of(mutant)):
             return None
         return _parse(found)
 
     def killer_of(self, mutant: Mutant) -> str:
-        """Return the test that killed the mutant in its last run, '' if none did."""
+        """Return the test that killed the mutant in its last run, '' if none did, or if it does not
+        exist any more."""
         found = self._found.get(mutant.name)
         verdict = _parse(found) if found else None
-        return verdict.test if verdict and verdict.outcome in (KILLED, TIMEOUT) else ""
+        is_valid = verdict and verdict.outcome in (KILLED, TIMEOUT) and has_test(verdict.test)
+        return verdict.test if verdict and is_valid else ""
 
     def put(self, mutant: Mutant, verdict: Verdict) -> None:
         """Store a verdict."""
