@@ -70,7 +70,9 @@ def has_test(name: str) -> bool:
     """Return whether a test still exists."""
     file, _, test = name.partition("::")
     path = ROOT / file
-    return path.is_file() and (not test or test.partition("[")[0] in _functions_of(path.read_text()))
+    return path.is_file() and (
+        not test or test.partition("[")[0] in _functions_of(path.read_text())
+    )
 
 
 def _read_test(name: str) -> bytes:

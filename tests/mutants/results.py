@@ -26,7 +26,11 @@ class Results:
         """Return the verdict, None when the mutant, its file or its tests have changed since, and
         when a test was broken."""
         found = self._found.get(mutant.name)
-        if found is None or found["outcome"] == BROKEN or found["digest"] != mutant.digest(self.killer_of(mutant)):
+        if (
+            found is None
+            or found["outcome"] == BROKEN
+            or found["digest"] != mutant.digest(self.killer_of(mutant))
+        ):
             return None
         return _parse(found)
 
