@@ -5,7 +5,7 @@
 The Lambda console and ``sam remote invoke --test-event-name`` then have them, by their case. The
 first token is that of an admin, the second one that of a user; what the samples are about is
 created with them. Everyone who may read the account's schemas can read the tokens. The pattern
-limits what is put. Dead letters of poison samples have the request id ``sample-event``.
+limits what is put. With ``--clean`` and no token, the dead letters of invoked samples are deleted.
 """
 
 import argparse
@@ -15,6 +15,9 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+
+import boto3
 
 from infra.deploy import APPLICATION, Account, DeployError
 from infra.smoke import url_of
@@ -66,16 +69,39 @@ def put(name: str, file: Path, environment: str, region: str) -> None:
         raise DeployError(f"{name} was not put")
 
 
+def find_dead_letter_queues(stack_name: str, region: str) -> list[str]:
+    """Return the URLs of all DLQs of an application."""
+    formation: Any = boto3.client("cloudformation", region_name=region)
+    pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
+    return [
+        found["PhysicalResourceId"]
+        for page in pages
+        for found in page["StackResourceSummaries"]
+        if found["ResourceType"] == "AWS::SQS::Queue" and found["LogicalResourceId"].endswith("Dlq")
+    ]
+
+
+def clean(stack_name: str, region: str) -> int:
+    """Delete the dead letters of samples; return their number."""
+    sqs = boto3.client("sqs", region_name=region)
+    return samples.delete_dead_letters(sqs, find_dead_letter_queues(stack_name, region))
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.shared_events", description=__doc__)
     parser.add_argument("environment", help="name of the environment, such as staging")
     parser.add_argument("pattern", nargs="?", default="*", help="of the samples (default: all)")
+    parser.add_argument("--clean", action="store_true", help="delete dead letters of samples")
     args = parser.parse_args(arguments)
     tokens = [os.environ.get(name, "") for name in ("PLAZA_SMOKE_TOKEN", "PLAZA_USER_TOKEN")]
-    if not all(tokens):
+    if not (args.clean or all(tokens)):
         parser.error("set PLAZA_SMOKE_TOKEN and PLAZA_USER_TOKEN (events/README.md)")
     try:
         region = Account().region
+        if args.clean:
+            deleted = clean(APPLICATION.stack_name(args.environment), region)
+            print(f"{deleted} dead letters deleted")
+            return 0
         callers = RemoteCallers(url_of(args.environment), *tokens)
         with tempfile.TemporaryDirectory() as directory:
             samples.write(Path(directory), callers, args.pattern)

@@ -185,6 +185,25 @@ class World:
         return str(self.send("POST", path, body, sample_user)["id"])
 
 
+def _make_post(world: World, _: str) -> str:
+    return world.create("/posts", "content.create_post")
+
+
+def _make_liked(world: World, _: str) -> str:
+    """Create a post with one like, whose acknowledgement is a repeat."""
+    post = _make_post(world, "")
+    world.send("PUT", f"/posts/{post}/likes/me")
+
+    def find() -> bool:
+        items = world.send("GET", f"/ops/audit?target=post:{post}", None, ADMIN)["items"]
+        return any(
+            one["kind"] == "like" and (one["rows"], one["outbox"]) == (1, 0) for one in items
+        )
+
+    _wait_for(find, f"the like of post {post}")
+    return post
+
+
 def _make_shop(world: World, _: str) -> str:
     return world.create("/shops", "shops.create_shop", ADMIN, type_id=world.find("type", "1"))
 
@@ -229,7 +248,8 @@ def _order(world: World, voucher: str, buyer: int) -> str:
 
 _MAKERS: Mapping[str, Callable[[World, str], str]] = {
     "user": lambda world, sample_id: str(world.find_user(int(sample_id))[0]),
-    "post": lambda world, _: world.create("/posts", "content.create_post"),
+    "post": _make_post,
+    "liked": _make_liked,
     "comment": lambda world, _: world.create(
         f"/posts/{world.find('post', '11')}/comments", "content.create_comment"
     ),
@@ -277,6 +297,7 @@ def _fill_secret(world: World, event: dict[str, Any]) -> None:
 _OWN_ORDER = {"voucher": "voucher", "order": "order"}
 _FORBIDDEN, _NO_SESSION = Sample(403), Sample(401)
 SAMPLES: Mapping[str, Sample] = {
+    "acknowledge_reactions.batch": Sample(own={"post": "liked"}),
     "auth.send_code": Sample(fill=_fill_phone),
     "auth.sign_in": Sample(fill=_fill_challenge),
     "auth.sign_out": Sample(own={"user": "user"}),
@@ -454,7 +475,7 @@ def _wait_for(read: Callable[[], T | None], what: str) -> T:
     while not (found := read()):
         if time.monotonic() > deadline_s:
             raise LocalError(f"{what}: no result after {MAX_WAIT_S} s")
-        time.sleep(0.1)
+        time.sleep(0.2)
     return found
 
 

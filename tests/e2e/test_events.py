@@ -99,6 +99,21 @@ def test_an_environment_gets_copies_with_the_tokens_of_an_admin_and_a_user(
         assert result["statusCode"] == samples.status_of(name), result["body"]
 
 
+def test_dead_letters_of_samples_are_deleted_in_an_environment(
+    stack: Stack, events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local(stack, "events", "--clean")
+    for variable, value in {
+        **aws.credentials(),
+        "AWS_ENDPOINT_URL": stack.aws_endpoint_url,
+    }.items():
+        monkeypatch.setenv(variable, value)
+    for name in ("drop_cached.poison", "save_reactions.poison"):
+        assert invoke(stack, events / f"{name}.json")[0] == 200
+    assert shared_events.clean(deployment.STACK_NAME, stack.region) == 2
+    assert shared_events.clean(deployment.STACK_NAME, stack.region) == 0
+
+
 def test_sam_puts_a_copy_as_a_shareable_test_event(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
