@@ -18,8 +18,8 @@ import jsonschema_rs
 import pytest
 
 from local.stack.openapi import CONTRACT, DETAILS
+from plaza.infra.api import PROBLEM, PROBLEM_TYPES
 from plaza.infra.errors import Conflict, PlazaError
-from plaza.infra.http import PROBLEM, PROBLEM_TYPES
 from tests.unit.policy.modules import LAYER, ROOT
 
 TEXT = CONTRACT.read_text()
