@@ -19,7 +19,7 @@ from typing import Any
 
 import boto3
 
-from infra.deploy import APPLICATION, Account, DeployError
+from infra.deploy import APPLICATION, DeployError, read_settings
 from infra.smoke import url_of
 from local.load import samples
 from local.load.buyers import HttpApiClient
@@ -97,7 +97,7 @@ def main(arguments: list[str]) -> int:
     if not (args.clean or all(tokens)):
         parser.error("set PLAZA_SMOKE_TOKEN and PLAZA_USER_TOKEN (events/README.md)")
     try:
-        region = Account().region
+        region = read_settings(args.environment).region
         if args.clean:
             deleted = clean(APPLICATION.stack_name(args.environment), region)
             print(f"{deleted} dead letters deleted")
