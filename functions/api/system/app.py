@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
+from plaza.infra.api import as_get, drop_body
 from plaza.infra.http import (
     JSON,
     PUBLIC,
@@ -48,8 +49,8 @@ class Health(ResponseModel):
 def get_health() -> Health:
     """Check that Plaza answers.
 
-    A constant answer for load balancers and probes: it asks no store, is not limited, and has no
-    `X-Request-Id`. `GET /ops/health` has the state of the stores.
+    A constant answer for load balancers and probes, whatever the query: it asks no store, is not
+    limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores.
     """
     return Health(status="up")
 
@@ -75,6 +76,8 @@ def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
         from plaza.infra import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
-    if event["routeKey"] == "GET /health":  # neither limited nor logged: anyone may ask often
-        return _HEALTH
+    if (
+        as_get(app, event)["routeKey"] == "GET /health"
+    ):  # neither limited nor logged: it is constant
+        return drop_body(event, _HEALTH)
     return serve(app, event, context)

@@ -49,12 +49,14 @@ Event = dict[str, Any]
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_ID = 2**63 - 1
+MAX_ERRORS = 20  # reported
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 MIN_COMPRESSED_BYTES = 1_400  # less fits into one packet
 # In Python 3.11 a name of an Enum is looked up by a function.
 _CREATED, _FAILED = HTTPStatus.CREATED.value, HTTPStatus.INTERNAL_SERVER_ERROR.value
+_LIMITED = HTTPStatus.TOO_MANY_REQUESTS.value
 _GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
 _GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
 _ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
@@ -92,7 +94,7 @@ class InvalidRequest(BadInput):
 
     def __init__(self, errors: list[dict[str, str]]) -> None:
         super().__init__(errors[0]["field"], errors[0]["detail"])
-        self.errors = errors
+        self.errors = errors[:MAX_ERRORS]
 
 
 @dataclass(slots=True)
@@ -230,15 +232,16 @@ class Api:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
         if route.switch is not None:
             switch_state.require(route.switch, event.get("pathParameters"))
-        if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
-            check_body(event)
+        if self.caller.refusal is not None:  # an admitted unknown token: its route has no arguments
+            return _render(route.function())
+        check_body(event)
         return _render(route.function(**route.read_arguments(event)))
 
     def _refuse(self, method: str, path: str) -> PlazaError:
         segments = path.removesuffix("/").split("/")
         for pattern, methods in sorted((self._paths or self._own_paths()).items()):
             if fits(pattern.split("/"), segments):
-                allow = ", ".join(sorted(m.upper() for m in methods))
+                allow = ", ".join(_allow({m.upper() for m in methods}, method))
                 return MethodNotAllowed(f"{path} allows {allow}, not {method}.", allow=allow)
         return NotFound(f"Path {path[:200]} does not exist.")
 
@@ -258,12 +261,30 @@ def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
     )
 
 
+def _allow(methods: set[str], refused: str) -> list[str]:
+    """Return the methods of a path for a 405: HEAD with GET, unless HEAD itself is refused."""
+    return sorted(methods | ({"HEAD"} if "GET" in methods and refused != "HEAD" else set()))
+
+
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of ``function``; ids of the path need no pydantic."""
     annotations = [a for name, a in function.__annotations__.items() if name != "return"]
     if not annotations:
-        return lambda _: {}
+        return _read_nothing
     return _read_ids if set(annotations) == {"Id"} else partial(_read_arguments, function)
+
+
+def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, str]]:
+    """Return an error for each parameter of the query that a route does not have."""
+    names = (event.get("queryStringParameters") or {}).keys() - set(known)
+    detail = "Extra inputs are not permitted"  # as pydantic says of a field of the body
+    return [{"field": f"query.{name}", "detail": detail} for name in sorted(names)]
+
+
+def _read_nothing(event: Event) -> dict[str, Any]:
+    if event.get("queryStringParameters"):
+        raise InvalidRequest(find_unknown_parameters(event))
+    return {}
 
 
 def _read_ids(event: Event) -> dict[str, Any]:
@@ -271,6 +292,7 @@ def _read_ids(event: Event) -> dict[str, Any]:
     for name, text in parameters.items():
         if not _ID.fullmatch(text):
             raise NotFound(f"{name} is not an id.")
+    _read_nothing(event)
     return parameters
 
 
@@ -309,7 +331,27 @@ def serve(app: Api, event: Event, context: Any) -> dict[str, Any]:
         from plaza.infra import balancer_events
 
         return balancer_events.serve(app, event, context, partial(serve, app))
-    return _respond(app, event)
+    return drop_body(event, _respond(app, as_get(app, event)))
+
+
+def as_get(app: Api, event: Event) -> Event:
+    """Return a HEAD request to a path with GET as that GET; other requests as they are.
+
+    API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
+    """
+    if event["requestContext"]["http"].get("method") != "HEAD":
+        return event
+    key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
+    if key not in app.routes:
+        key = f"GET {event['rawPath']}"
+    return {**event, "routeKey": key} if key in app.routes else event
+
+
+def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
+    """Return the response without its body if the request is a HEAD."""
+    if event["requestContext"]["http"].get("method") != "HEAD":
+        return response
+    return {**response, "body": "", "isBase64Encoded": False}
 
 
 def _respond(app: Api, event: Event) -> dict[str, Any]:
@@ -328,6 +370,7 @@ def _respond(app: Api, event: Event) -> dict[str, Any]:
         if response["statusCode"] == _CREATED:
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
+        _add_limit_headers(response, app.caller)
         _compress(event, response)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
         if "switched_off" in _log_fields:
@@ -386,6 +429,20 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
     sent = event["headers"].get("if-none-match", "").split(",")
     if tag in {one.strip().removeprefix("W/") for one in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
+
+
+def _add_limit_headers(response: dict[str, Any], caller: Caller) -> None:
+    """Add what the rate limit of the caller admits after the request.
+
+    Not to a response that shared caches may send to others, and not to the 429 of another limit,
+    whose ``Retry-After`` would contradict it.
+    """
+    quota, headers = caller.quota, response["headers"]
+    is_limited_otherwise = response["statusCode"] == _LIMITED and not caller.wait_ms
+    if quota is None or is_limited_otherwise or headers["cache-control"].startswith("public"):
+        return
+    headers["ratelimit"] = f'"default";r={quota.remaining};t={quota.full_in_s}'
+    headers["ratelimit-policy"] = f'"default";q={quota.burst};w={quota.window_s}'
 
 
 def _compress(event: Event, response: dict[str, Any]) -> None:
