@@ -19,7 +19,7 @@ from local.paths import LocalError
 NAMES = (
     "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
     "shops", "scripts", "reconcile", "vote-log", "cold-start", "layer", "field", "hot-keys",
-    "migrations",
+    "powertools", "migrations",
 )  # fmt: skip
 BENCHES: dict[str, Callable[[Harness], list[Figure]]] = {
     name: importlib.import_module(f"bench.{name.replace('-', '_')}").measure for name in NAMES

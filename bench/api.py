@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from local.paths import ROOT, LocalError
-from local.stack.functions import load_open_function, make_api_event
+from local.stack.functions import CONTEXT, load_open_function, make_api_event
 
 Event = dict[str, Any]
 Handler = Callable[[Event, object], dict[str, Any]]
@@ -21,7 +21,7 @@ def load_handler(name: str = "reactions") -> Handler:
 
 def call(handler: Handler, event: Event) -> None:
     """Call a handler. Raises LocalError unless the status is 200."""
-    answer = handler(event, None)
+    answer = handler(event, CONTEXT)
     if answer["statusCode"] != 200:
         raise LocalError(f"{event['routeKey']} returned {answer}")
 

@@ -1,4 +1,4 @@
-"""The test bed: a Redis, a MariaDB and a fake SQS of its own, on loopback."""
+"""The test bed: a Redis, a MariaDB and a fake AWS of its own, on loopback."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from plaza.infra.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
-    "SHOPS", "DROPS", "ORDERS",
+    "SHOPS", "DROPS", "ORDERS", "CHECKINS",
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def start_harness(quick: bool) -> Iterator[Harness]:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
         redis_server, mysql_server = ends.enter_context(run_databases(directory))
         sqs_port = free_port()
-        ends.enter_context(serve_module(directory, sqs_port, "bench.fake_sqs", str(sqs_port)))
+        ends.enter_context(serve_module(directory, sqs_port, "bench.fake_aws", str(sqs_port)))
         sqs_url = f"http://127.0.0.1:{sqs_port}"
         os.environ |= _environment(redis_server.url, mysql_server.url, sqs_url)
         log = ends.enter_context((directory / "plaza.log").open("w"))

@@ -18,6 +18,7 @@ from bench.api import Event, Handler, call, load_handler, post_event, query_even
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
+from local.stack.functions import CONTEXT
 from plaza.infra import api, redis
 from plaza.infra.hot_keys import Command
 from plaza.infra.process import clear_caches
@@ -54,8 +55,8 @@ def _write_text(random: Random) -> str:
 
 
 def _compress(handler: Handler, event: Event) -> list[Figure]:
-    plain = handler(event | {"headers": event["headers"] | {"accept-encoding": ""}}, None)
-    packed = handler(event, None)
+    plain = handler(event | {"headers": event["headers"] | {"accept-encoding": ""}}, CONTEXT)
+    packed = handler(event, CONTEXT)
     used_ms = min(cpu_ms(lambda: api._compress(event, deepcopy(plain))) for _ in range(100))
     sizes = len(b64decode(packed["body"])), len(plain["body"].encode())
     return [

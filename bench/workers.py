@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from bench.api import Event, Handler
+from local.stack.functions import CONTEXT
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.process import reset_process
 
@@ -20,7 +21,7 @@ Request = Callable[[], bool]
 
 def build_request(handler: Handler, event: Event) -> Request:
     """Return a request that succeeds if its status is below 300."""
-    return lambda: handler(event, None)["statusCode"] < 300
+    return lambda: handler(event, CONTEXT)["statusCode"] < 300
 
 
 class Load(NamedTuple):

@@ -16,6 +16,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest import mock
 
+from aws_lambda_powertools.utilities.batch import process_partial_response
+
 from local.stack.functions import become_function, make_record
 from local.stack.queue_registry import load_queues
 
@@ -188,7 +190,7 @@ def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
     """Consume ``reactions`` or all other queues, each message when it is due, until the end."""
     become_function(environment)
     source = shared.reactions if inbox == REACTIONS else shared.others
-    handlers: dict[str, Any] = {}
+    processors: dict[str, Any] = {}
     waiting: list[Message] = []
     with shared.replace_sqs():
         while not shared.end.is_set():
@@ -197,9 +199,9 @@ def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
                 while True:
                     heapq.heappush(waiting, source.get_nowait())
             for name, batch in _take_due(waiting).items():
-                if name not in handlers:
-                    handlers[name] = load_queues()[name].handler
-                failed = _invoke(handlers[name], batch)
+                if name not in processors:
+                    processors[name] = load_queues()[name].processor(load_queues()[name].handle)
+                failed = _invoke(processors[name], batch)
                 shared.count_done(name, len(batch) - len(failed))
                 for message in failed:
                     heapq.heappush(waiting, message._replace(due_s=time.time() + _RETRY_S))
@@ -224,8 +226,9 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
     return batches
 
 
-def _invoke(handler: Any, batch: Sequence[Message]) -> list[Message]:
+def _invoke(processor: Any, batch: Sequence[Message]) -> list[Message]:
     records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
-    response = handler({"Records": records}, None)
+    event = {"Records": records}
+    response = process_partial_response(event, processor.record_handler, processor)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}
     return [message for message in batch if str(message.number) in failed]

@@ -16,7 +16,12 @@ from typing import Any, NamedTuple, Protocol
 import urllib3
 
 from local.load.client import MAX_WAIT_S, read_body
-from local.stack.functions import become_function, load_open_function, make_api_event
+from local.stack.functions import (
+    CONTEXT,
+    become_function,
+    load_open_function,
+    make_api_event,
+)
 
 PROGRESS_EVERY = 50
 
@@ -72,7 +77,7 @@ class HandlerApiClient:
         name = f"{what.removesuffix('s')}_id"
         route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
         event = make_api_event(route, user_id, **{name: wanted})
-        answer = self._handle(event, None)
+        answer = self._handle(event, CONTEXT)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
         return Reply(answer["statusCode"], headers, read_body(answer["body"]))
 

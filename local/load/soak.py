@@ -37,7 +37,7 @@ from local.load.flash_sale import SHOP, create_voucher
 from local.load.interactions import create_posts
 from local.output import console, new_table, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
-from local.stack.functions import become_function, load_function, make_record
+from local.stack.functions import CONTEXT, become_function, load_function, make_record
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
@@ -331,7 +331,7 @@ def save_batches(
     consumer = load_function("queue/save_reactions")
     while not end.is_set():
         if feeding.wait(0.2):
-            consumer.handler({"Records": [_message(i, posts) for i in range(_BATCH)]}, None)
+            consumer.handler({"Records": [_message(i, posts) for i in range(_BATCH)]}, CONTEXT)
             batches.value += 1
             end.wait(_FEED_EVERY_S)
 

@@ -16,7 +16,7 @@ from local.paths import LAYER
 from local.stack.functions import load_function
 
 COMPILED = LAYER.parent / "compiled.txt"
-IMPORTING = ("api/reactions", "api/content", "queue/save_reactions")
+IMPORTING = ("api/reactions", "queue/save_reactions", "api/content")
 
 
 def list_imported(functions: tuple[str, ...] = IMPORTING) -> list[str]:

@@ -21,6 +21,21 @@ _HEADERS = {
 _PLAIN = re.compile(r"Bearer plain_(\d+)_([a-z]+)_-*")
 
 
+class CONTEXT:
+    """A context object in the place of that which Lambda passes to a handler."""
+
+    function_name = "local"
+    function_version = "$LATEST"
+    invoked_function_arn = "arn:aws:lambda:eu-central-1:123456789012:function:local"
+    memory_limit_in_mb = 512
+    aws_request_id = "5a1c4b7e-0000-4000-8000-000000000000"
+
+    @staticmethod
+    def get_remaining_time_in_millis() -> int:
+        """Return what is left of a time limit of 10 s."""
+        return 10_000
+
+
 def load_function(folder: str, root: Path = ROOT) -> ModuleType:
     """Import the module of a function (``api/shops``) of a checkout again. Raises ImportError."""
     name = "function_" + folder.replace("/", "_")

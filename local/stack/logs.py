@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ TRACED = {
 }
 """Tables whose rows have a request id, and the columns to print: no text that users wrote."""
 
-TIME = re.compile(r'"time_s": ?([0-9.]+)')
+TIME = re.compile(r'"timestamp": ?"([0-9T:.-]+Z)"')
 
 
 def main(args: argparse.Namespace) -> int:
@@ -58,7 +59,7 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
     """
     since_ms = int((time.time() - minutes * 60) * 1000)
     lines = sorted(
-        (float(entry.get("time_s") or at_ms / 1000), name, entry)
+        (at_ms, name, entry)
         for at_ms, name, text in read_lines(stack.directory, chosen, since_ms)
         if (entry := read_line(text)) and concerns(entry, request_id)
     )
@@ -85,7 +86,7 @@ def read_line(text: str) -> dict[str, Any] | None:
 
 def concerns(entry: dict[str, Any], request_id: str) -> bool:
     others = entry.get("request_ids")
-    return entry.get("request_id") == request_id or (
+    return entry.get("correlation_id") == request_id or (
         isinstance(others, list) and request_id in others
     )
 
@@ -149,7 +150,7 @@ def read_lines(
 def read_time_ms(line: str) -> int | None:
     """Return the time of a line in milliseconds since 1970; None for a line without one."""
     found = TIME.search(line)
-    return int(float(found[1]) * 1000) if found else None
+    return round(datetime.fromisoformat(found[1]).timestamp() * 1000) if found else None
 
 
 def follow_file(path: Path, *, follow: bool) -> None:

@@ -10,20 +10,16 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Callable
-from inspect import Signature, signature
 from typing import Any
 
-from aws_lambda_powertools.event_handler import APIGatewayHttpResolver
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, SecurityScheme
 
 from local.paths import ROOT
 from local.stack.functions import load_function
-from plaza.infra.api import Api, Route
-from plaza.infra.arguments import types_of
+from plaza.infra.api import PROBLEM, PlazaResolver
 from plaza.infra.errors import BadInput, SwitchedOff
-from plaza.infra.http import PROBLEM, describe_problems
+from plaza.infra.http import describe_problems
 
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
@@ -141,8 +137,9 @@ def make_contract() -> str:
         on_conflict="error",
     )
     for path in sorted(API.glob("*/app.py")):
-        resolver = _make_resolver(load_function(f"api/{path.parent.name}").app)
-        schema: Any = resolver.get_openapi_schema(security_schemes=bearer)
+        app: PlazaResolver = load_function(f"api/{path.parent.name}").app
+        _describe(app)
+        schema: Any = app.get_openapi_schema(security_schemes=bearer)
         merge.add_schema(schema)
     # Page[ShopResponse] is Page_ShopResponse_ to pydantic and ShopPage to clients.
     text = re.sub(r"\bPage_(\w+?)(?:Response)?_\b", r"\1Page", merge.get_openapi_json_schema())
@@ -163,48 +160,16 @@ def make_contract() -> str:
     return json.dumps(contract, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-def _make_resolver(app: Api) -> APIGatewayHttpResolver:
-    """Return a resolver of Powertools, which describes routes, with the routes of ``app``.
-
-    The id, the summary and the description of an operation come from its function.
-    """
-    resolver = APIGatewayHttpResolver(enable_validation=True)
-    for route in app.routes.values():
-        summary, _, description = (inspect.getdoc(route.function) or "").partition("\n")
-        contract = dict(route.contract)
-        responses = contract.pop("responses")
-        resolver.route(
-            route.path,
-            route.method,
-            security=route.security,
-            operation_id=route.function.__name__,
-            summary=summary.removesuffix("."),
-            description=_join_lines(description),
-            responses=_add_switched_off(route, responses() if callable(responses) else responses),
-            **contract,
-        )(_type(route.function))
-    return resolver
-
-
-def _add_switched_off(route: Route, responses: dict[int, Any]) -> dict[int, Any]:
-    """Return ``responses`` with the problem of the switch that stops the route, if one does."""
-    if route.switch is None:
-        return responses
-    return responses | {503: describe_problems(SwitchedOff)[503]}
-
-
-def _type(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function with the parameters of ``function``, their types and no response."""
-
-    def typed() -> None:
-        raise NotImplementedError
-
-    types = types_of(function)
-    parameters = signature(function).parameters.values()
-    typed.__signature__ = Signature(  # type: ignore[attr-defined]
-        [one.replace(annotation=types[one.name]) for one in parameters], return_annotation=None
-    )
-    return typed
+def _describe(app: PlazaResolver) -> None:
+    """Describe the operations: their ids, summaries and descriptions come from their functions."""
+    for route, _, switch, _ in app.endpoints.values():
+        summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
+        route.operation_id = route.func.__name__
+        route.summary, route.description = summary.removesuffix("."), _join_lines(description)
+        declared: Any = route.responses
+        responses = declared() if callable(declared) else declared
+        stopped = {} if switch is None else {503: describe_problems(SwitchedOff)[503]}
+        route.responses = responses | stopped
 
 
 def _join_lines(text: str) -> str:
@@ -325,7 +290,8 @@ def _tidy_parameter(parameter: dict[str, Any]) -> None:
     """A parameter is sent or left out, so it is never null; one description is enough."""
     schema = parameter["schema"]
     _tidy_schema(schema)
-    schema.pop("description", None)
+    description = schema.pop("description", None)
+    parameter.setdefault("description", description)
     choices = [choice for choice in schema.pop("anyOf", ()) if choice != {"type": "null"}]
     for choice in choices:
         schema.update(choice)

@@ -21,6 +21,7 @@ from bench.api import Handler, like_event, load_handler
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.cluster import Cluster, connect_node, prepare_cluster
+from local.stack.functions import CONTEXT
 from local.stack.servers import Server, run_server
 from plaza import follows
 from plaza.infra import mysql, redis
@@ -87,7 +88,7 @@ class Traffic:
         """Send one like. Returns the status of its answer."""
         self._actor += 1
         began_s = time.monotonic()
-        status = int(self.handler(like_event(post.id, self._actor), None)["statusCode"])
+        status = int(self.handler(like_event(post.id, self._actor), CONTEXT)["statusCode"])
         ended_s = time.monotonic()
         self.statuses[status] += 1
         self.longest_s = max(self.longest_s, ended_s - began_s)

@@ -27,7 +27,7 @@ from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from local.paths import ROOT
 from local.stack.deployment import ON_ONE_MACHINE
-from local.stack.functions import load_function
+from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
@@ -150,7 +150,7 @@ class Harness:
         # A caller without a session is limited as in production; others cost no call here.
         function.app.identify = identify if caller is None else lambda *_: caller
         try:
-            answer: dict[str, Any] = function.handler(event, None)
+            answer: dict[str, Any] = function.handler(event, CONTEXT)
         except Killed:
             return None
         return answer
@@ -192,7 +192,7 @@ class Harness:
 
     def consume(self, consumer: Consumer, batch: Sequence[QueuedMessage]) -> Any:
         """Invoke a consumer with a batch. Returns its response."""
-        return _handler(consumer.folder)(make_batch(consumer, batch), None)
+        return _handler(consumer.folder)(make_batch(consumer, batch), CONTEXT)
 
     # ------------------------------------------------------------ quiet
 

@@ -12,7 +12,7 @@ from moto import mock_aws
 from local.stack.servers import Server
 from plaza.infra import sqs
 from plaza.infra.process import reset_process
-from tests.support.moto_server import serving_sqs
+from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 
 
@@ -59,7 +59,7 @@ def mysql_away(mysql_server: Server) -> Away:
 @pytest.fixture
 def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A client of an SQS in memory, which is that of this process, too. Nothing else is there."""
-    with mock_aws(), serving_sqs() as url:
+    with mock_aws(), serving_aws() as url:
         for name, value in {
             "PLAZA_ENVIRONMENT": "local",
             "PLAZA_REDIS_URL": "redis://nowhere",

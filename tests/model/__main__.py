@@ -26,7 +26,9 @@ from local.stack import servers
 from plaza.infra import secrets, sqs
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
+from tests.model.stories import STORIES, run_story
 from tests.support.plaza import FakeQueues, World, forget, set_up_for
+from tests.support.servers import add_login, model_settings
 
 
 @contextmanager
@@ -36,11 +38,13 @@ def started() -> Iterator[tuple[World, pytest.MonkeyPatch]]:
     fake = FakeQueues()
     with (
         tempfile.TemporaryDirectory() as directory,
-        servers.run_server(servers.prepare_redis(Path(directory) / "redis")) as redis,
+        servers.run_server(
+            servers.prepare_redis(Path(directory) / "redis", settings=model_settings())
+        ) as redis,
         servers.run_server(
             servers.prepare_mysql(Path(directory) / "mysql", for_tests=True)
         ) as mysql,
-        set_up_for(redis.url, mysql.url, is_cluster=False, redis_timeout_s=5),
+        set_up_for(add_login(redis.url), mysql.url, is_cluster=False, redis_timeout_s=5),
     ):
         for name in ("send", "send_all", "measure"):
             patch.setattr(sqs, name, getattr(fake, name))
@@ -77,7 +81,10 @@ def find(name: str, runs: int, world: World, patch: pytest.MonkeyPatch) -> int |
         trouble = troubles[run % len(troubles)]
         try:
             with redirect_stdout(StringIO()):
-                run_seed(run + 1, trouble, world, patch, mutate(name))
+                if trouble in STORIES:
+                    run_story(trouble, world, patch, mutate(name))
+                else:
+                    run_seed(run + 1, trouble, world, patch, mutate(name))
         except Exception as error:  # any error finds the mutation
             reason = str(error).partition("\n")[0].partition(": ")[2] or repr(error)
             show_row(name, run + 1, trouble, reason[:120])

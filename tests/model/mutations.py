@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
+from greenlet import getcurrent, greenlet
 
 from plaza.follows import FollowLimit, follow_user
+from plaza.infra import mysql, redis
 from plaza.infra.clock import Deadline
-from plaza.reactions import FOLLOW, Outcome, Target, queries, react
-from tests.model.reactions_model import rewrite
+from plaza.reactions import (
+    FOLLOW,
+    Outcome,
+    Target,
+    failover_recovery,
+    mysql_reactions,
+    queries,
+    react,
+    reign_guard,
+)
+from tests.model.masters import Masters
+from tests.model.reactions_model import HOUR_US, rewrite
 
 
 class Mutation(NamedTuple):
-    """A replaced text of a script, and the troubles that find it soonest.
+    """A replaced text of a script, and the troubles and stories that find it soonest.
     ``script`` is '' for a mutation of Python only, see ``_IN_PYTHON``."""
 
     script: str
@@ -110,12 +123,86 @@ MUTATIONS: Mapping[str, Mutation] = {
     "the deadline of a provisional event": Mutation("", "", "", ("late queue",)),
     "the late answer of a failed send": Mutation("", "", "", ("late queue",)),
     "a repeated follow passes the gate": Mutation("", "", "", ("away", "all")),
+    "the isolation of a snapshot": Mutation("", "", "", ("a snapshot", "drops")),
+    "a reign's name": Mutation("", "", "", ("a reign returns", "masters")),
+    "the name is read again": Mutation("", "", "", ("an old connection", "masters")),
+    "a replica has no name": Mutation("", "", "", ("an old connection", "masters")),
+    "the reign guard": Mutation("", "", "", ("masters",)),
+    "the guard is stored before the log is read": Mutation("", "", "", ("two masters", "masters")),
+    "a successor names its predecessor": Mutation("", "", "", ("masters",)),
+    "a clock's maximum lead": Mutation("", "", "", ("clock ahead",)),
+    "a sweep ends a wait of the future": Mutation(
+        "SWEEP", "math.abs(now_us - blocked)", "(now_us - blocked)", ("a lost commit",)
+    ),
+    "a commit ends a wait of the future": Mutation(
+        "APPLY", "math.abs(now - meta.blocked)", "(now - meta.blocked)", ("a lost commit",)
+    ),
+    "the index has times of acceptance": Mutation(
+        "GATE", "version > now and now or version_text", "version_text", ("a row of the future",)
+    ),
+    "an entry of the future is due": Mutation(
+        "SWEEP",
+        "if grace_us <= 0 or is_ahead(accepted_us, now_us) then return true end",
+        "if grace_us <= 0 then return true end",
+        ("an entry of the future", "clock back"),
+    ),
+    "a commit of an old epoch confirms nothing": Mutation(
+        "APPLY",
+        "math.floor(db_version / EPOCH) == math.floor(meta.db_version / EPOCH)",
+        "true",
+        ("a restore", "restore"),
+    ),
 }
 
-# The gate has a check of its own, or makes a decision in two places.
-_ALSO_IN_GATE = {
-    "reign": ("if reign ~= ARGV[5] then", "if false then"),
-    "assertions": ("local is_new = base and", "local is_new = changed and base and"),
+
+def _name_by_process(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Masters, "name", lambda self, server: f"process{server.database}")
+
+
+def _read_the_name_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redis, "_is_role_due", lambda name: False)
+
+
+def _believe_a_replica(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Masters, "name", lambda self, server: server.reign)
+    patch.setattr(Masters, "may_write", lambda self, server: True)
+
+
+def _pass_no_guard(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(reign_guard, "pass_guard", lambda *_: True)
+
+
+def _store_reigns_after_the_log_was_read(patch: pytest.MonkeyPatch) -> None:
+    store, acknowledge = (
+        reign_guard.store_reigns,
+        failover_recovery.acknowledge_after_failover,
+    )
+    late: dict[greenlet, Any] = {}
+
+    def acknowledge_first() -> int:
+        queued = acknowledge()
+        if masters := late.pop(getcurrent(), None):
+            store(masters)
+        return queued
+
+    patch.setattr(reign_guard, "store_reigns", lambda masters: late.update({getcurrent(): masters}))
+    patch.setattr(failover_recovery, "acknowledge_after_failover", acknowledge_first)
+
+
+def _succeed_any_reign(patch: pytest.MonkeyPatch) -> None:
+    def pass_guard(cursor: Any, stored: Any, masters: Any, targets: Any) -> bool:
+        if masters and stored:
+            master = masters[next(iter(masters))]
+            mysql_reactions.succeed_reign(cursor, 0, stored[0], master.reign)
+        return masters is not None
+
+    patch.setattr(reign_guard, "pass_guard", pass_guard)
+
+
+# Another script has a check of its own, or makes a decision in two places: script, old, new.
+_ALSO = {
+    "reign": ("GATE", "if reign ~= ARGV[5] then", "if false then"),
+    "assertions": ("GATE", "local is_new = base and", "local is_new = changed and base and"),
 }
 # Scripts by the included text that a mutation replaces.
 _INCLUDED_BY: Mapping[str, Sequence[str]] = {
@@ -159,11 +246,32 @@ def _read_repeated_follows(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(follow_user, "_repeat_follow", read)
 
 
+def _read_snapshots_committed(patch: pytest.MonkeyPatch) -> None:
+    source = inspect.getsource(mysql.run_in_snapshot)
+    line = 'cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")'
+    assert line in source, "run_in_snapshot sets no isolation level"
+    defined: dict[str, Any] = {}
+    exec(source.replace(line, "pass"), vars(mysql), defined)
+    patch.setattr(mysql, "run_in_snapshot", defined["run_in_snapshot"])
+
+
+def _follow_any_clock(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redis, "MAX_CLOCK_LEAD_US", 2 * HOUR_US)
+
+
 _IN_PYTHON: Mapping[str, Callable[[pytest.MonkeyPatch], None]] = {
     "assertions": _publish_changes_only,
     "the deadline of a provisional event": _send_without_deadline,
     "the late answer of a failed send": _answer_failures_at_once,
     "a repeated follow passes the gate": _read_repeated_follows,
+    "the isolation of a snapshot": _read_snapshots_committed,
+    "a reign's name": _name_by_process,
+    "the name is read again": _read_the_name_once,
+    "a replica has no name": _believe_a_replica,
+    "the reign guard": _pass_no_guard,
+    "the guard is stored before the log is read": _store_reigns_after_the_log_was_read,
+    "a successor names its predecessor": _succeed_any_reign,
+    "a clock's maximum lead": _follow_any_clock,
 }
 
 
@@ -176,7 +284,7 @@ def mutate(name: str) -> Callable[[pytest.MonkeyPatch], None]:
             _IN_PYTHON[name](patch)
         for script in _INCLUDED_BY.get(mutation.script, (mutation.script,)):
             rewrite(patch, script, mutation.old, mutation.new)
-        if name in _ALSO_IN_GATE:
-            rewrite(patch, "GATE", *_ALSO_IN_GATE[name])
+        if name in _ALSO:
+            rewrite(patch, *_ALSO[name])
 
     return apply

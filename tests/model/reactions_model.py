@@ -31,6 +31,7 @@ from plaza.reactions import (
     LIKE,
     Kind,
     Target,
+    failover_recovery,
     mysql_reactions,
     persist,
     queries,
@@ -48,6 +49,7 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import ReactionEvent, ReactionKey, TooManyChanges
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
+from tests.model.masters import REIGN_AGE_S, Masters, hook_masters
 from tests.model.replica import check_replica
 from tests.model.scheduler import Scheduler
 from tests.support.keyspace import find_keys
@@ -61,6 +63,7 @@ GATE_TIMEOUT_S, HYDRATE_WAIT_S, GAP_US = 0.5 if IS_CLUSTER else 0.03, 0.05, 100_
 PROVISIONAL_ORDER_S = 0.002
 LEASES_MS = (30, 500)  # of real time; a run has one of them
 GRACE_US = 300_000
+HOUR_US = 3_600_000_000
 PAGE_OF_READERS = 3
 STALLED_SHARE = 0.3  # of the processes, after a read that may become old
 CHECKED_SHARE = 0.1  # of the steps: a target is compared with the log
@@ -72,6 +75,7 @@ AUTHORS = (1, 2)
 FOLLOWED = (1, 2)
 REQUESTS = 5  # of one device
 MAX_STEPS = 6_000
+MAX_QUIET_ROUNDS = 100_000 if IS_CLUSTER else 200  # of sweeps
 MAX_QUIET_STEPS = 400_000 if IS_CLUSTER else 20_000  # on a cluster leases end in real time
 
 STORES = (
@@ -85,6 +89,12 @@ STORES = (
     redis_outbox,
     redis_queries,
 )
+
+# What a backup has and a restore replaces. The log is before its projections.
+RESTORED = ("reaction", "reaction_log", "content_counter", "user_counter")
+# Errors of a consumer after which SQS delivers its messages again; the second one, when a restore
+# takes the counter that it has just created.
+DELIVERED_AGAIN = (Unavailable, mysql_store.MissingCounters)
 
 Pair = tuple[Kind, Target, int]
 
@@ -102,15 +112,19 @@ class Trouble:
     flush: float = 0.0
     rollback: float = 0.0
     drop: float = 0.0
+    promote: float = 0.0  # the other node becomes master; not on a cluster
+    ahead: float = 0.0  # TIME of Redis jumps an hour ahead, and soon back; not on a cluster
+    back: float = 0.0  # TIME of Redis jumps an hour back, or ahead again; not on a cluster
+    restore: float = 0.0  # a backup of MySQL, its restore, and the end of the runbook in turn
 
     @property
     def loses_data(self) -> bool:
-        return self.flush > 0 or self.rollback > 0
+        return self.flush > 0 or self.rollback > 0 or self.promote > 0 or self.restore > 0
 
     @property
     def is_lossy(self) -> bool:
         """Return whether requests may be decided later, or decisions be lost with Redis."""
-        return self.loses_data or self.redis_away > 0 or self.late > 0
+        return self.loses_data or self.redis_away > 0 or self.late > 0 or self.ahead > 0
 
 
 TROUBLES = {
@@ -124,6 +138,10 @@ TROUBLES = {
     "late queue": Trouble(redis_away=0.01, queue_late=0.3),
     "flush": Trouble(flush=0.002, kill=0.002),
     "rollback": Trouble(rollback=0.004, kill=0.002),
+    "clock ahead": Trouble(ahead=0.002, redis_away=0.004, kill=0.002),
+    "clock back": Trouble(back=0.003, kill=0.003, drop=0.002),
+    "restore": Trouble(restore=0.003, kill=0.002, drop=0.002),
+    "masters": Trouble(promote=0.001, kill=0.001, drop=0.001),
     "all": Trouble(0.002, 0.05, 0.05, 0.05, 0.03, 0.002, 0.001, 0.002, 0.002),
 }
 
@@ -159,7 +177,12 @@ class Run:
     comments: int = 0
     comments_begun: int = 0
     losses: int = 0
+    time_offset_us: int = 0  # of Redis' TIME
+    backup: dict[str, list[Any]] | None = None
+    restored: int | None = None  # the step of the last restore
+    is_restoring: bool = False
     devices: list[greenlet] = field(default_factory=list)
+    masters: Masters | None = None
     is_calm: bool = False
     is_unchecked: bool = False
 
@@ -178,6 +201,11 @@ class Run:
 
     def note(self, text: str) -> None:
         self.log.append(f"{self.scheduler.steps} {text}")
+
+    @property
+    def redis_now_us(self) -> int:
+        """The time of Redis."""
+        return self.scheduler.clock.now_us + self.time_offset_us
 
     # -- processes
 
@@ -245,8 +273,10 @@ class Run:
 
         def work() -> None:
             deltas: Mapping[tuple[str, int], dict[str, int]] = {target: {"comment_total": 1}}
+            restored = self.restored
             mysql.run_in_transaction(lambda cursor: counters.add_to_content(cursor, deltas))
-            self.comments += 1
+            if self.restored == restored:
+                self.comments += 1
 
         self.comments_begun += 1
         self.scheduler.spawn(work)
@@ -260,12 +290,18 @@ class Run:
         again = not self.is_calm and self.rng.random() < 0.1
 
         def work() -> None:
-            with suppress(Unavailable):
+            with suppress(*DELIVERED_AGAIN):
                 persist.save([read_event(body) for body in batch])
                 if not again:
                     self._delete(bodies, batch)
 
-        self.scheduler.spawn(work)
+        self._spawn_anywhere(work)
+
+    def _spawn_anywhere(self, work: Callable[[], None]) -> None:
+        """Spawn a process, which may be on the old side of a partition."""
+        process = self.scheduler.spawn(work)
+        if self.masters and not self.is_calm and self.rng.random() < 0.3:
+            self.masters.connect_to_other(process)
 
     @staticmethod
     def _delete(queued: list[str], batch: Sequence[str]) -> None:
@@ -277,11 +313,11 @@ class Run:
         body = self.rng.choice(bodies)
 
         def work() -> None:
-            with suppress(Unavailable):
+            with suppress(*DELIVERED_AGAIN):
                 persist.acknowledge_again([ACKNOWLEDGEMENTS.decode(str(body))])
                 self._delete(bodies, [body])
 
-        self.scheduler.spawn(work)
+        self._spawn_anywhere(work)
 
     def rebuild(self) -> None:
         kind, target = self.rng.choice(self.targets)
@@ -306,6 +342,9 @@ class Run:
             with suppress(Unavailable):
                 # The grace is longer than a request: its entry is not sent before its reply.
                 sweep.sweep_outbox(grace_us=GRACE_US)
+                if self.masters:
+                    self.masters.replicate()  # a replica is never behind by two runs
+                    failover_recovery.acknowledge_after_failover()
 
         self.scheduler.spawn(work)
 
@@ -386,14 +425,128 @@ class Run:
         for name, node in redis._nodes.items():
             redis._nodes[name] = node._replace(reign=reign)
 
+    def jump(self) -> None:
+        """Move the clock of Redis by an hour, or back to that of the processes."""
+        hour_us = HOUR_US if self.trouble.ahead else -HOUR_US
+        self.time_offset_us = 0 if self.time_offset_us else hour_us
+        self.note(f"TIME {self.time_offset_us // 1_000_000} s")
+        self.stats["jumps"] += 1
+
+    def restore(self) -> None:
+        """Restore MySQL as docs/runbooks/mysql-restored.md does. The first call makes a backup, the
+        second restores it, the third sends what may be in Redis alone and empties Redis."""
+        if self.backup is None:
+            self.backup = {table: mysql.fetch_all(f"SELECT * FROM {table}") for table in RESTORED}
+        elif not self.is_restoring:
+            self.note("RESTORE")
+            for table, rows in self.backup.items():
+                mysql.write(f"DELETE FROM {table}")
+                for row in rows:
+                    places = ",".join(["%s"] * len(row))
+                    mysql.write(f"INSERT INTO {table} VALUES ({places})", row)
+            mysql.write("UPDATE log_gate SET epoch = epoch + 1")
+            self.comments = _count_comments()
+            self.is_restoring, self.restored = True, self.scheduler.steps
+            self.losses += 1
+            self.stats["restored"] += 1
+        else:
+            self.note("FLUSHALL after a restore")
+            while sweep.sweep_outbox(everything=True) or any(self.queues.messages.values()):
+                self.queues.drain()
+                self.scheduler.clock.advance(2 * GAP_US)
+            redis.execute("FLUSHALL")
+            self.is_restoring, self.backup = False, None
+
     def drop(self) -> None:
         self.note("DROP")
         kind, target = self.rng.choice(self.targets)
         if self.rng.random() < 0.5:
             redis.execute("DEL", redis_keys.keys_of(kind.name, target).bloom)
         else:
-            redis_hydration.evict_all([(kind, target, None)])
+            self.drop_target(kind, target)
         redis.execute("DEL", redis_store.user_key(self.rng.choice(ACTORS)))
+
+    @staticmethod
+    def drop_target(kind: Kind, target: Target) -> None:
+        """Drop a target, as when a commit was lost."""
+        redis_hydration.evict_all([(kind, target, None)])
+
+    def _change_masters(self, masters: Masters) -> None:
+        """Promote the other node, end a partition, or let a replica catch up."""
+        rng = self.rng
+        if masters.other.is_master and rng.random() < 0.5:
+            self.note("REJOIN")
+            masters.rejoin()
+            return
+        masters.rejoin()
+        if is_planned := rng.random() < 0.5:
+            masters.replicate()
+        is_cut_off = not is_planned and rng.random() < 0.6
+        keeps = rng.random() < 0.5
+        self.note(f"PROMOTE planned {is_planned}, cut off {is_cut_off}, connections stay {keeps}")
+        masters.promote(cut_off=is_cut_off, keep_connections=keeps)
+        self.losses += 1
+        self.stats["promotions"] += 1
+
+    def fail_back(self, masters: Masters) -> None:
+        """After the last commit, promote once or twice more; two runs of the sweeper follow. What
+        a process with an old connection reads later is right or not exact."""
+        for _ in range(self.rng.randint(0, 2)):
+            masters.replicate()
+            masters.promote(cut_off=False, keep_connections=True)
+        if self.rng.random() < 0.7:
+            self._save_on_the_old_side(masters)
+        for _ in range(2):
+            failover_recovery.acknowledge_after_failover()
+            self.queues.drain()
+        self.calm_down()
+        self.scheduler.clock.advance(int(REIGN_AGE_S * 1e6))
+        for connection in masters.old:
+            for actor in self.rng.sample(ACTORS, 2):
+                process = self.scheduler.spawn(lambda actor=actor: self._read_late(actor))  # type: ignore[misc]
+                masters.connections[process] = connection
+        self.scheduler.finish()
+
+    def _save_on_the_old_side(self, masters: Masters) -> None:
+        """Let a consumer save a last event on the old side of a partition, while the sweeper and a
+        reader are connected to the other master."""
+        kind, target = self.rng.choice(self.targets)
+        actor = self.rng.choice([a for a in ACTORS if kind is not FOLLOW or a != target.id])
+        want = not _rows(kind, target).get(actor, (False, 0))[0]
+        now = self.scheduler.steps
+        self.requests[kind, target, actor].append(Request(want, now, now, "provisional"))
+        self.scheduler.sleep(0.0011)
+        react.publish(ReactionEvent(ReactionKey(*target, kind.name, actor), want, None))
+        bodies = self.queues.take(REACTIONS)
+        masters.replicate()
+        masters.promote(cut_off=True, keep_connections=True)
+
+        def save() -> None:
+            persist.save([read_event(body) for body in bodies])
+
+        def read() -> None:
+            with suppress(Unavailable):
+                queries.read_counts([(kind, target)], actor)
+
+        self.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+        self.scheduler.spawn(read)
+        if self.rng.random() < 0.5:
+            self.scheduler.finish()
+        masters.connect_to_other(self.scheduler.spawn(save))
+        self.scheduler.finish()
+        masters.rejoin()
+
+    def _read_late(self, actor: int) -> None:
+        try:
+            counts, exact = queries.read_counts(self.targets, actor)
+        except Unavailable:
+            return
+        if exact:
+            for (kind, target), (total, state) in zip(self.targets, counts, strict=True):
+                on = {a for a, (is_on, _) in _rows(kind, target).items() if is_on}
+                assert (total, state) == (len(on), actor in on), (
+                    f"{kind.name} {target}: {total}, {state} by an old connection, rows {on}"
+                )
 
     # -- one step
 
@@ -406,6 +559,16 @@ class Run:
             self.roll_back()
         if rng.random() < trouble.drop:
             self.drop()
+        hour_ends = 0.05 if self.time_offset_us > 0 else 0.0
+        if (jump := trouble.ahead or trouble.back) and rng.random() < max(jump, hour_ends):
+            self.jump()
+        if trouble.restore and rng.random() < trouble.restore:
+            self.queues.away = False
+            self.restore()
+        if self.masters and rng.random() < trouble.promote:
+            self._change_masters(self.masters)
+        elif self.masters and rng.random() < 0.005:
+            self.masters.replicate()
         if rng.random() < (0.01 if self.scheduler.redis_away else trouble.redis_away):
             self.scheduler.redis_away = not self.scheduler.redis_away
         self.queues.away = rng.random() < trouble.queue_away
@@ -448,9 +611,15 @@ class Run:
         """Stop the faults; run processes and consumers until nothing is left to do."""
         self.is_calm = True
         self.queues.away = self.scheduler.redis_away = False
+        if self.masters:
+            self.masters.rejoin()
+        self.time_offset_us = min(self.time_offset_us, 0)
+        if self.is_restoring:
+            self.restore()
         while self.late:
             self.execute_late()
         self.accept_late_bodies(max((late[0] for late in self.late_bodies), default=0))
+        rounds = 0
         for step in range(MAX_QUIET_STEPS):
             if step % 1000 == 0:  # leases of killed processes expire; others read again
                 for kind, target in self.targets:
@@ -461,14 +630,20 @@ class Run:
             elif alive:
                 self.scheduler.step()
             elif any(self.queues.messages.values()):
+                if self.masters:  # a sweeper with an old connection may have stored its reign
+                    failover_recovery.acknowledge_after_failover()
                 self.queues.drain()
             else:
                 self.world.let_sweeps_be_due()
                 sweep.sweep_outbox(grace_us=0)
+                if self.masters:
+                    failover_recovery.acknowledge_after_failover()
                 if not any(self.queues.messages.values()) and self.is_quiet():
                     for kind, target in self.targets:  # leases of killed processes expire
                         redis.execute("DEL", redis_keys.keys_of(kind.name, target).lease)
                     return
+                if (rounds := rounds + 1) > MAX_QUIET_ROUNDS:
+                    break
                 self.scheduler.sleep(GAP_US / 1e6)
                 time.sleep(0.01)
         states = {}
@@ -483,7 +658,8 @@ class Run:
             )
         backlogs = {name: len(bodies) for name, bodies in self.queues.messages.items() if bodies}
         raise AssertionError(
-            f"not quiet after {MAX_QUIET_STEPS} steps: {states}, {redis._nodes}, queues {backlogs},"
+            f"not quiet after {step} steps, {rounds} rounds: {states}, {redis._nodes},"
+            f" queues {backlogs},"
             f" {[_stack_of(process) for process in self.scheduler.alive]}"
         )
 
@@ -517,7 +693,7 @@ class Run:
         self.is_unchecked = True
         if command[1] == redis_gate.GATE.sha and answer[0] in ("CHANGED", "UNCHANGED"):
             actor, want, nonce, deadline_us = command[11:15]
-            now_us, member = self.scheduler.clock.now_us, str(command[17])
+            now_us, member = self.redis_now_us, str(command[17])
             assert IS_CLUSTER or now_us <= deadline_us, f"{actor}: decided after the deadline"
             for kind, target in self.targets:
                 if member == redis_keys.keys_of(kind.name, target).member:
@@ -542,7 +718,7 @@ class Run:
         """
         if not self.is_unchecked:
             return
-        if self.rng.random() < CHECKED_SHARE:
+        if not self.is_restoring and self.rng.random() < CHECKED_SHARE:
             self._check_replica(*self.rng.choice(self.targets))
         if self.trouble.is_lossy:
             self.is_unchecked = False
@@ -594,6 +770,13 @@ def begin(seed: int, trouble: Trouble, world: World, run_class: type[Run] = Run)
     return run
 
 
+def begin_empty(trouble: Trouble, world: World, targets: Sequence[tuple[Kind, Target]]) -> Run:
+    """Return a new run on posts, without devices."""
+    for _, target in targets:
+        world.add(target, author_id=AUTHORS[0])
+    return Run(0, trouble, world, Scheduler(random.Random(0)), list(targets), is_calm=True)
+
+
 def _save_earlier(run: Run) -> None:
     """Save more actors than ``recent`` keeps, and flush Redis: targets are loaded incomplete."""
     events: list[ReactionEvent] = []
@@ -618,13 +801,19 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make processes pause, and calls of Redis lose their replies or arrive late."""
     run.scheduler.hook(monkeypatch)
     run.scheduler.hook_clock(monkeypatch)
+    run.scheduler.hook_snapshots(monkeypatch)
     send_pipeline = redis._send
 
     def send_at(commands: Sequence[Any]) -> list[Any]:
         """Store the model's time in the key that scripts read, see ``set_up``, then send."""
-        _forget_clocks()
+        if not run.trouble.ahead:
+            _forget_clocks()
         run.is_unchecked = True
-        return send_pipeline([("SET", "model:now", run.scheduler.clock.now_us), *commands])[1:]
+        now = ("SET", "model:now", run.redis_now_us)
+        _, *replies = send_pipeline([now, *commands])
+        if run.masters:
+            run.masters.check_refused(replies)
+        return replies
 
     def execute_at(command: Sequence[Any]) -> Any:
         [answer] = send_at([command])
@@ -696,16 +885,19 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(redis, "_send", send_at)
         monkeypatch.setattr(redis, "_read_node_info", learn_clock_of_model)
         redis.forget_client()
+    if run.trouble.promote and not IS_CLUSTER:
+        run.masters = Masters(run.scheduler)
+        hook_masters(run.masters, monkeypatch)
     execute, send = redis._execute, cluster.send
 
     def execute_command(command: Any) -> Any:
         args = bind(command, "")
         if args[0] == "EVALSHA":
             return call(args, lambda: execute_at(args))
-        return execute_at(args) if args[0] == "EVAL" else execute(args)
+        return execute_at(args) if args[0] == "EVAL" or run.masters else execute(args)
 
     def call(args: Sequence[Any], send_once: Callable[[], Any]) -> Any:
-        is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler._main
+        is_script = args[0] == "EVALSHA" and getcurrent() is not run.scheduler.main
         is_gate = is_script and args[1] == redis_gate.GATE.sha
         if is_gate and not run.is_calm and run.rng.random() < run.trouble.late:
             due = run.scheduler.steps + run.rng.randrange(MAX_LATE_STEPS)
@@ -762,7 +954,7 @@ def check_quiet(run: Run) -> None:
         assert commits <= db_version, f"{name}: {commits} commits in the log, version {db_version}"
         _check_redis(run, kind, target, rows, on, db_version)
         for actor in ACTORS:
-            allowed = _allowed(run.requests.get((kind, target, actor), []))
+            allowed = _allowed(run.requests.get((kind, target, actor), []), run.restored)
             assert (actor in on) in allowed, (
                 f"{name} of {actor}: row {rows.get(actor)}, requests"
                 f" {run.requests[kind, target, actor]}"
@@ -776,8 +968,13 @@ def check_quiet(run: Run) -> None:
             assert (count, state, exact) == (len(on), actor in on, True), f"{name}: read by {actor}"
     _check_user_lists()
     _check_users(run)
-    [(comments,)] = mysql.fetch_all("SELECT COALESCE(SUM(comment_total), 0) FROM content_counter")
+    comments = _count_comments()
     assert run.comments <= comments <= run.comments_begun, "each comment is counted once"
+
+
+def _count_comments() -> int:
+    rows = mysql.fetch_all("SELECT COALESCE(SUM(comment_total), 0) FROM content_counter")
+    return int(rows[0][0])
 
 
 def _check_redis(
@@ -809,11 +1006,11 @@ def _check_redis(
             )
 
 
-def _allowed(requests: Sequence[Request]) -> set[bool]:
+def _allowed(requests: Sequence[Request], restored: int | None) -> set[bool]:
     """Return the states that an actor's row may have after these requests.
 
-    The last successful request decides. A request that failed, was killed or overlaps another may
-    or may not have been executed.
+    The last successful request decides. A request that failed, was killed, overlaps another or
+    began before the step ``restored`` may or may not have been executed.
     """
     allowed = {False}
     for request in sorted(requests, key=lambda request: request.began):
@@ -824,6 +1021,7 @@ def _allowed(requests: Sequence[Request]) -> set[bool]:
             for other in requests
         )
         is_successful = request.result in ("changed", "unchanged", "provisional")
+        is_successful &= restored is None or request.began > restored
         allowed = {request.want} | (set() if is_successful and not overlaps else allowed)
     return allowed
 
@@ -873,7 +1071,7 @@ def _check_users(run: Run) -> None:
         followers, follows_total, likes, collects = map(int, rows[0])
         expected = UserCounter(followers, follows_total, 0, likes, collects, counted.version)
         assert counted == expected, f"the counters of user {user_id}"
-        if not run.trouble.rollback:
+        if not run.trouble.rollback and not run.masters and run.restored is None:
             projected = in_redis.get(user_id, counted)
             assert projected == counted, f"user {user_id} in Redis: {projected}, not {counted}"
         if not run.trouble.is_lossy:
@@ -917,6 +1115,8 @@ def run_seed(
                     if all(device.dead for device in run.devices):
                         break
                 run.calm_down()
+                if run.masters:
+                    run.fail_back(run.masters)
                 check_quiet(run)
             if trouble == "none" and not IS_CLUSTER:  # on a cluster a step may exceed the gap
                 assert not run.stats["dropped"], "a target was dropped without a lost commit"
@@ -926,6 +1126,8 @@ def run_seed(
             ) from error
         finally:
             run.scheduler.redis_away = False
+            if run.restored is not None:
+                mysql.write("UPDATE log_gate SET epoch = 0")
         return run.stats
 
 
@@ -950,6 +1152,7 @@ def set_up(world: World, patch: pytest.MonkeyPatch, seed: int) -> None:
     patch.setattr(redis_gate, "settings", lambda: of_gate)
     for table in (
         "reaction", "reaction_log", "content", "content_counter", "user_counter", "spilled_message",
+        "redis_epoch", "redis_reign", "watermark",
     ):  # fmt: skip
         mysql.write(f"DELETE FROM {table}")
     redis.execute("FLUSHALL")

@@ -29,13 +29,10 @@ def check_replica(kind: Kind, target: Target) -> bool:
     and the bases may be ahead. Raises AssertionError.
     """
     keys, client = redis_keys.keys_of(kind.name, target), redis.client()
-    pipe = client.pipeline(transaction=False)
-    pipe.hgetall(keys.meta)
-    pipe.get(keys.fence)
-    pipe.zrange(keys.recent, 0, -1, withscores=True)
-    pipe.hgetall(keys.outbox)
-    pipe.execute_command("GET", keys.bloom, NEVER_DECODE=True)
-    meta, fence, members, outbox, bloom = pipe.execute()
+    meta, fence = client.hgetall(keys.meta), client.get(keys.fence)
+    members = client.zrange(keys.recent, 0, -1, withscores=True)
+    outbox = client.hgetall(keys.outbox)
+    bloom = client.execute_command("GET", keys.bloom, NEVER_DECODE=True)
     if meta.get("reign") != redis.find_node(keys.meta).reign:
         return False
     meta = unpack_meta(meta)

@@ -4,6 +4,7 @@ Each process (a request, a consumer's batch, a sweep) is a greenlet that runs th
 It pauses before and after each call to Redis, MySQL and the queue; a seeded random choice selects
 the process that continues, is killed or sleeps. A transaction is one step: consumers of a target
 are serialized by its counter's row (``counters.lock_content``), so smaller steps find nothing more.
+A snapshot pauses before each of its statements.
 """
 
 from __future__ import annotations
@@ -44,6 +45,21 @@ class Clock:
         self._now_us += by_us
 
 
+class _PausingCursor:
+    """A cursor that pauses before each statement."""
+
+    def __init__(self, cursor: Any, pause: Callable[[], None]) -> None:
+        self._cursor = cursor
+        self._pause = pause
+
+    def execute(self, sql: str, args: Any = None) -> Any:
+        self._pause()
+        return self._cursor.execute(sql, args)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+
 class Scheduler:
     """Runs processes a step at a time, in an order that ``rng`` decides.
 
@@ -59,7 +75,7 @@ class Scheduler:
         self.redis_away = False
         self._asleep: dict[greenlet, int] = {}
         self._killed: set[greenlet] = set()
-        self._main = getcurrent()
+        self.main = getcurrent()
 
     def hook(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Make processes pause at each call to Redis and MySQL."""
@@ -71,6 +87,25 @@ class Scheduler:
         monkeypatch.setattr(clock, "now_us", lambda: self.clock.now_us)
         monkeypatch.setattr(clock, "monotonic_s", lambda: self.clock.now_us / 1e6)
         monkeypatch.setattr(clock, "sleep", self.sleep)
+
+    def hook_snapshots(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Make processes pause between the statements of a snapshot, on a connection of its own."""
+        run, connect = mysql.run_in_snapshot, mysql._connect
+        of_snapshot: dict[greenlet, Any] = {}
+
+        def run_in_snapshot(work: Callable[[Any], Any]) -> Any:
+            process = getcurrent()
+            if process is self.main:
+                return run(work)
+            of_snapshot[process] = connection = mysql._open()
+            try:
+                return run(lambda cursor: work(_PausingCursor(cursor, self.pause)))
+            finally:
+                del of_snapshot[process]
+                connection.close()
+
+        monkeypatch.setattr(mysql, "run_in_snapshot", run_in_snapshot)
+        monkeypatch.setattr(mysql, "_connect", lambda: of_snapshot.get(getcurrent()) or connect())
 
     def spawn(self, work: Callable[[], Any]) -> greenlet:
         """Return a new process, which starts with one of the next steps."""
@@ -84,7 +119,7 @@ class Scheduler:
                 self.alive.remove(getcurrent())
                 self._asleep.pop(getcurrent(), None)
 
-        process = greenlet(run, parent=self._main)
+        process = greenlet(run, parent=self.main)
         self.alive.append(process)
         return process
 
@@ -119,13 +154,13 @@ class Scheduler:
         ``finally``."""
         if getcurrent() in self._killed:
             raise GreenletExit
-        if getcurrent() is not self._main:
-            self._main.switch()
+        if getcurrent() is not self.main:
+            self.main.switch()
 
     def sleep(self, seconds: float) -> None:
         """Replace ``clock.sleep``: run other processes until the time is over."""
         until_us = self.clock.now_us + int(seconds * 1e6)
-        if getcurrent() is self._main:
+        if getcurrent() is self.main:
             self.clock.advance(until_us - self.clock.now_us)
         while self.clock.now_us < until_us:
             self.pause()
@@ -135,7 +170,7 @@ class Scheduler:
 
         def paused(work: Callable[[], Any], *retries: RetryRule) -> Any:
             self.pause()
-            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self._main:
+            if dependency is redis.REDIS and self.redis_away and getcurrent() is not self.main:
                 raise RedisDown("unavailable in the model", may_have_run=False)
             result = call(work, *retries)
             self.pause()

@@ -1,5 +1,6 @@
 """The model of vouchers: with random faults never oversold, never undersold, no order lost, and no
-order both used and cancelled.
+order both used and cancelled. A place in a waitlist that was answered is not lost, and units are
+offered in order.
 
 A call with a lost reply was executed, or is executed later. The Redis client repeats it, or raises
 RedisDown.
@@ -12,12 +13,14 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+import redis as redis_py
 from greenlet import getcurrent
 
 from plaza.flash_sales import (
@@ -43,7 +46,13 @@ from plaza.flash_sales import (
     voucher_lookup,
     waitlist,
 )
-from plaza.flash_sales.model import NotCancellable, OrderMissing, SaleGeneration
+from plaza.flash_sales.model import (
+    NotCancellable,
+    NotWaiting,
+    OrderMissing,
+    SaleGeneration,
+    SoldOut,
+)
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
 from plaza.infra import ids, mysql, redis, resends, settings, sqs
 from plaza.infra.clock import Deadline
@@ -59,6 +68,7 @@ from tests.model.scheduler import Scheduler
 from tests.support import sales
 from tests.support.keyspace import find_keys
 from tests.support.plaza import FakeQueues, World, forget
+from tests.support.servers import IS_CLUSTER
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "72"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -77,6 +87,7 @@ class Trouble:
     duplicate: float = 0.3
     dead_letters: float = 0.3
     flush: float = 0.0
+    rollback: float = 0.0  # of Redis to an earlier copy, as in an unreplicated failover
     redis_away: float = 0.0
     lost_reply: float = 0.0  # per call
     max_pending: int = 1_000
@@ -91,11 +102,19 @@ TROUBLES = {
     "away": Trouble(redis_away=0.02),
     "flush": Trouble(flush=0.03, saves=1, dead_letters=0.1),
     "drain": Trouble(flush=0.015, saves=2, max_drain_us=3_600_000_000),
+    "rollback": Trouble(rollback=0.02, saves=2, dead_letters=0.1),
     "replies": Trouble(
         kill=0, lost_push=0.05, duplicate=0.1, lost_reply=0.15, saves=2, max_pending=2
     ),
     "all": Trouble(flush=0.015, redis_away=0.02, lost_reply=0.05, saves=1),
 }
+
+
+@dataclass(eq=False)
+class Place:
+    """A place in a waitlist that was answered."""
+
+    seq: int
 
 
 @dataclass
@@ -104,7 +123,10 @@ class Run:
 
     ``replies``: order id -> (the last reply, the buyer, the losses of Redis before the request).
     ``sent``: order id -> identity of all events that were ever on the queue. ``codes``: order id
-    -> a code that was issued. ``used``: order ids whose redemption was answered.
+    -> a code that was issued. ``used``: order ids whose redemption was answered. ``places``:
+    (voucher, buyer) -> the seq of a place that was answered, until it is offered a unit or its
+    buyer sends a request that may end it. ``waiting`` and ``offered`` of each voucher are those of
+    the step before. ``saved``: the copy of Redis of the next rollback.
     """
 
     trouble: Trouble
@@ -117,6 +139,11 @@ class Run:
     used: set[int] = field(default_factory=set)
     calm: bool = False
     losses: int = 0
+    places: dict[tuple[int, int], Place] = field(default_factory=dict)
+    requests: Counter[tuple[int, int]] = field(default_factory=Counter)
+    waiting: dict[int, dict[int, int]] = field(default_factory=dict)
+    offered: dict[int, set[int]] = field(default_factory=dict)
+    saved: dict[bytes, tuple[bytes, int]] | None = None
     caches: list[dict[int, SaleGeneration]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
@@ -137,9 +164,14 @@ class Run:
         voucher, buyer = self.rng.choice(self.vouchers), self.rng.choice(BUYERS)
 
         def request() -> None:
-            losses = self.losses
-            with suppress(PlazaError):
-                found, made = place_order.place_order(voucher.id, buyer)
+            losses, place = self.losses, self.places.get((voucher.id, buyer))
+            with suppress(PlazaError), self.changing_place(voucher.id, buyer):
+                try:
+                    found, made = place_order.place_order(voucher.id, buyer)
+                except SoldOut:
+                    if place is not None and self.requests[voucher.id, buyer] == 1:
+                        self.places[voucher.id, buyer] = place
+                    raise
                 self.note(f"{buyer} {'made' if made else 'has'} {found}")
                 self.record_reply(found, buyer, losses)
 
@@ -201,9 +233,92 @@ class Run:
 
         def work() -> None:
             with suppress(PlazaError):
-                self.note(f"{buyer} {change.__name__} {change(voucher.id, buyer)}")
+                with self.changing_place(voucher.id, buyer):
+                    self.note(f"{buyer} {change.__name__} {change(voucher.id, buyer)}")
+                if change is waitlist.join_waitlist and not self.requests[voucher.id, buyer]:
+                    self.record_place(voucher.id, buyer)
 
         self.scheduler.spawn(work)
+
+    @contextmanager
+    def changing_place(self, voucher_id: int, buyer: int) -> Iterator[None]:
+        """Forget the place of a buyer whose request may end it."""
+        self.places.pop((voucher_id, buyer), None)
+        self.requests[voucher_id, buyer] += 1
+        try:
+            yield
+        finally:
+            self.requests[voucher_id, buyer] -= 1
+
+    def record_place(self, voucher_id: int, buyer: int) -> None:
+        """Record the place that a buyer was answered, unless it was offered a unit."""
+        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+        seqs = self.read_seqs(voucher_id)
+        if buyer in seqs and sale and buyer not in self.read_offered(sale):
+            self.places[voucher_id, buyer] = Place(seqs[buyer])
+
+    def read_place(self) -> None:
+        """Read a place that was answered."""
+        if not self.places:
+            return
+        (voucher_id, buyer), place = self.rng.choice(list(self.places.items()))
+
+        def work() -> None:
+            with suppress(Unavailable):
+                try:
+                    waitlist.read_place(voucher_id, buyer)
+                except NotWaiting:
+                    is_answered = self.places.get((voucher_id, buyer)) is place
+                    assert not (is_answered and self.is_waiting(voucher_id, buyer)), (
+                        f"{buyer} waits and has no place"
+                    )
+
+        self.scheduler.spawn(work)
+
+    def is_waiting(self, voucher_id: int, buyer: int) -> bool:
+        """Return whether a buyer with a place still waits by MySQL, and has no order in Redis."""
+        sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+        seq = self.read_seqs(voucher_id).get(buyer)
+        if sale is None or seq != self.places[voucher_id, buyer].seq:
+            return False
+        return redis_store.find_order_of_buyer(sale, buyer) == (None, False)
+
+    @staticmethod
+    def read_seqs(voucher_id: int) -> dict[int, int]:
+        """Return buyer -> seq of the waitlist in MySQL."""
+        rows = mysql.fetch_all(
+            "SELECT buyer_id, seq FROM waitlist_entry WHERE voucher_id = %s", (voucher_id,)
+        )
+        return dict(rows)
+
+    @staticmethod
+    def read_offered(sale: SaleGeneration) -> set[int]:
+        """Return the buyers with an offer."""
+        return set(map(int, redis.client().zrange(redis_store.offers_key(sale), 0, -1)))
+
+    def check_offers(self) -> None:
+        """Check that no unit was offered to a buyer while one with an earlier place waits."""
+        if self.trouble.lost_reply:  # a late command removes a place of which it knows nothing
+            return
+        for voucher in self.vouchers:
+            sale = redis_store.find_sales([voucher.id]).get(voucher.id)
+            if sale is None:
+                continue
+            offered, before = self.read_offered(sale), self.waiting.get(voucher.id, {})
+            for buyer in offered:
+                self.places.pop((voucher.id, buyer), None)
+            new = offered - self.offered.get(voucher.id, offered)
+            if new and any(v == voucher.id for v, _ in self.places):
+                seqs = self.read_seqs(voucher.id)
+                last = max(before.get(buyer, seqs.get(buyer, 0)) for buyer in new)
+                for (of_voucher, buyer), place in list(self.places.items()):
+                    if of_voucher == voucher.id and before.get(buyer, place.seq) < last:
+                        assert not self.is_waiting(voucher.id, buyer), (
+                            f"{new} are offered units, and {buyer} waits longer"
+                        )
+            self.offered[voucher.id] = offered
+            found = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
+            self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in found}
 
     def use(self) -> None:
         """Issue a code of an order that a buyer knows, and redeem it; or redeem a known code."""
@@ -285,10 +400,37 @@ class Run:
         self.note("FLUSHALL")
         self.losses += 1
         redis.client().execute_command("FLUSHALL")
+        self.offered.clear()
+        self.waiting.clear()
+
+    def roll_back(self) -> None:
+        """Copy the data of Redis, or restore the copy as the data of a promoted replica.
+
+        Serials of ids are kept: a failover takes longer than a second.
+        """
+        with redis_py.Redis.from_url(settings.settings().redis_url) as client:
+            if self.saved is None:
+                keys = [key for key in client.keys("*") if b"ids:serials" not in key]
+                self.saved = {key: (client.dump(key), max(0, client.pttl(key))) for key in keys}
+                return
+            self.note("ROLLBACK")
+            self.losses += 1
+            client.delete(*(key for key in client.keys("*") if b"ids:serials" not in key))
+            for key, (value, ttl_ms) in self.saved.items():
+                client.restore(key, ttl_ms, value)
+            client.execute_command("DEBUG", "CHANGE-REPL-ID")
+            reign = str(client.info("replication")["master_replid"])
+        for name, node in redis._nodes.items():
+            redis._nodes[name] = node._replace(reign=reign)
+        for voucher_id in redis_store.find_sales([voucher.id for voucher in self.vouchers]):
+            redis.client().hset(redis_store.state_key(voucher_id), "rolled_back", 1)
+        self.saved = None
+        self.offered.clear()
+        self.waiting.clear()
 
     def loses_reply(self) -> bool:
         """Return whether the reply to the present call is lost."""
-        if self.calm or getcurrent() is self.scheduler._main:
+        if self.calm or getcurrent() is self.scheduler.main:
             return False
         return self.rng.random() < self.trouble.lost_reply
 
@@ -343,6 +485,8 @@ class Run:
         rng, trouble, alive = self.rng, self.trouble, self.scheduler.alive
         if rng.random() < trouble.flush:
             self.flush()
+        if rng.random() < trouble.rollback and not IS_CLUSTER:
+            self.roll_back()
         if rng.random() < trouble.redis_away:
             self.scheduler.redis_away = not self.scheduler.redis_away
         if rng.random() < 0.1:
@@ -353,7 +497,7 @@ class Run:
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
-            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4
+            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4 + [self.read_place]
             if self.queues.messages[ORDERS]:
                 processes += [self.save] * trouble.saves
                 processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []
@@ -368,6 +512,7 @@ class Run:
         """Check what must hold at every instant."""
         wrong = sales.find_violations(*(voucher.id for voucher in self.vouchers))
         assert not wrong, wrong
+        self.check_offers()
 
     def check_waitlist(self, voucher_id: int) -> None:
         """Recover the waitlist; check that each unit in stock is offered; then let all leave."""

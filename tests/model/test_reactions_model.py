@@ -16,7 +16,9 @@ import os
 import pytest
 
 from tests.model.reactions_model import TROUBLES, run_seed
+from tests.model.stories import STORIES, run_story
 from tests.support.plaza import World
+from tests.support.servers import IS_CLUSTER
 
 RUNS = int(os.environ.get("PLAZA_MODEL_RUNS", "100"))
 FIRST = int(os.environ.get("PLAZA_MODEL_SEED", "0"))
@@ -28,3 +30,11 @@ def test_replies_are_right_at_every_step_and_all_stores_agree_at_the_end(
 ) -> None:
     for seed in range(FIRST + 1, FIRST + 1 + -(-RUNS // len(TROUBLES))):
         run_seed(seed, trouble, plaza, monkeypatch)
+
+
+@pytest.mark.skipif(IS_CLUSTER, reason="stories choose the time and the masters of a single Redis")
+@pytest.mark.parametrize("story", STORIES)
+def test_a_story_ends_with_right_answers(
+    story: str, plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_story(story, plaza, monkeypatch)

@@ -14,6 +14,7 @@ from pymysql.cursors import Cursor
 
 from bench.round_trips import count_round_trips
 from local.stack import functions
+from local.stack.functions import CONTEXT
 from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql
@@ -81,7 +82,7 @@ def ask(
     }
     if body is not None:
         event["body"] = body if isinstance(body, str) else json.dumps(body)
-    response = load_function(folder).handler(event, None)
+    response = load_function(folder).handler(event, CONTEXT)
     check_documented(event["routeKey"], response)
     decoded = json.loads(response["body"]) if response.get("body") else None
     return Reply(response["statusCode"], decoded, response.get("headers") or {})

@@ -8,15 +8,16 @@ from functools import cache
 from typing import Any
 
 from local.paths import ROOT
-from local.stack.functions import load_open_function, make_plain_token
+from local.stack.functions import CONTEXT, load_open_function, make_plain_token
 from tests.support.routes import check_documented
 
 
 @cache
 def handler(folder: str) -> Callable[[dict[str, Any], object], Any]:
-    """Return the handler of a function; an API function believes the plain tokens of samples."""
+    """Return the handler of a function; an API function believes the plain tokens of samples.
+    Without a context it gets ``CONTEXT``."""
     found: Callable[[dict[str, Any], object], Any] = load_open_function(folder).handler
-    return found
+    return lambda event, context: found(event, context or CONTEXT)
 
 
 def authorization(user_id: int, role: str = "user") -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The SQS of moto on a socket, for clients that do not use botocore."""
+"""The SQS and the Secrets Manager of moto on a socket, for clients that do not use botocore."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from botocore.awsrequest import AWSPreparedRequest
 from botocore.compat import HTTPHeaders
 from moto.core.botocore_stubber import BotocoreStubber
 
-URL = "https://sqs.us-east-1.amazonaws.com/"
+URL = "https://{}.us-east-1.amazonaws.com/"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -19,12 +19,14 @@ class _Handler(BaseHTTPRequestHandler):
     wbufsize = -1  # head and body in one packet
 
     def do_POST(self) -> None:
-        """Answer one action of SQS."""
+        """Answer one action."""
+        target = self.headers["X-Amz-Target"].partition(".")[0]
+        url = URL.format({"AmazonSQS": "sqs"}.get(target, target))
         body = self.rfile.read(int(self.headers["Content-Length"]))
         headers_in = HTTPHeaders.from_dict(dict(self.headers))
-        request = AWSPreparedRequest("POST", URL, headers_in, body, stream_output=False)
+        request = AWSPreparedRequest("POST", url, headers_in, body, stream_output=False)
         response = BotocoreStubber().process_request(request)
-        assert response is not None, "moto has no SQS"
+        assert response is not None, f"moto has no {target}"
         status, headers, text = response
         reply = text.encode() if isinstance(text, str) else text
         self.send_response(status)
@@ -40,8 +42,8 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving_sqs() -> Iterator[str]:
-    """Serve the SQS of moto on loopback; yield its URL. Needs ``mock_aws``."""
+def serving_aws() -> Iterator[str]:
+    """Serve both on loopback; yield their URL. Needs ``mock_aws``."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)

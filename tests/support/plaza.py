@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import pytest
+from aws_lambda_powertools.metrics.provider import cold_start
 
 from local.stack.queue_registry import load_queues
 from plaza import reactions
@@ -31,6 +32,11 @@ from tests.support.keyspace import find_keys
 from tests.support.servers import IS_CLUSTER
 
 T = TypeVar("T")
+
+
+def pytest_configure() -> None:
+    """Count no first request of this process: which test sends it is chance."""
+    cold_start.is_cold_start = False
 
 
 class Sent(str):

@@ -7,6 +7,8 @@ from functools import wraps
 from inspect import signature, unwrap
 from typing import Any
 
+from local.stack.functions import CONTEXT
+
 # Arguments of schedules that are waiting times: all 0 here.
 _WAITS = {"grace_us": 0, "resend_after_s": 0, "closed_for_s": 0}
 
@@ -21,7 +23,7 @@ def run_without_waits(handler: Callable[[Any, Any], Any]) -> Any:
             if waits:
                 namespace[name] = _replacing(value, waits)
     try:
-        return namespace["handler"]({}, None)
+        return namespace["handler"]({}, CONTEXT)
     finally:
         namespace.update(kept)
 

@@ -24,6 +24,7 @@ MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
 _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
 _MIN_MEMORY_BYTES = 4 << 30
+LOGIN, REPLICA_LOGIN = ("plaza", "plaza"), ("replica", "plaza")
 _OF_TESTS = (
     # beyond what the functions may do
     "+flushall +keys +restore +script|flush +script|load +debug"
@@ -40,7 +41,23 @@ def read_redis_access() -> str:
 
 def login() -> str:
     """Return the setting of a Redis that adds ``plaza:plaza``, with the rights of the functions."""
-    return f"user plaza {read_redis_access()} >plaza {_OF_TESTS}"
+    return _add_user(LOGIN)
+
+
+def model_settings() -> list[str]:
+    """Return the settings of a Redis for models: ``login``, one that may only read, as at a
+    replica, but for the time of the model, and a command that begins another reign."""
+    replica = f"{_add_user(REPLICA_LOGIN)} -@write (+set ~model:now)"
+    return [login(), replica, "enable-debug-command local"]
+
+
+def add_login(url: str) -> str:
+    """Return the URL of a Redis with ``LOGIN``."""
+    return url.replace("//", f"//{':'.join(LOGIN)}@")
+
+
+def _add_user(user: tuple[str, str]) -> str:
+    return f"user {user[0]} {read_redis_access()} >{user[1]} {_OF_TESTS}"
 
 
 def pytest_configure() -> None:
@@ -61,8 +78,8 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        settings = [login(), "enable-debug-command local"]  # a model begins other reigns
-        with servers.run_server(servers.prepare_redis(directory, settings=settings)) as server:
+        prepared = servers.prepare_redis(directory, settings=model_settings())
+        with servers.run_server(prepared) as server:
             yield server
 
 
@@ -83,7 +100,7 @@ def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.S
 def redis_url(redis_server: servers.Server | cluster.Cluster) -> str:
     """``redis://plaza:plaza@127.0.0.1:port/0``, a login with the rights of the functions; for a
     cluster all addresses, separated by commas."""
-    return redis_server.url if IS_CLUSTER else redis_server.url.replace("//", "//plaza:plaza@")
+    return redis_server.url if IS_CLUSTER else add_login(redis_server.url)
 
 
 @pytest.fixture(scope="session")

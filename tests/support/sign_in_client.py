@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from local.paths import ROOT
-from local.stack.functions import load_function
+from local.stack.functions import CONTEXT, load_function
 from plaza.auth import phone_sign_in, sms
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import KeyedHasher
@@ -70,7 +70,7 @@ def send(
         "body": body if body is None or isinstance(body, str) else json.dumps(body),
         **match(method, path),
     }
-    response = _handler(folder)(event, None)
+    response = _handler(folder)(event, CONTEXT)
     parsed = json.loads(response["body"]) if response.get("body") else None
     found = {name.lower(): value for name, value in response.get("headers", {}).items()}
     return Reply(response["statusCode"], found, parsed)

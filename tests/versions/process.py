@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from local.stack.functions import load_function
+from local.stack.functions import CONTEXT, load_function
 from tests.support.schedules import run_without_waits
 
 CHECKOUT = Path(sys.argv[1])
@@ -59,12 +59,12 @@ def answer(folder: str, event: dict[str, Any], caller: list[Any] | None) -> Any:
 
     function = load(folder)
     function.app.identify = identify if caller is None else lambda *_: Caller(*caller)
-    return function.handler(event, None)
+    return function.handler(event, CONTEXT)
 
 
 def invoke(folder: str, event: dict[str, Any]) -> Any:
     """Invoke a function."""
-    return load(folder).handler(event, None)
+    return load(folder).handler(event, CONTEXT)
 
 
 def run(folder: str) -> None:

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza import auth
 from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
+from plaza.infra.api import BEARER, PUBLIC, PlazaResolver, require_caller
 from plaza.infra.errors import SwitchedOff, Unauthenticated
-from plaza.infra.http import (
-    BEARER,
-    PUBLIC,
-    Api,
-    Response,
-    describe_problems,
-    describe_response,
-    require_caller,
-    serve,
-)
+from plaza.infra.http import describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
 
 # A session that has ended may be ended again: this repeats what failed half way.
-app = Api(identify, admits_unknown_tokens=True)
+app = PlazaResolver(identify, admits_unknown_tokens=True)
 
 _OPEN: dict[str, Any] = {"tags": ["auth"], "security": PUBLIC}
 _OWN: dict[str, Any] = {
@@ -104,13 +100,15 @@ def delete_sessions() -> Response[None]:
     return Response(204)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about sessions."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _token() -> str:
-    token = auth.parse_bearer(app.event["headers"].get("authorization", ""))
+    token = auth.parse_bearer(app.current_event.headers.get("authorization", ""))
     if token is None:
         raise Unauthenticated("Send `Authorization: Bearer <token>`")
     return token

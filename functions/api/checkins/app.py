@@ -5,25 +5,22 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
-from plaza.infra.http import (
-    BEARER,
-    Api,
-    describe_problems,
-    describe_response,
-    require_caller,
-    serve,
-)
+from plaza.infra.api import BEARER, PlazaResolver, StoppedBy, require_caller
+from plaza.infra.http import describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _PUT = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")
     | describe_response(202, CheckInsResponse, _PROVISIONAL, example=1)
     | describe_problems(401),
@@ -54,6 +51,8 @@ def get_check_ins(month: MonthParam = None) -> CheckInsResponse:
     return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about check-ins."""
-    return serve(app, event, context)
+    return app.resolve(event, context)

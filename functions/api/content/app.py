@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.blocks import Blocked
@@ -32,28 +34,30 @@ from plaza.content.schemas import (
     ReviewRequest,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.errors import BadInput, PlazaError
-from plaza.infra.http import (
+from plaza.infra.api import (
     BEARER,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    IdempotencyKey,
-    Ids,
-    Limit,
-    Page,
-    Response,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
+    StoppedBy,
     encode_page,
     find_caller,
     pack_cursor,
     read_id,
     require_caller,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.errors import BadInput, PlazaError
+from plaza.infra.http import (
+    Cursor,
+    IdempotencyKey,
+    Ids,
+    Limit,
+    Page,
+    describe_problems,
+    describe_response,
+)
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
@@ -69,14 +73,14 @@ Expand = Annotated[
     Literal["post"] | None, Query(description="With `post` the items have their posts.")
 ]
 
-app = Api(identify, names={"/posts/ranking": ["GET"]})
+app = PlazaResolver(identify, names={"/posts/ranking": ["GET"]})
 
 _TAGS: dict[str, Any] = {"tags": ["content"]}
 _OWN = _TAGS | {"security": BEARER}
 _ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": _DELETED | describe_problems(401, 403, 404, 410),
 }
 
@@ -89,7 +93,7 @@ def _create(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
 
 
 _EDIT = _OWN | {
-    "switch": Switch.POSTS,
+    "middlewares": [StoppedBy(Switch.POSTS)],
     "responses": describe_response(200, Post, "The changed post.")
     | describe_problems(400, 401, 403, 404, 410),
 }
@@ -119,7 +123,7 @@ def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
     return _ANY | {"responses": page | describe_problems(400, 401, 404, *problems)}
 
 
-@app.post("/posts", **_create(Post), switch=Switch.POSTS)
+@app.post("/posts", **_create(Post), middlewares=[StoppedBy(Switch.POSTS)])
 def create_post(request: PostRequest, key: IdempotencyKey = None) -> tuple[str, int]:
     """Create a post.
 
@@ -197,7 +201,7 @@ def list_user_posts(user_id: Id, limit: Limit = 20, cursor: Cursor = None) -> st
 @app.post(
     "/posts/<post_id>/comments",
     **_create(Comment, Blocked, 404, TargetHidden),
-    switch=Switch.COMMENTS,
+    middlewares=[StoppedBy(Switch.COMMENTS)],
 )
 def create_comment(
     post_id: Id, request: CommentRequest, key: IdempotencyKey = None
@@ -246,7 +250,9 @@ def delete_comment(comment_id: Id) -> Response[None]:
     return _delete(_target("comment", comment_id))
 
 
-@app.post("/shops/<shop_id>/reviews", **_create(Review, 404), switch=Switch.WRITES)
+@app.post(
+    "/shops/<shop_id>/reviews", **_create(Review, 404), middlewares=[StoppedBy(Switch.WRITES)]
+)
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
 ) -> tuple[str, int]:
@@ -344,9 +350,11 @@ def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = 
     return _my_reactions(COLLECT, limit, cursor, expand)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about content."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _target(target_type: str, target_id: str) -> Target:

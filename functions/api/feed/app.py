@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
+from plaza.infra.api import BEARER, PlazaResolver, encode_page, require_caller, unpack_cursor
 from plaza.infra.errors import BadInput
-from plaza.infra.http import (
-    BEARER,
-    Api,
-    Cursor,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-    encode_page,
-    require_caller,
-    serve,
-    unpack_cursor,
-)
+from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _FEED: dict[str, Any] = {
     "tags": ["feed"],
@@ -46,9 +38,11 @@ def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
     return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request for the feed."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _parse_cursor(cursor: str | None) -> ListPosition | None:

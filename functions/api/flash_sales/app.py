@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
@@ -48,35 +50,37 @@ from plaza.flash_sales.schemas import (
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.errors import BadInput
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     BEARER,
     JSON,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    IdempotencyKey,
-    Limit,
-    Page,
-    Response,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     pack_cursor,
     read_id,
     require_caller,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.errors import BadInput
+from plaza.infra.http import (
+    Cursor,
+    IdempotencyKey,
+    Limit,
+    Page,
+    describe_problems,
+    describe_response,
+)
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.sql import from_us
 from plaza.infra.switch_state import Switch
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
-_WRITE = _OWN | {"switch": Switch.WRITES}
+_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
 _ADMIN = _WRITE | {"security": ADMIN}
 _OFFER = _ADMIN | {
     "responses": describe_response(
@@ -109,7 +113,7 @@ _STATUS: dict[str, Any] = {
     | describe_problems(401, 404),
 }
 _ORDER = _OWN | {
-    "switch": Switch.ORDERS,
+    "middlewares": [StoppedBy(Switch.ORDERS)],
     "responses": describe_response(
         202,
         OrderResponse,
@@ -347,9 +351,11 @@ def list_sales(
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about flash sales."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _respond(order: flash_sales.Order, status: int) -> Response[OrderResponse]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import follows
 from plaza.auth.caller_identity import identify
@@ -13,24 +14,21 @@ from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
-from plaza.infra.errors import BadInput
-from plaza.infra.http import (
+from plaza.infra.api import (
     BEARER,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     pack_cursor,
     read_id,
     require_caller,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.errors import BadInput
+from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import Outcome
 
@@ -38,10 +36,10 @@ SortOrder = Annotated[
     Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
 ]
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
-_WRITE = _OWN | {"switch": Switch.WRITES}
+_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _FOLLOW = _WRITE | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")
@@ -172,9 +170,11 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about follows."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _followed(outcome: Outcome) -> tuple[FollowResponse, int]:

@@ -5,26 +5,31 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     BEARER,
-    Api,
-    Cursor,
     Id,
+    PlazaResolver,
+    StoppedBy,
+    pack_cursor,
+    read_id,
+    require_caller,
+    unpack_cursor,
+)
+from plaza.infra.http import (
+    Cursor,
     IdempotencyKey,
     Limit,
     Page,
     describe_problems,
     describe_response,
-    pack_cursor,
-    read_id,
-    require_caller,
-    serve,
-    unpack_cursor,
 )
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
@@ -37,12 +42,12 @@ from plaza.moderation.schemas import (
 )
 from plaza.reactions import Target
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
 _ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
 _CREATE = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": describe_response(
         201, ReportResponse, "Created by this request, or by an earlier one with the same key."
     )
@@ -175,9 +180,11 @@ def show_review(review_id: Id) -> HiddenResponse:
     return _show("review", review_id)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about moderation."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _hide(target_type: str, target_id: str) -> HiddenResponse:

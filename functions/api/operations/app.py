@@ -5,25 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Path
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_lag as read_binlog_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.infra import health, spill
-from plaza.infra.http import (
-    ADMIN,
-    MAX_ID,
-    Api,
-    Cursor,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-    pack_cursor,
-    require_caller,
-    serve,
-    unpack_cursor,
-)
+from plaza.infra.api import ADMIN, MAX_ID, PlazaResolver, pack_cursor, require_caller, unpack_cursor
+from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
@@ -54,7 +44,7 @@ QueueName = Annotated[
     Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
 ]
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _HEALTH = _ADMIN | {
@@ -249,6 +239,8 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request of an operator."""
-    return serve(app, event, context)
+    return app.resolve(event, context)

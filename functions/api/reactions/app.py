@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.infra.api import (
     BEARER,
     OPTIONAL,
-    Api,
     Id,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     read_id,
     require_caller,
-    serve,
 )
 from plaza.infra.errors import PlazaError
 from plaza.infra.lazy_modules import LazyModule
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 else:  # a like needs no pydantic
     http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["reactions"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
@@ -43,7 +46,7 @@ def _change(
         provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
         return decided | provisional | http.describe_problems(401, 404, 410, *problems)
 
-    return _OWN | {"switch": Switch.WRITES, "responses": describe}
+    return _OWN | {"middlewares": [StoppedBy(Switch.WRITES)], "responses": describe}
 
 
 _LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.", TargetHidden)
@@ -57,7 +60,7 @@ def _describe_query() -> dict[int, Any]:
     return found | http.describe_problems(400, 401)
 
 
-_QUERY = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
+_QUERY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
 
 
 @app.put("/posts/<post_id>/likes/me", **_LIKE)
@@ -161,9 +164,11 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     return {"items": items, "exact": exact}
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reactions."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _target(target_type: str, target_id: str) -> Target:

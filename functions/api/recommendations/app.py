@@ -5,27 +5,24 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
 from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
-from plaza.infra.errors import BadInput, SwitchedOff
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
     encode_page,
     find_caller,
     read_id,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.errors import BadInput, SwitchedOff
+from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
 from plaza.recommendations.model import ListPlace
@@ -41,7 +38,7 @@ InWindow = Annotated[
     ),
 ]
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _ANY: dict[str, Any] = {"tags": ["recommendations"], "security": OPTIONAL}
 _RECOMMENDED = _ANY | {
@@ -102,6 +99,8 @@ def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Curso
     return encode_page(items, page.last)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about recommendations."""
-    return serve(app, event, context)
+    return app.resolve(event, context)

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.auth.caller_identity import identify
 from plaza.infra import clock
+from plaza.infra.api import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
 from plaza.infra.errors import BadInput
-from plaza.infra.http import (
-    ADMIN,
-    Api,
-    Cursor,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-    pack_cursor,
-    serve,
-    unpack_cursor,
-)
+from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
     AuditResponse,
@@ -27,7 +20,7 @@ from plaza.reconciliation.schemas import (
     parse_targets,
 )
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _ADMIN: dict[str, Any] = {"tags": ["operations"], "security": ADMIN}
 _LIST = _ADMIN | {
@@ -85,9 +78,11 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reconciliation."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _parse_cursor(cursor: str | None) -> int | None:

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.event_handler.openapi.params import Query
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    IdText,
-    Limit,
-    Page,
-    Response,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     pack_cursor,
     read_id,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.http import Cursor, IdText, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.switch_state import Switch
 from plaza.infra.texts import VISIBLE, check_line
@@ -71,11 +68,11 @@ NamePrefix = Annotated[
     AfterValidator(check_line),
 ]
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": OPTIONAL}
-_WRITE = _TAGS | {"security": ADMIN, "switch": Switch.WRITES}
+_WRITE = _TAGS | {"security": ADMIN, "middlewares": [StoppedBy(Switch.WRITES)]}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)
@@ -265,9 +262,11 @@ def delete_shop(shop_id: Id) -> Response[None]:
     return Response(204)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""
-    return serve(app, event, context)
+    return app.resolve(event, context)
 
 
 def _parse_cursor(cursor: str | None, area: Area) -> NearPosition | None:

@@ -6,20 +6,14 @@ import json
 from pathlib import Path
 from typing import Any, Literal
 
+from aws_lambda_powertools.event_handler.api_gateway import Response
+from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import as_get, drop_body
-from plaza.infra.http import (
-    JSON,
-    PUBLIC,
-    Api,
-    Response,
-    ResponseModel,
-    describe_problems,
-    describe_response,
-    serve,
-)
+from plaza.infra.api import JSON, PUBLIC, PlazaResolver, as_get, drop_body
+from plaza.infra.http import ResponseModel, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -29,7 +23,7 @@ _HEALTH = {
     "body": json.dumps({"status": "up"}),
 }
 
-app = Api(identify, paths=json.loads(_CONTRACT)["paths"])
+app = PlazaResolver(identify, paths=json.loads(_CONTRACT)["paths"])
 
 
 class Health(ResponseModel):
@@ -70,14 +64,14 @@ def get_contract() -> Response[str]:
     return Response(200, "application/json", _CONTRACT)
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
     if "routeKey" not in event:
         from plaza.infra import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
-    if (
-        as_get(app, event)["routeKey"] == "GET /health"
-    ):  # neither limited nor logged: it is constant
+    if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
         return drop_body(event, _HEALTH)
-    return serve(app, event, context)
+    return app.resolve(event, context)

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.accounts import ExportPosition, export
 from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
-from plaza.infra.http import (
+from plaza.infra.api import (
     ADMIN,
     BEARER,
     OPTIONAL,
-    Api,
-    Cursor,
     Id,
-    Ids,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
+    PlazaResolver,
+    StoppedBy,
     find_caller,
     pack_cursor,
     read_id,
     require_caller,
-    serve,
     unpack_cursor,
 )
+from plaza.infra.http import Cursor, Ids, Limit, Page, describe_problems, describe_response
+from plaza.infra.observability import CORRELATION_ID, logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.users import profiles
 from plaza.users.schemas import (
@@ -37,7 +35,7 @@ from plaza.users.schemas import (
     UserProfile,
 )
 
-app = Api(identify)
+app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["users"]}
 _GET_OWN = _OWN | {
@@ -45,12 +43,12 @@ _GET_OWN = _OWN | {
     | describe_problems(401, 404)
 }
 _CHANGE_OWN = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": describe_response(200, OwnProfile, "The changed profile.")
     | describe_problems(400, 401, 404),
 }
 _ERASE_OWN = _OWN | {
-    "switch": Switch.WRITES,
+    "middlewares": [StoppedBy(Switch.WRITES)],
     "responses": describe_response(202, ErasureResponse, "The account is being erased.")
     | describe_problems(401),
 }
@@ -167,6 +165,8 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     )
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about users."""
-    return serve(app, event, context)
+    return app.resolve(event, context)

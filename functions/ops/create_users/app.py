@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.infra import custom_resource
 from plaza.infra.database_users import create_users, keep_binlog
-from plaza.infra.observability import record
+from plaza.infra.observability import logger, metrics, record
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Create the users that are missing, and set all passwords and privileges."""
     return custom_resource.serve(event, _create)
 

@@ -2,12 +2,16 @@
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
 from plaza.infra import custom_resource
 from plaza.infra.migrations import apply_migrations
-from plaza.infra.observability import record
+from plaza.infra.observability import logger, metrics, record
 
 
-def handler(event: dict[str, Any], context: object) -> dict[str, Any]:
+@logger.inject_lambda_context
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Apply the migrations that are missing."""
     return custom_resource.serve(event, _migrate)
 

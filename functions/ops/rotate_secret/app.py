@@ -2,9 +2,14 @@
 
 from typing import Any
 
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from plaza.infra.observability import logger, metrics
 from plaza.infra.secret_rotation import rotate
 
 
-def handler(event: dict[str, Any], context: object) -> None:
+@logger.inject_lambda_context
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> None:
     """Take one step of the rotation of one secret."""
     rotate(event)

@@ -11,7 +11,7 @@ import pytest
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import http, mysql, redis
+from plaza.infra import api, mysql, redis
 from plaza.infra.limits import anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
@@ -67,10 +67,10 @@ def find_routes() -> list[Route]:
 
 
 ROUTES = find_routes()
-ADMIN = [route for route in ROUTES if route.security == http.ADMIN]
-OWN = [route for route in ROUTES if route.security == http.BEARER] + ADMIN
+ADMIN = [route for route in ROUTES if route.security == api.ADMIN]
+OWN = [route for route in ROUTES if route.security == api.BEARER] + ADMIN
 # Routes that read a token and need no session: an invalid token is refused there too.
-OPTIONAL = [route for route in ROUTES if route.security == http.OPTIONAL]
+OPTIONAL = [route for route in ROUTES if route.security == api.OPTIONAL]
 
 LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler

@@ -15,7 +15,7 @@ from plaza.flash_sales import redis_store as sale_store
 from plaza.flash_sales.model import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra import clock, mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.infra.process import clear_caches
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import Target

@@ -14,10 +14,11 @@ from moto.sns.models import sns_backends
 
 from plaza.auth import sms
 from plaza.auth.sms import SmsDown, SnsSender
-from plaza.infra import clock, redis, secrets
+from plaza.infra import aws_json, clock, redis, secrets
 from plaza.infra.secrets import SecretsDown
 from plaza.infra.settings import BadSettings
 from tests.support.keyspace import find_keys
+from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 from tests.support.sign_in_client import PHONE, request_code
 
@@ -109,10 +110,11 @@ def test_a_secret_is_cached_until_its_login_is_refused_later_than_5_s_after_the_
     migrated: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now_s = clock.monotonic_s()
-    with mock_aws():
+    with mock_aws(), serving_aws() as url:
         import boto3
 
         client = boto3.client("secretsmanager")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", url)  # of the other client
         client.create_secret(Name="a", SecretString="one")
         assert secrets.read("a") == "one"
         client.put_secret_value(SecretId="a", SecretString="two")
@@ -124,7 +126,21 @@ def test_a_secret_is_cached_until_its_login_is_refused_later_than_5_s_after_the_
     forget()
 
 
-def test_a_secret_that_can_not_be_read_raises_secrets_down(migrated: None) -> None:
+def test_a_secret_that_can_not_be_read_raises_secrets_down(
+    migrated: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert os.environ["AWS_ACCESS_KEY_ID"] == "test"
-    with mock_aws(), pytest.raises(SecretsDown):
-        secrets.read("nowhere")
+    with mock_aws(), serving_aws() as url:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", url)
+        with pytest.raises(SecretsDown):
+            secrets.read("nowhere")
+
+
+def test_credentials_that_expire_are_left_to_botocore(
+    migrated: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(aws_json, "make_client", lambda service: None)
+    with mock_aws():
+        secrets.connect().create_secret(Name="a", SecretString="one")
+        assert secrets.read("a") == "one"
+    forget()

@@ -357,7 +357,8 @@ def test_without_redis_no_request_is_limited_and_it_is_counted(
         assert identify(make_token()) == Caller(refusal="unknown")
         found = [line for line in lines(capsys.readouterr().out) if "rate_limits_skipped" in line]
     assert len(found) == 3
-    assert found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"] == [{"Name": "rate_limits_skipped"}]
+    [metric] = found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+    assert metric == {"Name": "rate_limits_skipped", "Unit": "Count"}
 
 
 def test_limited_requests_are_counted(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
@@ -367,7 +368,8 @@ def test_limited_requests_are_counted(plaza: World, capsys: pytest.CaptureFixtur
     get_me(token)
     [line] = lines(capsys.readouterr().out)
     assert (line["event"], line["status"], line["requests_limited"]) == ("request_served", 429, 1)
-    assert {"Name": "requests_limited"} in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+    [metric] = line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+    assert metric == {"Name": "requests_limited", "Unit": "Count"}
 
 
 def test_an_ended_session_is_refused_although_its_owner_is_cached(plaza: World) -> None:

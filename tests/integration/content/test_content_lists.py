@@ -13,7 +13,7 @@ import pytest
 from plaza.content import ListPosition, mysql_store, queries
 from plaza.content.model import MAX_PAGE_BYTES
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support.content_api import (
     COMMENT,

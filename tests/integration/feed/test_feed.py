@@ -14,7 +14,7 @@ from plaza.content import queries as content_queries
 from plaza.feed import queries, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.process import clear_caches
 from plaza.infra.redis import RedisDown

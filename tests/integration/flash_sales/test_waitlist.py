@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import pytest
 
 from plaza.flash_sales import (
@@ -262,6 +264,86 @@ def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+
+
+def order_a_unit(voucher_id: int) -> None:
+    with pytest.raises(SoldOut):
+        place_order.place_order(voucher_id, 4)
+
+
+def join_once_more(voucher_id: int) -> None:
+    assert waitlist.join_waitlist(voucher_id, 3).position == 1
+
+
+def recover(_: int) -> None:
+    recover_orders.recover_orders()
+
+
+@pytest.mark.parametrize("use", [order_a_unit, join_once_more, recover])
+@pytest.mark.parametrize("reign", ["of another node", None], ids=["another", "version before"])
+def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
+    plaza: World, reign: str | None, use: Callable[[int], None]
+) -> None:
+    """Given a node that lacks the first buyer who waits."""
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    add(voucher.id, 2)
+    state = redis_store.state_key(voucher.id)
+    redis.execute(*(("HSET", state, "reign", reign) if reign else ("HDEL", state, "reign")))
+    if use is not join_once_more:
+        wait(voucher.id, 3)
+    cancel_order.cancel_order(order.id, 1)
+    clear_caches()
+    use(voucher.id)
+    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+    assert redis.execute("HGET", state, "reign") == redis_store.read_reign(voucher.id)
+
+
+def test_the_recovery_reads_a_waitlist_of_another_reign_once(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    add(voucher.id, 2)
+    wait(voucher.id, 3)
+    state = redis_store.state_key(voucher.id)
+    redis.execute("HSET", state, "reign", "of another node")
+    recover_orders.recover_orders()
+    assert redis.execute("HGET", state, "reign") == redis_store.read_reign(voucher.id)
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
+
+
+def test_a_place_that_redis_lacks_is_read_from_mysql_unless_the_sale_is_finalized(
+    plaza: World,
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    add(voucher.id, 2)
+    assert waitlist.read_place(voucher.id, 2).position == 1
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+    add(voucher.id, 3)
+    end_sale(voucher.id, "finalized")
+    with pytest.raises(NotWaiting):
+        waitlist.read_place(voucher.id, 3)
+
+
+def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_place(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2)
+    mysql_waitlist.delete_all(voucher.id)  # a request to leave, which did not reach Redis
+    leave = redis_waitlist.leave
+
+    def leave_after_a_join(sale: SaleGeneration, buyers: Sequence[int], **only: bool) -> int:
+        if buyers:
+            wait(voucher.id, 2)
+        return leave(sale, buyers, **only)
+
+    monkeypatch.setattr(redis_waitlist, "leave", leave_after_a_join)
+    redis.execute("HDEL", redis_store.state_key(voucher.id), "reign")
+    load_sale.load_sale(voucher.id)
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
 
 
 def test_a_buyer_who_stays_after_a_request_to_leave_without_an_answer_is_stored(

@@ -11,7 +11,7 @@ import pytest
 from plaza.blocks import Blocked, block_user, mysql_store, queries, redis_store
 from plaza.follows import follow, follow_user
 from plaza.infra import mysql
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target, react

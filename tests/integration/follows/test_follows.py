@@ -17,7 +17,7 @@ from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
 from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor
+from plaza.infra.api import pack_cursor
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import FOLLOW, Target, persist, queries, react, redis_commits

@@ -11,7 +11,6 @@ import pytest
 from plaza import counters, reactions
 from plaza.counters import UserCounter, redis_store
 from plaza.infra import dead_letters, mysql, redis
-from plaza.infra.consumer import consume
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
@@ -29,6 +28,7 @@ from plaza.reactions import (
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from tests.integration.conftest import Away
+from tests.support.batches import consume
 from tests.support.call_log import record_call
 from tests.support.consumers import (
     consumer,

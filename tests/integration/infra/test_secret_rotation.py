@@ -20,6 +20,7 @@ from plaza.infra.database_users import PRIVILEGES, create_users
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.secret_rotation import rotate
 from plaza.infra.settings import settings
+from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 from tests.support.servers import read_redis_access
 
@@ -31,9 +32,10 @@ def store(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Secrets Manager. A process may read a secret again at once."""
     monkeypatch.undo()  # the secrets of other tests
     monkeypatch.setattr(secrets, "MIN_REFRESH_S", 0)
-    with mock_aws():
+    with mock_aws(), serving_aws() as url:
         client = boto3.client("secretsmanager")
         monkeypatch.setattr(secrets, "connect", lambda: client)  # each takes long to create
+        monkeypatch.setenv("AWS_ENDPOINT_URL_SECRETS_MANAGER", url)  # of the other client
         yield client
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from plaza.infra import dead_letters, settings
 from plaza.infra import sqs as sqs_client
-from plaza.infra.consumer import consume
+from plaza.infra.aws_json import AwsJsonClient
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
-from plaza.infra.sqs_sender import Sender
+from tests.support.batches import consume
 
 
 class Sqs:
@@ -104,20 +104,18 @@ def test_a_failed_batch_is_hidden_and_then_sent_again(
 ) -> None:
     hidden_s: list[int] = []
     delayed_s: list[int] = []
-    client = sqs_client.client()
-    change, post = client.change_message_visibility_batch, Sender.post
+    post = AwsJsonClient.post
 
-    def hide(**batch: Any) -> Any:
-        hidden_s.extend(entry["VisibilityTimeout"] for entry in batch["Entries"])
-        return change(**batch)
-
-    def send_now(sender: Sender, action: str, parameters: Any) -> Any:
-        delayed_s.extend(entry.pop("DelaySeconds", 0) for entry in parameters["Entries"])
+    def send_now(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
+        for entry in parameters.get("Entries", []):
+            if action == "ChangeMessageVisibilityBatch":
+                hidden_s.append(entry["VisibilityTimeout"])
+            else:
+                delayed_s.append(entry.pop("DelaySeconds", 0))
         return post(sender, action, parameters)
 
     sqs_client.send_all("work", ["a", "b"])
-    monkeypatch.setattr(client, "change_message_visibility_batch", hide)
-    monkeypatch.setattr(Sender, "post", send_now)
+    monkeypatch.setattr(AwsJsonClient, "post", send_now)
     first = sqs.receive()
     records = first
     for receives in range(1, 6):

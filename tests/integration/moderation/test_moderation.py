@@ -193,6 +193,16 @@ def test_a_hidden_post_takes_no_collects_and_comments_of_strangers(plaza: World)
     assert ask("POST", f"/posts/{post_id}/comments", {"body": "Hi"}, user=ME).status == 201
 
 
+def test_a_post_that_was_shown_without_a_mark_takes_reactions(plaza: World) -> None:
+    """Given a process of the version before, which shows a text in MySQL only."""
+    post_id = post()
+    assert react_to("post", post_id, ADA) == (200, "")
+    admin("PUT", f"/ops/posts/{post_id}/hidden")
+    assert react_to("post", post_id, BOB) == (410, "hidden")
+    mysql.write("UPDATE content SET hidden_at = NULL WHERE content_id = %s", (post_id,))
+    assert react_to("post", post_id, BOB) == (200, "")
+
+
 def test_a_provisional_like_of_a_hidden_post_is_refused(
     plaza: World, redis_away: Callable[[], AbstractContextManager[None]]
 ) -> None:

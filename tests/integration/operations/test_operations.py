@@ -12,14 +12,14 @@ import pytest
 
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
-from plaza.infra.consumer import consume
+from plaza.infra.aws_json import AwsJsonClient
 from plaza.infra.process import clear_caches, reset_process
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import FIRST_SENT
-from plaza.infra.sqs_sender import Sender
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
+from tests.support.batches import consume
 from tests.support.functions import authorization, event, handler
 from tests.support.plaza import World
 
@@ -259,11 +259,15 @@ def test_a_crash_between_sending_and_deleting_leaves_a_duplicate(
 ) -> None:
     sqs.put("reactions_dlq", "a")
 
-    def die(**_: Any) -> None:
-        raise KeyboardInterrupt
+    post = AwsJsonClient.post
+
+    def die(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
+        if action == "DeleteMessageBatch":
+            raise KeyboardInterrupt
+        return post(sender, action, parameters)
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqs_client.client(), "delete_message_batch", die)
+        patch.setattr(AwsJsonClient, "post", die)
         with pytest.raises(KeyboardInterrupt):
             queue_admin.redrive("reactions", operator_id="9")
     assert [m["Body"] for m in sqs.take("reactions")] == ["a"]
@@ -275,13 +279,15 @@ def test_a_message_that_sqs_refuses_stays_in_the_dlq(
 ) -> None:
     for n in range(4):
         sqs.put("reactions_dlq", f"{n}")
-    post = Sender.post
+    post = AwsJsonClient.post
 
-    def refuse_one(sender: Sender, action: str, parameters: Any) -> Any:
-        kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
-        return post(sender, action, {**parameters, "Entries": kept})
+    def refuse_one(sender: AwsJsonClient, action: str, parameters: Any) -> Any:
+        if action == "SendMessageBatch":
+            kept = [e for e in parameters["Entries"] if e["MessageBody"] != "2"]
+            parameters = {**parameters, "Entries": kept}
+        return post(sender, action, parameters)
 
-    monkeypatch.setattr(Sender, "post", refuse_one)
+    monkeypatch.setattr(AwsJsonClient, "post", refuse_one)
     result = queue_admin.redrive("reactions", operator_id="9")
     assert (result.moved, result.remaining) == (3, 1)
     assert [m["Body"] for m in sqs.take("reactions_dlq")] == ["2"]

@@ -11,7 +11,6 @@ import pytest
 
 from plaza import counters
 from plaza.infra import mysql, redis
-from plaza.infra.consumer import consume
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
 from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
@@ -20,6 +19,7 @@ from plaza.reactions.persist import PersistedBatch
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
+from tests.support.batches import consume
 from tests.support.consumers import (
     BASE_US,
     consumer,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plaza.infra import mysql, redis
-from plaza.infra.http import pack_cursor, unpack_cursor
+from plaza.infra.api import pack_cursor, unpack_cursor
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import cells, mysql_shops, redis_store
 from plaza.shops.model import (

@@ -22,7 +22,7 @@ from plaza.content.schemas import (
     Review,
     TextViewerState,
 )
-from plaza.infra.http import MAX_ID
+from plaza.infra.api import MAX_ID
 from plaza.infra.sql import from_us
 from plaza.reactions import Target
 from plaza.reactions.model import Count, ReactedTarget

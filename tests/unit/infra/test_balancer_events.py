@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from local.stack.functions import load_open_function
+from local.stack.functions import CONTEXT, load_open_function
 from local.stack.gateway import Cors, Request, make_event
 from plaza.infra import balancer_events, clock
+from plaza.infra.api import OPTIONAL, PROBLEM_TYPES, PUBLIC, Id, PlazaResolver
 from plaza.infra.balancer_events import MAX_RESPONSE_BYTES, to_gateway_event
 from plaza.infra.callers import Caller
-from plaza.infra.http import OPTIONAL, PROBLEM_TYPES, PUBLIC, Api, Id, Ids, RequestModel, serve
+from plaza.infra.http import Ids, RequestModel
 from plaza.infra.process import reset_process
 from tests.support.balancer import TRACE_ID, make_balancer_event
 from tests.support.routes import find_match
@@ -45,7 +46,7 @@ class Thing(RequestModel):
     number: int
 
 
-app = Api(lambda header, address, route: Caller(wait_ms=5_000 if address == "" else 0))
+app = PlazaResolver(lambda header, address, route: Caller(wait_ms=5_000 if address == "" else 0))
 
 
 @app.get("/things/<thing_id>", security=PUBLIC)
@@ -80,7 +81,7 @@ def event(method: str, target: str, body: bytes = b"", **headers: str) -> dict[s
 
 
 def answer(sent: dict[str, Any]) -> tuple[int, Any, dict[str, str]]:
-    response = serve(app, sent, None)
+    response = app.resolve(sent, None)
     assert set(response) == {"statusCode", "multiValueHeaders", "body", "isBase64Encoded"}
     assert len(json.dumps(response, ensure_ascii=False).encode()) <= MAX_RESPONSE_BYTES
     headers = {name: value for name, [value] in response["multiValueHeaders"].items()}
@@ -116,9 +117,9 @@ def make_request(operation: Operation) -> Request:
 
 
 @cache
-def app_of(function: str) -> Api:
+def app_of(function: str) -> PlazaResolver:
     module = load_open_function("/".join(template.folder_of(function).parts[-2:]))
-    found: Api = module.app
+    found: PlazaResolver = module.app
     return found
 
 
@@ -244,7 +245,7 @@ def test_the_request_id_is_that_of_the_access_log(trace: str, id_: str | None) -
 
 
 def test_a_compressed_response_is_sent_as_base64() -> None:
-    response = serve(app, event("GET", "/large/5000", accept_encoding="gzip"), None)
+    response = app.resolve(event("GET", "/large/5000", accept_encoding="gzip"), None)
     assert response["multiValueHeaders"]["content-encoding"] == ["gzip"]
     assert response["isBase64Encoded"] is True
     content = gzip.decompress(base64.b64decode(response["body"]))
@@ -305,10 +306,10 @@ def test_the_health_check_of_a_load_balancer_is_a_constant(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     handler = load_open_function("api/system").handler
-    health = handler(event("GET", "/health", origin=ORIGIN), None)
+    health = handler(event("GET", "/health", origin=ORIGIN), CONTEXT)
     assert (health["statusCode"], json.loads(health["body"])) == (200, {"status": "up"})
     assert health["multiValueHeaders"]["access-control-allow-origin"] == ["*"]
-    again = handler(event("GET", "/health"), None)
+    again = handler(event("GET", "/health"), CONTEXT)
     assert "access-control-allow-origin" not in again["multiValueHeaders"]
     assert capsys.readouterr().out == ""
 

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.consumer import consume
+from plaza.infra.api import pack_cursor, read_id, unpack_cursor
 from plaza.infra.errors import BadInput, NotFound
-from plaza.infra.http import pack_cursor, read_id, unpack_cursor
 from plaza.infra.messages import InvalidMessage
 from plaza.reactions.model import MAX_ID
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
+from tests.support.batches import consume
 from tests.unit.infra.test_queues import FakeSqs, batch_of, sqs  # noqa: F401
 from tests.unit.reactions.test_messages import STEP
 from tests.unit.reactions.test_model import GOOD, json_values

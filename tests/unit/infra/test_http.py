@@ -13,6 +13,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
 
+from plaza.infra.api import (
+    BEARER,
+    MAX_BODY_BYTES,
+    MAX_ID,
+    OPTIONAL,
+    PROBLEM_TYPES,
+    PUBLIC,
+    Id,
+    PlazaResolver,
+    Response,
+    check_body,
+    find_caller,
+    pack_cursor,
+    problem,
+    read_id,
+    render,
+    require_caller,
+    unpack_cursor,
+)
 from plaza.infra.callers import Caller
 from plaza.infra.errors import (
     BadInput,
@@ -23,26 +42,7 @@ from plaza.infra.errors import (
     Unauthenticated,
     Unavailable,
 )
-from plaza.infra.http import (
-    BEARER,
-    MAX_BODY_BYTES,
-    MAX_ID,
-    OPTIONAL,
-    PROBLEM_TYPES,
-    PUBLIC,
-    Api,
-    Id,
-    RequestModel,
-    Response,
-    check_body,
-    find_caller,
-    pack_cursor,
-    problem,
-    read_id,
-    require_caller,
-    serve,
-    unpack_cursor,
-)
+from plaza.infra.http import RequestModel
 from plaza.infra.limits import Quota
 
 ids = st.integers(-MAX_ID, MAX_ID)
@@ -198,7 +198,7 @@ def test_a_request_without_body_may_have_any_content_type() -> None:
     ],
 )
 def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, slug: str) -> None:
-    response = problem(error)
+    response = render(problem(error))
     body = json.loads(response["body"])
     assert response["statusCode"] == body["status"] == status
     assert response["headers"]["content-type"] == "application/problem+json"
@@ -211,16 +211,14 @@ def test_a_problem_has_the_members_of_rfc_9457(error: PlazaError, status: int, s
 
 
 def test_an_unavailable_problem_has_a_retry_after_header() -> None:
-    assert (
-        problem(Unavailable("MySQL is unavailable", retry_after_s=7))["headers"]["retry-after"]
-        == "7"
-    )
-    assert "retry-after" not in problem(NotFound("no post 7"))["headers"]
+    error = Unavailable("MySQL is unavailable", retry_after_s=7)
+    assert problem(error).headers["retry-after"] == "7"
+    assert "retry-after" not in problem(NotFound("no post 7")).headers
 
 
 # ---------------------------------------------------------------- a small API
 
-app = Api(lambda *_: Caller())
+app = PlazaResolver(lambda *_: Caller())
 ADA = Caller(9, "user")
 LONG = "A long text. " * 200
 
@@ -318,7 +316,7 @@ def request(
         "body": body,
         "isBase64Encoded": False,
     }
-    response = serve(app, event, None)
+    response = app.resolve(event, None)
     headers = {k.lower(): v for k, v in response.get("headers", {}).items()}
     headers |= {k.lower(): v[0] for k, v in response.get("multiValueHeaders", {}).items()}
     content = response["body"]
@@ -526,7 +524,7 @@ def test_the_event_names_no_caller() -> None:
 
 def test_a_route_declares_its_security() -> None:
     with pytest.raises(TypeError, match="security"):
-        app.get("/undeclared")
+        app.get("/undeclared")(get_long)
     assert request("GET", "/undeclared", caller=Caller())[0] == 404
 
 
@@ -567,7 +565,7 @@ def test_a_caller_that_cannot_be_identified_is_a_problem(
     request("GET", "/things/7")
     app.identify = fail
     event = {"routeKey": "GET /things/{thing_id}", "rawPath": "/things/7", "headers": {}}
-    response = serve(app, event | {"requestContext": {"http": {"sourceIp": "::1"}}}, None)
+    response = app.resolve(event | {"requestContext": {"http": {"sourceIp": "::1"}}}, None)
     assert (response["statusCode"], app.caller) == (status, Caller())
     assert "secret" not in response["body"]
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["detail"] == str(error)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.batch import process_partial_response
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
 from plaza.infra import codec, queues
 from plaza.infra.messages import MessageCodec
@@ -43,7 +46,12 @@ def test_backlog_and_unfinished_messages_are_counted(
     assert work.count_unfinished() == 6
 
 
-def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
+def process(queue: Queue[str], event: dict[str, Any]) -> PartialItemFailureResponse:
+    processor = queue.processor(queue.handle)
+    return process_partial_response(event, processor.record_handler, processor)
+
+
+def test_the_processor_decodes_a_batch_and_applies_the_retry_policy(
     work: Queue[str], sqs: FakeSqs
 ) -> None:
     taken: list[str] = []
@@ -55,16 +63,16 @@ def test_the_handler_decodes_a_batch_and_applies_the_retry_policy(
             raise ValueError("a poison message")
 
     assert work.handle is take
-    assert failures(work.handler(batch_of("a", "unreadable"), None)) == []
+    assert failures(process(work, batch_of("a", "unreadable"))) == []
     assert taken == ["a"]
-    assert failures(work.handler(batch_of("poison"), None)) == []
+    assert failures(process(work, batch_of("poison"))) == []
     assert [m["MessageBody"] for m in sqs.sent] == ["unreadable", "poison"]
     assert {m["QueueUrl"] for m in sqs.sent} == {"https://sqs/work-dlq"}
 
 
-def test_the_handler_of_a_queue_without_a_loaded_consumer_raises(work: Queue[str]) -> None:
+def test_a_queue_without_a_loaded_consumer_raises(work: Queue[str]) -> None:
     with pytest.raises(LookupError, match="consumer of queue work is not loaded"):
-        _ = work.handler
+        _ = work.handle
 
 
 def test_a_queue_has_one_declaration_and_one_consumer(work: Queue[str]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from aws_lambda_powertools.utilities.batch.exceptions import UnexpectedBatchTypeError
 from botocore.exceptions import (
     ClientError,
     ConnectionClosedError,
@@ -20,11 +21,11 @@ from pybreaker import CircuitBreaker
 from plaza.infra import settings
 from plaza.infra import sqs as sqs_client
 from plaza.infra.clock import Deadline
-from plaza.infra.consumer import consume
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
 from plaza.infra.retries import RetryPolicy
+from tests.support.batches import consume
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
 UNREACHABLE = EndpointConnectionError(endpoint_url="https://sqs")
@@ -184,7 +185,8 @@ def test_no_cycles_are_collected_during_a_batch(sqs: FakeSqs, error: Exception |
 
 
 def test_an_empty_batch_calls_no_consumer(sqs: FakeSqs, store: Store) -> None:
-    assert failures(consume({"Records": []}, "work", read, store.save)) == []
+    with pytest.raises(UnexpectedBatchTypeError):  # Lambda sends none
+        consume({"Records": []}, "work", read, store.save)
     assert store.calls == 0
 
 

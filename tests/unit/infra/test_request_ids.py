@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, observability, settings, sql
+from plaza.infra import mysql, settings, sql
 from plaza.infra import sqs as sqs_client
+from plaza.infra.api import OPTIONAL, PROBLEM, Id, PlazaResolver
 from plaza.infra.callers import Caller
-from plaza.infra.consumer import consume
 from plaza.infra.errors import Unavailable
-from plaza.infra.http import OPTIONAL, PROBLEM, Api, Id, serve
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.observability import begin_request, current_request_id, end_request, record
+from tests.support.batches import consume
 
 GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
 TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
@@ -101,7 +101,7 @@ def test_without_a_valid_id_a_request_has_none(gateway_id: Any) -> None:
 
 # ---------------------------------------------------------------- logs and responses
 
-app = Api(lambda *_: Caller(9))
+app = PlazaResolver(lambda *_: Caller(9))
 
 
 @app.get("/things/<thing_id>", security=OPTIONAL)
@@ -119,16 +119,16 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
 def test_all_lines_and_the_response_of_a_request_have_its_id(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    response = serve(app, event("my-request-1"), None)
+    response = app.resolve(event("my-request-1"), None)
     assert json.loads(response["body"]) == {"id": "my-request-1"}
     assert response["headers"]["x-request-id"] == "my-request-1"
     found = lines(capsys)
     assert [line["event"] for line in found] == ["thing_read", "request_served"]
-    assert {line["request_id"] for line in found} == {"my-request-1"}
+    assert {line["correlation_id"] for line in found} == {"my-request-1"}
     assert (found[1]["caller_id"], found[1]["thing_id"]) == ("9", "7")
     record("something_else")
     [line] = lines(capsys)
-    assert "request_id" not in line
+    assert "correlation_id" not in line
 
 
 def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,20 +136,20 @@ def test_error_responses_have_the_request_id(capsys: pytest.CaptureFixture[str])
         return event("my-request-2", **more)
 
     responses = [
-        serve(app, other(pathParameters={"thing_id": "8"}), None),
-        serve(app, other(routeKey="GET /nowhere", rawPath="/nowhere"), None),
-        serve(app, other(body="x" * 100_000), None),
+        app.resolve(other(pathParameters={"thing_id": "8"}), None),
+        app.resolve(other(routeKey="GET /nowhere", rawPath="/nowhere"), None),
+        app.resolve(other(body="x" * 100_000), None),
     ]
     assert [response["statusCode"] for response in responses] == [503, 404, 400]
     for response in responses:
         headers = {name.lower(): value for name, value in response["headers"].items()}
         assert (headers["x-request-id"], headers["content-type"]) == ("my-request-2", PROBLEM)
     served = [line for line in lines(capsys) if line["event"] == "request_served"]
-    assert [line["request_id"] for line in served] == ["my-request-2"] * 3
+    assert [line["correlation_id"] for line in served] == ["my-request-2"] * 3
 
 
 def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    serve(app, event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
+    app.resolve(event(None, pathParameters={"thing_id": "+8613800138000", "a": "1\n2"}), None)
     line = lines(capsys)[-1]
     assert "8613800138000" not in json.dumps(line)
     assert "a" not in line
@@ -158,23 +158,9 @@ def test_only_ids_of_a_path_are_logged(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_id_of_the_caller_and_of_the_path_are_separate_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    serve(app, event(None, pathParameters={"user_id": "5"}), None)
+    app.resolve(event(None, pathParameters={"user_id": "5"}), None)
     line = lines(capsys)[-1]
     assert (line["caller_id"], line["user_id"]) == ("9", "5")
-
-
-def test_the_first_line_of_a_process_has_the_metrics_of_its_cold_start(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(observability._process, "is_cold", True)
-    record("first", {"things": 1})
-    record("second", {"things": 1})
-    first, second = lines(capsys)
-    assert (first["cold_starts"], first["things"]) == (1, 1)
-    assert first["cold_start_cpu_ms"] > 0
-    named = {m["Name"] for m in first["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
-    assert named == {"things", "cold_starts", "cold_start_cpu_ms"}
-    assert "cold_starts" not in second
 
 
 # ---------------------------------------------------------------- queues

@@ -14,11 +14,13 @@ def write(directory: Path, function: str, text: str) -> None:
 
 
 def test_lines_without_a_time_have_that_of_the_line_before(tmp_path: Path) -> None:
-    write(tmp_path, "Greeter", '{"event":"a","time_s":1.5}\n[ERROR] broken\n{"time_s": 2.25}\n')
+    first = '{"event":"a","timestamp":"1970-01-01T00:00:01.500Z"}'
+    second = '{"timestamp": "1970-01-01T00:00:02.250Z"}'
+    write(tmp_path, "Greeter", f"{first}\n[ERROR] broken\n{second}\n")
     assert list(logs.read_lines(tmp_path, ["Greeter"], 0)) == [
-        (1500, "Greeter", '{"event":"a","time_s":1.5}'),
+        (1500, "Greeter", first),
         (1500, "Greeter", "[ERROR] broken"),
-        (2250, "Greeter", '{"time_s": 2.25}'),
+        (2250, "Greeter", second),
     ]
     assert [at for at, _, _ in logs.read_lines(tmp_path, ["Greeter"], 2000)] == [2250]
 
@@ -28,9 +30,11 @@ def test_function_that_never_ran_has_no_lines(tmp_path: Path) -> None:
 
 
 def test_line_may_concern_one_request_or_several() -> None:
-    assert logs.concerns({"request_id": "my-id-01"}, "my-id-01")
+    assert logs.concerns({"correlation_id": "my-id-01"}, "my-id-01")
     assert logs.concerns({"request_ids": ["a", "my-id-01"]}, "my-id-01")
-    assert not logs.concerns({"request_id": "my-id-012", "request_ids": ["my-id-0"]}, "my-id-01")
+    assert not logs.concerns(
+        {"correlation_id": "my-id-012", "request_ids": ["my-id-0"]}, "my-id-01"
+    )
     assert not logs.concerns({"request_ids": "my-id-01 and more"}, "my-id-01")
     assert not logs.concerns({}, "my-id-01")
 

@@ -48,18 +48,22 @@ def test_the_template_configures_a_queue_as_declared(name: str) -> None:
 
 
 @every_queue
-def test_the_function_of_a_queue_exposes_its_handler_and_loads_its_consumer(name: str) -> None:
+def test_the_function_of_a_queue_has_its_processor_with_its_consumer(name: str) -> None:
     app = app_of(SOURCES[name])
-    *_, assignment = tree_of(app).body
+    *_, assignment, _ = tree_of(app).body
     match assignment:
         case ast.Assign(
-            targets=[ast.Name(id="handler")],
-            value=ast.Attribute(value=ast.Name(id=constant), attr="handler"),
+            targets=[ast.Name(id="processor")],
+            value=ast.Call(
+                func=ast.Attribute(value=ast.Name(id=constant), attr="processor"),
+                args=[ast.Name(id=handle)],
+            ),
         ):
             queue = queue_named(app, constant)
             assert queue is QUEUES[name]
+            assert queue.handle.__name__ == handle
         case _:
-            raise AssertionError(f"{app} does not end with `handler = QUEUE.handler`")
+            raise AssertionError(f"{app} has no `processor = QUEUE.processor(consumer)`")
     assert module_file(queue.handle.__module__) in loaded_by(app)
 
 

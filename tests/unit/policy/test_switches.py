@@ -8,13 +8,13 @@ import pytest
 
 from local.stack.functions import load_function
 from local.stack.openapi import API, CONTRACT
-from plaza.infra.api import Route
+from plaza.infra.api import Endpoint
 from plaza.infra.switch_state import Switch
 
 ROUTES = [
     route
     for path in sorted(API.glob("*/app.py"))
-    for route in load_function(f"api/{path.parent.name}").app.routes.values()
+    for route in load_function(f"api/{path.parent.name}").app.endpoints.values()
 ]
 READS = {"POST /reactions/query"}  # a read that needs a body
 NEVER_STOPPED = ("/ops/", "/auth/")
@@ -33,16 +33,16 @@ OWN_SWITCH = {
 }
 
 
-def changes_something(route: Route) -> bool:
-    return route.method != "GET" and route.key not in READS
+def changes_something(route: Endpoint) -> bool:
+    return route.route.method != "GET" and route.key not in READS
 
 
-def is_never_stopped(route: Route) -> bool:
-    return route.path.startswith(NEVER_STOPPED) or route.key in ALSO_NEVER_STOPPED
+def is_never_stopped(route: Endpoint) -> bool:
+    return route.route.path.startswith(NEVER_STOPPED) or route.key in ALSO_NEVER_STOPPED
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
-def test_a_route_that_changes_something_declares_its_switch(route: Route) -> None:
+def test_a_route_that_changes_something_declares_its_switch(route: Endpoint) -> None:
     if changes_something(route) and not is_never_stopped(route):
         assert route.switch is OWN_SWITCH.get(route.key, Switch.WRITES)
     else:

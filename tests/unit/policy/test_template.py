@@ -17,8 +17,8 @@ from local.stack.alarms import expand_template, make_alarms
 from local.stack.functions import load_function
 from local.stack.openapi import API, CONTRACT, make_contract
 from plaza.auth.caller_identity import identify
+from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PUBLIC
 from plaza.infra.dead_letters import dlq_of
-from plaza.infra.http import ADMIN, BEARER, OPTIONAL, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
@@ -395,7 +395,7 @@ def queues_needed(function: str) -> set[str]:
                 case ast.Attribute(value=ast.Name(id=constant), attr=used) if used in USES:
                     if queue := queue_named(file, constant):
                         needed.add(queue.name)
-                        if used == "handler":
+                        if used == "processor":
                             needed.add(dlq_of(queue.name))
                 case ast.Call(
                     func=ast.Attribute(value=ast.Name(id="sqs" | "health")),
@@ -406,7 +406,7 @@ def queues_needed(function: str) -> set[str]:
 
 
 # ``name`` is passed to spill; the decorator ``consumer`` sends nothing by itself.
-USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "handler"}
+USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "processor"}
 
 
 def reached(function: str) -> list[tuple[Path, ast.AST]]:
@@ -415,7 +415,7 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
     todo: list[tuple[Path, ast.AST]] = [(app, tree_of(app))]
     for node in nodes_of(app):
         match node:
-            case ast.Attribute(value=ast.Name(id=constant), attr="handler"):
+            case ast.Attribute(value=ast.Name(id=constant), attr="processor"):
                 if queue := queue_named(app, constant):
                     todo += definition_of(queue.handle)
     visited: dict[int, tuple[Path, ast.AST]] = {}
@@ -558,9 +558,11 @@ PUBLIC_ROUTES = {"send_code", "create_session", "create_visitor_id", "get_health
 def test_every_route_identifies_its_caller_by_session_or_is_listed_as_public(folder: str) -> None:
     app = load_function(f"api/{folder}").app
     assert app.identify is identify
-    for route in app.routes.values():
-        is_public = route.function.__name__ in PUBLIC_ROUTES
-        assert route.security in ((PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)), route.key
+    for endpoint in app.endpoints.values():
+        route = endpoint.route
+        is_public = route.func.__name__ in PUBLIC_ROUTES
+        allowed = (PUBLIC,) if is_public else (BEARER, ADMIN, OPTIONAL)
+        assert route.security in allowed, endpoint.key
 
 
 def test_functions_read_no_verdict_of_an_authorizer() -> None:

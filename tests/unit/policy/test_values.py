@@ -178,7 +178,7 @@ JSON_LOADS = {
     "infra/arguments.py": "the body of a request",
     "infra/database_users.py": "a secret in the format of AWS",
     "infra/secrets.py": "secrets that operators write, in two formats",
-    "infra/sqs_sender.py": "replies of SQS",
+    "infra/aws_json.py": "replies of SQS",
     "operations/model.py": "a dead letter, shown to operators as it is",
 }
 """Module -> the JSON that it decodes, which no other version of Plaza has written."""

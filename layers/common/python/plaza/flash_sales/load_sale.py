@@ -6,6 +6,10 @@ later ones from their consumer. Cancelled orders are loaded first: a consumer th
 as a success may still acknowledge it. After a loss the orders that SQS refused are decided first,
 and the generation drains until the queue is empty, 30 s at most: reservations of the lost
 generation take precedence over new ones.
+
+A node that was promoted has another reign: it may lack orders and buyers who joined, and have
+buyers who left. What it lacks is read again; ``make_offers`` in Lua closes the sale before, if a
+unit returns that buyers may wait for.
 """
 
 from __future__ import annotations
@@ -39,7 +43,8 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Load the state of a voucher into Redis unless it is live there. Returns when it is live.
+    """Load the state of a voucher into Redis unless it is live there and was read under the present
+    reign. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
     longer than 4 s or another process loads: the next call continues; RedisDown, MysqlDown.
@@ -61,21 +66,26 @@ def load_sale(voucher_id: int) -> None:
 
 def open_if_drained(sale: SaleGeneration) -> None:
     """Open a draining sale. Raises NotReady while older orders may be queued; RedisDown."""
-    if redis_store.open_sale(sale, backlog.count_unfinished() == 0) == "DRAINING":
+    _open(sale, backlog.count_unfinished() == 0)
+
+
+def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
+    if redis_store.open_sale(sale, drained, reign) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
     redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
 
 def _load(voucher: Voucher) -> None:
     deadline = Deadline.in_s(MAX_RUN_S)
-    now_us = clock.now_us()
+    now_us, reign = clock.now_us(), redis_store.read_reign(voucher.id)
     # State that Redis loses from here on is not begun again: its generation has been used.
     progress = redis_store.read_progress(voucher.id)
     generation = (
         progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
     )
-    # The first generation follows no other.
-    lost = generation > 1 and voucher.terms.opens_us <= now_us
+    # The first generation follows no other, unless its node has another reign.
+    is_current = progress is None or progress.is_current
+    lost = (generation > 1 or not is_current) and voucher.terms.opens_us <= now_us
     progress = progress or redis_store.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
@@ -84,7 +94,10 @@ def _load(voucher: Voucher) -> None:
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
         redis_store.withdraw([sale], withdrawn=False)
-        progress = LoadProgress(sale, "loading")
+        progress = LoadProgress(sale, "loading", is_current=is_current)
+    if not is_current and not (progress.phase == "loading" and (progress.stage or progress.after)):
+        stage = 0 if _lacks_orders(voucher) else 2
+        progress = LoadProgress(sale, "loading", stage, is_current=False)
     if progress.phase == "loading":
         sold = _load_orders(progress, deadline)
         if sold is None:
@@ -100,7 +113,14 @@ def _load(voucher: Voucher) -> None:
     if lost:
         persist.decide_outbox(deadline, voucher.id)
     if progress.phase != "live":
-        open_if_drained(sale) if lost else redis_store.open_sale(sale, drained=True)
+        has_loaded = progress.phase == "loading"
+        drained = (has_loaded and not lost) or backlog.count_unfinished() == 0
+        _open(sale, drained, reign if has_loaded else "")
+
+
+def _lacks_orders(voucher: Voucher) -> bool:
+    counts = redis_store.read_counts([voucher.id]).get(voucher.id)
+    return counts is None or counts.lacks_orders(voucher)
 
 
 def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
@@ -126,7 +146,22 @@ def _load_orders(progress: LoadProgress, deadline: Deadline) -> int | None:
         if not redis_waitlist.join(sale, page):
             return None
         progress = _advance(progress._replace(after=page[-1][0]), deadline)
+    if not progress.is_current:
+        _remove_absent(sale)
     return sold
+
+
+def _remove_absent(sale: SaleGeneration) -> None:
+    """Remove buyers from the waitlist of whom MySQL has no entry: a lost request removed them. One
+    round trip, and a statement for each 500 buyers."""
+    buyer_ids = redis_waitlist.read_buyers(sale)
+    for start in range(0, len(buyer_ids), redis_waitlist.MAX_LEAVING):
+        part = buyer_ids[start : start + redis_waitlist.MAX_LEAVING]
+        waiting = {buyer_id for _, buyer_id in mysql_waitlist.find(sale.voucher_id, part)}
+        if absent := [buyer_id for buyer_id in part if buyer_id not in waiting]:
+            redis_waitlist.leave(sale, absent)
+            # One who joined meanwhile had the place that was removed.
+            redis_waitlist.join(sale, mysql_waitlist.find(sale.voucher_id, absent))
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:

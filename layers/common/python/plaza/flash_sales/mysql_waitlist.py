@@ -16,11 +16,24 @@ def add(voucher_id: int, buyer_id: int) -> int:
         "INSERT IGNORE INTO waitlist_entry (voucher_id, buyer_id) VALUES (%s, %s)",
         (voucher_id, buyer_id),
     )
-    found = mysql.fetch_all(
-        "SELECT seq FROM waitlist_entry WHERE voucher_id = %s AND buyer_id = %s",
-        (voucher_id, buyer_id),
-    )
-    return int(found[0][0]) if found else add(voucher_id, buyer_id)  # deleted in between
+    found = find(voucher_id, [buyer_id])
+    return found[0][0] if found else add(voucher_id, buyer_id)  # deleted in between
+
+
+def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:
+    """Return (seq, buyer) of those of the buyers who wait. One statement. Raises MysqlDown."""
+    return [
+        (seq, buyer_id)
+        for seq, buyer_id in mysql.fetch_all(
+            f"""
+            SELECT seq, buyer_id
+            FROM waitlist_entry
+            WHERE voucher_id = %s
+              AND buyer_id IN ({sql.render_ids(buyer_ids)})
+            """,
+            (voucher_id,),
+        )
+    ]
 
 
 def delete(places: Collection[tuple[int, int]]) -> None:

@@ -197,14 +197,13 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     ones, then successes.
 
     ``vouchers`` were read from MySQL before the counts are read from Redis. So an order committed
-    by then and not counted is lost, or is being acknowledged right now.
-    Cancelled orders only grow, and so do successes and cancelled orders together. Costs a statement
-    and two round trips per 1,000 orders of a sale that differs.
+    by then and not counted is lost, or is being acknowledged right now. Costs a statement and two
+    round trips per 1,000 orders of a sale that differs.
     """
     counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
-        counts, sold = counts_by_id.get(voucher.id), voucher.terms.stock - voucher.stock
-        if counts is None or not counts.live:
+        counts = counts_by_id.get(voucher.id)
+        if counts is None or not counts.live or not counts.lacks_orders(voucher):
             continue
         adopted = returned = after_id = 0
         if counts.cancelled < voucher.cancelled:
@@ -213,8 +212,6 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
             ):
                 after_id = orders[-1][0]
                 returned += _acknowledge(voucher.id, orders, CANCELLED).returned
-        elif counts.sold + counts.cancelled >= sold + voucher.cancelled:
-            continue
         after_id = 0
         while not deadline.has_passed and (
             orders := mysql_orders.read_holders(voucher.id, after_id, _BATCH)
@@ -237,10 +234,16 @@ def _acknowledge(
 
 
 def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
-    """Continue loads that no order continues any more."""
-    for voucher_id, counts in redis_store.read_counts([voucher.id for voucher in vouchers]).items():
-        if not counts.live:
-            _load(voucher_id)
+    """Continue loads that no order continues any more, and read the waitlists of live sales again
+    whose node has another reign, once their orders were confirmed."""
+    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    for voucher in vouchers:
+        counts = counts_by_id.get(voucher.id)
+        if counts is None:
+            continue
+        is_current = counts.reign == redis_store.read_reign(voucher.id)
+        if not counts.live or not (is_current or counts.lacks_orders(voucher)):
+            _load(voucher.id)
 
 
 def _load(voucher_id: int) -> None:

@@ -8,7 +8,9 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
-                       full_us: when the token bucket of orders is full again
+                       reign: under which the waitlist was read from MySQL (``infra.redis``); under
+                       another one the node may lack buyers and orders, and offers no unit until
+                       they are read again; full_us: when the token bucket of orders is full again
     :lease     string  held by the process that loads the state
     :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
                                          the pending orders
@@ -94,16 +96,18 @@ class Reservation(NamedTuple):
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
-    seq, too."""
+    seq, too. ``is_current``: the waitlist was read under the present reign."""
 
     sale: SaleGeneration
     phase: str
     stage: int = 0
     after: int = 0
+    is_current: bool = True
 
 
 class SaleCounts(NamedTuple):
-    """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers."""
+    """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers. And
+    the ``reign`` under which its waitlist was read."""
 
     generation: int
     live: bool
@@ -114,6 +118,16 @@ class SaleCounts(NamedTuple):
     cancelled: int
     offered: int
     waiting: int
+    reign: str | None
+
+    def lacks_orders(self, voucher: Voucher) -> bool:
+        """Return whether MySQL had more decided orders when ``voucher`` was read, before these
+        counts. Cancelled orders only grow, and so do successes and cancelled orders together."""
+        sold = voucher.terms.stock - voucher.stock
+        return (
+            self.cancelled < voucher.cancelled
+            or self.sold + self.cancelled < sold + voucher.cancelled
+        )
 
 
 def state_key(voucher_id: int) -> str:
@@ -173,12 +187,19 @@ def release_lease(voucher_id: int) -> None:
 
 def read_progress(voucher_id: int) -> LoadProgress | None:
     """Return the progress of the current generation, None without one. Raises RedisDown."""
-    names = ("generation", "initial_stock", "phase", "cursor")
-    generation, initial_stock, phase, cursor = redis.execute("HMGET", state_key(voucher_id), *names)
+    names = ("generation", "initial_stock", "phase", "cursor", "reign")
+    generation, initial_stock, phase, cursor, reign = redis.execute(
+        "HMGET", state_key(voucher_id), *names
+    )
     if generation is None:
         return None
     sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-    return LoadProgress(sale, phase, *_parse_cursor(cursor))
+    return LoadProgress(sale, phase, *_parse_cursor(cursor), reign == read_reign(voucher_id))
+
+
+def read_reign(voucher_id: int) -> str:
+    """Return the reign of the node with a voucher. Raises RedisDown."""
+    return redis.find_node(state_key(voucher_id)).reign
 
 
 def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> LoadProgress:
@@ -191,13 +212,14 @@ def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> 
 
 def advance(progress: LoadProgress) -> None:
     """Record what is loaded. Raises RedisDown."""
-    args = (progress.sale.generation, f"{progress.stage}{progress.after:019}", 0)
+    args = (progress.sale.generation, f"{progress.stage}{progress.after:019}", 0, "")
     redis.run(OPEN, (state_key(progress.sale.voucher_id),), args)
 
 
-def open_sale(sale: SaleGeneration, drained: bool) -> str:
-    """Record that everything is loaded; return as open.lua. Raises RedisDown."""
-    args = (sale.generation, "", int(drained))
+def open_sale(sale: SaleGeneration, drained: bool, reign: str = "") -> str:
+    """Record that everything is loaded, and under which reign if the waitlist was read; return as
+    open.lua. Raises RedisDown."""
+    args = (sale.generation, "", int(drained), reign)
     return str(redis.run(OPEN, (state_key(sale.voucher_id),), args))
 
 
@@ -353,10 +375,12 @@ def read_pointers(buyer_id: int) -> dict[int, int]:
 
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
-    names = ("generation", "phase", "counts", "initial_stock", "sold", "cancelled")
+    names = ("generation", "phase", "counts", "reign", "initial_stock", "sold", "cancelled")
     found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     counts_by_id = {}
-    for voucher_id, (generation, phase, counts, *others) in zip(voucher_ids, found, strict=True):
+    for voucher_id, (generation, phase, counts, reign, *others) in zip(
+        voucher_ids, found, strict=True
+    ):
         if generation is not None:
             stock, pending, offered, waiting = parse_counts(counts)
             initial_stock, sold, cancelled = map(int, others)
@@ -370,6 +394,7 @@ def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
                 cancelled,
                 offered,
                 waiting,
+                reign,
             )
     return counts_by_id
 

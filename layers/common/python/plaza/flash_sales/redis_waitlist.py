@@ -97,6 +97,14 @@ def leave(sale: SaleGeneration, buyer_ids: Sequence[int], *, only_ended: bool = 
     return int(offered[0]) if offered else 0
 
 
+def read_buyers(sale: SaleGeneration) -> list[int]:
+    """Return the buyers who wait or have an offer. One round trip. Raises RedisDown."""
+    found = redis.pipeline(
+        [("ZRANGE", key, 0, -1) for key in (waitlist_key(sale), offers_key(sale))]
+    )
+    return [int(buyer_id) for buyer_ids in found for buyer_id in buyer_ids]
+
+
 def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
     """Return at most 500 buyers whose offers have ended. One round trip. Raises RedisDown."""
     found = redis.execute(

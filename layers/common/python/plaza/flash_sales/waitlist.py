@@ -2,7 +2,7 @@
 
 MySQL has who waits and in which order, Redis makes the offers. Entries are written to MySQL first
 and deleted there first, so Redis that lost its data makes the same offers again, with a new time to
-accept, and an offer that has ended is not made again.
+accept, and an offer that has ended is not made again. A place that Redis lacks is read from MySQL.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
             if place is not None:
                 return place
         elif code == "LOADING":
-            raise NotReady("This sale is being loaded; retry after 2 s.")
+            load_sale.load_sale(voucher_id)
         elif code in _REFUSALS:
             if stored:
                 mysql_waitlist.delete([(voucher_id, buyer_id)])
@@ -75,9 +75,15 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
 
 
 def read_place(voucher_id: int, buyer_id: int) -> WaitlistPlace:
-    """Return the buyer's place. Two round trips. Raises NotWaiting, also if the offer has ended;
-    NotOpen, VoucherMissing, VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
-    _, place = redis_waitlist.read_place(_find_sale(voucher_id), buyer_id)
+    """Return the buyer's place. Two round trips; a statement if Redis has none, and two more round
+    trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen, VoucherMissing,
+    VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
+    sale = _find_sale(voucher_id)
+    order, place = redis_waitlist.read_place(sale, buyer_id)
+    if order is None and place is None:
+        lost = mysql_waitlist.find(voucher_id, [buyer_id])
+        if lost and redis_waitlist.join(sale, lost):
+            _, place = redis_waitlist.read_place(sale, buyer_id)
     if place is None or _has_ended(place):
         raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
     return place

@@ -1,7 +1,13 @@
-"""Requests of API Gateway in all API functions: the caller, routes, responses, problem+json.
+"""The resolver of all API functions: the caller, routes, responses, problem+json.
 
-API Gateway has matched the request: its event names the route and has the parameters of the path.
-For an event of a load balancer ``infra.balancer_events`` does that.
+    app = PlazaResolver(identify)
+
+    @app.put("/posts/<post_id>/likes/me", security=BEARER, tags=["reactions"], responses=...)
+    def like_post(post_id: Id) -> tuple[dict[str, Any], int]: ...
+
+It is a resolver of Powertools. Only ``resolve`` is replaced: API Gateway has matched the request,
+so its event names the route and has the parameters of the path. For an event of a load balancer
+``infra.balancer_events`` does that.
 A function starts without what only some requests need. The parameters of a route are analysed, and
 pydantic is imported, at its first request (``infra.arguments``); a route whose parameters are ids
 needs neither.
@@ -17,10 +23,18 @@ import random
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Generic, NewType, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+from aws_lambda_powertools.event_handler.api_gateway import (
+    APIGatewayHttpResolver,
+    BaseRouter,
+    Response,
+    Route,
+)
+from aws_lambda_powertools.event_handler.middlewares import BaseMiddlewareHandler
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from plaza.infra import clock, switch_state
 from plaza.infra.callers import Caller, Identify
@@ -41,7 +55,9 @@ from plaza.infra.observability import begin_request, end_request, error_fields, 
 from plaza.infra.process import LocalCache
 from plaza.infra.switch_state import Switch
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from aws_lambda_powertools.event_handler.openapi.models import OpenAPI
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 Event = dict[str, Any]
@@ -85,8 +101,33 @@ OPTIONAL: Security = [{}, *BEARER]
 PUBLIC: Security = []
 """The route reads no token; its callers are limited by network."""
 
-Id = NewType("Id", str)
-"""A parameter of a path: a positive integer of at most 19 digits."""
+ID_PATTERN = r"^[1-9][0-9]{0,18}$"
+ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
+
+
+class Id(str):
+    """A parameter of a path: a positive integer of at most 19 digits."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
+        return {"type": "str", "pattern": ID_PATTERN}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, *_: Any) -> dict[str, str]:
+        return {"type": "string", "pattern": ID_PATTERN, "description": ID_DESCRIPTION}
+
+
+class StoppedBy(BaseMiddlewareHandler[APIGatewayHttpResolver]):
+    """The middleware of a route that a switch stops. PlazaResolver applies it before it reads the
+    body, without the cost of a middleware."""
+
+    def __init__(self, switch: Switch) -> None:
+        self.switch = switch
+
+    def handler(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Any]) -> Any:
+        """Raise SwitchedOff, or go on."""
+        switch_state.require(self.switch, app.current_event.path_parameters)
+        return next_middleware(app)
 
 
 class InvalidRequest(BadInput):
@@ -97,48 +138,30 @@ class InvalidRequest(BadInput):
         self.errors = errors[:MAX_ERRORS]
 
 
-@dataclass(slots=True)
-class Response(Generic[T]):
-    """A response with headers of its own, or without a body. ``body`` is a model or text."""
+class Endpoint(NamedTuple):
+    """A route, what it needs, the switch that stops it (None: nothing does), and what reads the
+    arguments of its function in an event."""
 
-    status: int
-    content_type: str = JSON
-    body: T | str = ""
-    headers: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(slots=True, eq=False)
-class Route:
-    """A route: ``PUT /posts/<post_id>/likes/me``, what it needs, and its function.
-
-    ``switch`` stops the route (None: nothing does).
-    ``contract`` has what only the contract shows: tags and responses. ``read_arguments`` returns
-    the arguments of the function in an event.
-    """
-
-    method: str
-    path: str
-    function: Callable[..., Any]
+    route: Route
     security: Security
     switch: Switch | None
-    contract: dict[str, Any]
     read_arguments: Callable[[Event], dict[str, Any]]
 
     @property
     def key(self) -> str:
         """The route's name in API Gateway: ``PUT /posts/{post_id}/likes/me``."""
-        return f"{self.method} {self.path}".replace("<", "{").replace(">", "}")
+        return f"{self.route.method} {self.route.openapi_path}"
 
 
-class Api:
+class PlazaResolver(APIGatewayHttpResolver):
     """The routes of a function. Each request is identified and limited before it is routed.
 
     Then its session is checked, then its switch, then the size and type of the body, then the
-    parameters. Each route declares its ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or
-    ``PUBLIC``, and the ``switch`` that stops it, if any. With ``admits_unknown_tokens`` the routes
-    themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows, with their
-    methods; by default those of the routes. ``names`` are paths of other functions whose last part
-    API Gateway takes for an id of a route of this one, with their methods.
+    parameters. Then middlewares run, if there are some, and the function. Each route declares its
+    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
+    the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
+    with their methods; by default those of the routes. ``names`` are paths of other functions whose
+    last part API Gateway takes for an id of a route of this one, with their methods.
     """
 
     def __init__(
@@ -149,56 +172,63 @@ class Api:
         paths: Mapping[str, Iterable[str]] | None = None,
         names: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
+        super().__init__()
         self.identify = identify
-        self.routes: dict[str, Route] = {}
-        self.event: Event = {}
+        self.endpoints: dict[str, Endpoint] = {}
         self.caller = _ANONYMOUS
         self.client_ip = ""
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
+        self.exception_handler(Exception)(_answer_error)
         # Paths without a parameter -> their methods.
         self._names = {path: set(methods) for path, methods in (names or {}).items()}
 
-    def route(
-        self,
-        method: str,
-        path: str,
-        *,
-        security: Security,
-        switch: Switch | None = None,
-        **contract: Any,
-    ) -> Callable[[F], F]:
-        """Register a function for ``GET /posts/<post_id>``."""
+    def route(self, *args: Any, **options: Any) -> Callable[[F], F]:
+        """Register a function, as the resolver of Powertools does, under its ``routeKey``."""
+        register = super().route(*args, **options)
 
-        def register(function: F) -> F:
-            read_arguments = _choose_reader(function)
-            route = Route(method, path, function, security, switch, contract, read_arguments)
-            self.routes[route.key] = route
-            if "<" not in path:
-                self._names.setdefault(path, set()).add(method)
+        def register_endpoint(function: F) -> F:
+            count = len(self._route_keys)
+            register(function)
+            added = len(self._route_keys) - count
+            newest = self._dynamic_routes if "<" in args[0] else self._static_routes
+            for route in newest[-added:]:
+                stops = [one for one in route.middlewares if isinstance(one, StoppedBy)]
+                route.middlewares = [one for one in route.middlewares if one not in stops]
+                if route.security is None:
+                    raise TypeError(f"{route.method} {args[0]} declares no security")
+                switch = stops[0].switch if stops else None
+                endpoint = Endpoint(route, route.security, switch, _choose_reader(function))
+                self.endpoints[endpoint.key] = endpoint
+                if "<" not in route.path:
+                    self._names.setdefault(route.path, set()).add(route.method)
             return function
 
-        return register
+        return register_endpoint
 
-    def get(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Register a function, as ``route`` does."""
-        return self.route("GET", path, **options)
+    def get_openapi_schema(self, **options: Any) -> OpenAPI:
+        """Return the contract of the routes. ``responses`` may be a function that returns them."""
+        for endpoint in self.endpoints.values():
+            responses: Any = endpoint.route.responses
+            endpoint.route.responses = responses() if callable(responses) else responses
+        return super().get_openapi_schema(**options)
 
-    def post(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Register a function, as ``route`` does."""
-        return self.route("POST", path, **options)
+    def resolve(self, event: Any, context: Any) -> dict[str, Any]:
+        """Serve one request and record one line; return the response.
 
-    def put(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Register a function, as ``route`` does."""
-        return self.route("PUT", path, **options)
+        All lines of the request and the header ``X-Request-Id`` of the response have the id of the
+        request (plaza.infra.observability).
+        """
+        if "routeKey" not in event:
+            from plaza.infra import balancer_events
 
-    def patch(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Register a function, as ``route`` does."""
-        return self.route("PATCH", path, **options)
-
-    def delete(self, path: str, **options: Any) -> Callable[[F], F]:
-        """Register a function, as ``route`` does."""
-        return self.route("DELETE", path, **options)
+            return balancer_events.serve(self, event, context, self.resolve)
+        request = as_get(self, event)
+        BaseRouter.current_event, BaseRouter.lambda_context = (
+            APIGatewayProxyEventV2(request),
+            context,
+        )
+        return drop_body(event, _respond(self, request))
 
     def admit(self, event: Event, security: Security) -> None:
         """Identify the caller of a request, and check its rate limit and its session.
@@ -220,22 +250,37 @@ class Api:
                 if caller.role != role:
                     raise Forbidden(f"This request requires the role {role}.")
 
-    def answer(self, event: Event) -> dict[str, Any]:
-        """Return the response of the route of a request. Raises what the route raises; without a
+    def answer(self, event: Event) -> Any:
+        """Return the result of the route of a request. Raises what the route raises; without a
         route MethodNotAllowed, NotFound."""
-        route = self.routes.get(event["routeKey"])
+        endpoint = self.endpoints.get(event["routeKey"])
         methods = self._names.get(event["rawPath"])
-        if route is not None and methods is not None and route.method not in methods:
-            route = None  # API Gateway took ``search`` of ``/shops/search`` for an id
-        self.admit(event, PUBLIC if route is None else route.security)
-        if route is None:
+        if endpoint is not None and methods is not None and endpoint.route.method not in methods:
+            endpoint = None  # API Gateway took ``search`` of ``/shops/search`` for an id
+        self.admit(event, PUBLIC if endpoint is None else endpoint.security)
+        if endpoint is None:
             raise self._refuse(event["requestContext"]["http"]["method"], event["rawPath"])
-        if route.switch is not None:
-            switch_state.require(route.switch, event.get("pathParameters"))
-        if self.caller.refusal is not None:  # an admitted unknown token: its route has no arguments
-            return _render(route.function())
-        check_body(event)
-        return _render(route.function(**route.read_arguments(event)))
+        route, _, switch, read_arguments = endpoint
+        if switch is not None:
+            switch_state.require(switch, event.get("pathParameters"))
+        arguments = {}
+        if (
+            self.caller.refusal is None
+        ):  # else an admitted unknown token: its route has no arguments
+            check_body(event)
+            arguments = read_arguments(event)
+        if not (route.middlewares or self._router_middlewares):
+            return route.func(**arguments)
+        self.context.update(_route=route, _path=event["rawPath"])
+        try:
+            return route(self._router_middlewares, self, arguments)
+        finally:
+            self.context.clear()
+
+    def answer_error(self, error: Exception) -> Any:
+        """Return the result of the handler of an error."""
+        handler = self.exception_handler_manager.lookup_exception_handler(type(error))
+        return cast("Callable[..., Any]", handler)(error)
 
     def _refuse(self, method: str, path: str) -> PlazaError:
         segments = path.removesuffix("/").split("/")
@@ -247,7 +292,7 @@ class Api:
 
     def _own_paths(self) -> dict[str, set[str]]:
         found = {path: set(methods) for path, methods in self._names.items()}
-        for key in self.routes:
+        for key in self.endpoints:
             method, _, path = key.partition(" ")
             found.setdefault(path, set()).add(method)
         return found
@@ -302,7 +347,7 @@ def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any
     return reader_of(function)(event)
 
 
-def _render(result: Any) -> dict[str, Any]:
+def render(result: Any) -> dict[str, Any]:
     """Return the response of API Gateway for a dict, a model, a model and its status, or a
     Response."""
     headers: dict[str, str] = {}
@@ -310,8 +355,9 @@ def _render(result: Any) -> dict[str, Any]:
     if type(result) is tuple:
         result, status = result
     elif isinstance(result, Response):
-        status, content_type, headers = result.status, result.content_type, result.headers
-        result = result.body
+        status, content_type = result.status_code, result.content_type or JSON
+        headers = {name.lower(): str(value) for name, value in result.headers.items()}
+        result = result.body or ""
     if type(result) is dict:
         body = _encode(result)
     else:
@@ -321,20 +367,7 @@ def _render(result: Any) -> dict[str, Any]:
     return {"statusCode": status, "headers": headers, "body": body}
 
 
-def serve(app: Api, event: Event, context: Any) -> dict[str, Any]:
-    """Serve one request with ``app`` and record one line; return the response.
-
-    All lines of the request and the header ``X-Request-Id`` of the response have the id of the
-    request (plaza.infra.observability).
-    """
-    if "routeKey" not in event:
-        from plaza.infra import balancer_events
-
-        return balancer_events.serve(app, event, context, partial(serve, app))
-    return drop_body(event, _respond(app, as_get(app, event)))
-
-
-def as_get(app: Api, event: Event) -> Event:
+def as_get(app: PlazaResolver, event: Event) -> Event:
     """Return a HEAD request to a path with GET as that GET; other requests as they are.
 
     API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
@@ -342,9 +375,9 @@ def as_get(app: Api, event: Event) -> Event:
     if event["requestContext"]["http"].get("method") != "HEAD":
         return event
     key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
-    if key not in app.routes:
+    if key not in app.endpoints:
         key = f"GET {event['rawPath']}"
-    return {**event, "routeKey": key} if key in app.routes else event
+    return {**event, "routeKey": key} if key in app.endpoints else event
 
 
 def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
@@ -354,16 +387,16 @@ def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
     return {**response, "body": "", "isBase64Encoded": False}
 
 
-def _respond(app: Api, event: Event) -> dict[str, Any]:
+def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
     began_s = clock.monotonic_s()
     _log_fields.clear()
-    app.event, app.caller = event, _ANONYMOUS
+    app.caller = _ANONYMOUS
     request_id = begin_request(event)
     try:
         try:
-            response = app.answer(event)
+            response = render(app.answer(event))
         except Exception as error:
-            response = problem(_to_problem_error(error))
+            response = render(app.answer_error(error))
         headers = response["headers"]
         if request_id is not None:
             headers["x-request-id"] = request_id
@@ -504,8 +537,12 @@ def _to_problem_error(error: Exception) -> PlazaError:
     return PlazaError("The server failed; the error was logged.")
 
 
-def problem(error: PlazaError) -> dict[str, Any]:
-    """Return the problem+json response for ``error``, in the format of API Gateway."""
+def _answer_error(error: Exception) -> Response[str]:
+    return problem(_to_problem_error(error))
+
+
+def problem(error: PlazaError) -> Response[str]:
+    """Return the problem+json response for ``error``."""
     body: dict[str, Any] = {
         "type": PROBLEM_TYPES + error.slug,
         "title": error.title,
@@ -514,15 +551,15 @@ def problem(error: PlazaError) -> dict[str, Any]:
     }
     if isinstance(error, InvalidRequest):
         body["errors"] = error.errors
-    headers = {"content-type": PROBLEM}
+    headers: dict[str, str | list[str]] = {}
     if isinstance(error, TooManyRequests | Unavailable):
         headers["retry-after"] = str(error.retry_after_s)
     elif isinstance(error, MethodNotAllowed):
         headers["allow"] = error.allow
-    return {"statusCode": error.status, "headers": headers, "body": json.dumps(body)}
+    return Response(error.status, PROBLEM, json.dumps(body), headers)
 
 
-def require_caller(app: Api) -> int:
+def require_caller(app: PlazaResolver) -> int:
     """Return the user id of the caller.
     Raises Unauthenticated; Unavailable if the session could not be checked."""
     user_id = find_caller(app)
@@ -531,7 +568,7 @@ def require_caller(app: Api) -> int:
     return user_id
 
 
-def find_caller(app: Api) -> int | None:
+def find_caller(app: PlazaResolver) -> int | None:
     """Return the user id of the caller, None for an anonymous one.
     Raises Unauthenticated for an invalid token; Unavailable if it could not be checked."""
     match app.caller.refusal:

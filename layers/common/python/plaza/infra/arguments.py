@@ -1,7 +1,7 @@
 """The arguments of a route's function, read from an event and validated by pydantic.
 
-A parameter is an id of the path, or one of Powertools' ``Path``, ``Query`` and ``Header``; the body
-is a pydantic model. All errors of a request are reported together.
+A parameter is an ``Id`` of the path, or one of Powertools' ``Query`` and ``Header``; the body is a
+pydantic model. All errors of a request are reported together.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ from functools import cache
 from inspect import Parameter, signature
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from aws_lambda_powertools.event_handler.openapi.params import Param, Path
+from aws_lambda_powertools.event_handler.openapi.params import Param
 from pydantic import TypeAdapter, ValidationError
 
 from plaza.infra.api import Event, Id, InvalidRequest, find_unknown_parameters
 from plaza.infra.errors import BadInput, NotFound
-from plaza.infra.http import ID_DESCRIPTION, ID_PATTERN
 
-_PATH_ID = Annotated[str, Path(pattern=ID_PATTERN, description=ID_DESCRIPTION)]
 _SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
 
 
@@ -35,16 +33,10 @@ class _Argument(NamedTuple):
     type: TypeAdapter[Any]
 
 
-def types_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the types of a route's function: name -> type, ``return`` included."""
-    types = get_type_hints(function, include_extras=True)
-    return {name: _PATH_ID if declared is Id else declared for name, declared in types.items()}
-
-
 @cache
 def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
-    types = types_of(function)
+    types = get_type_hints(function, include_extras=True)
     found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
     arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
 
@@ -59,7 +51,10 @@ def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]
 
 def _analyse(parameter: Parameter, declared: Any) -> _Argument:
     info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
-    source, alias = ("body", "") if info is None else (info.in_.value, info.alias)
+    if info is not None:
+        source, alias = info.in_.value, info.alias or ""
+    else:
+        source, alias = ("path" if declared is Id else "body"), ""
     kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
     name, is_list = parameter.name, list in {get_origin(kind), *map(get_origin, get_args(kind))}
     return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import unquote, unquote_plus
 
-from plaza.infra.api import Api, Event, fits, problem
+from plaza.infra.api import Event, PlazaResolver, fits, problem, render
 from plaza.infra.errors import BadInput
 from plaza.infra.settings import settings
 
@@ -41,7 +41,7 @@ Handler = Callable[[Event, object], dict[str, Any]]
 Response = dict[str, Any]
 
 
-def serve(app: Api, event: Event, context: object, handler: Handler) -> Response:
+def serve(app: PlazaResolver, event: Event, context: object, handler: Handler) -> Response:
     """Return the response of ``handler``, which gets the request in the form of API Gateway's."""
     request = to_gateway_event(app, event)
     cors = _allow_origin(request["headers"].get("origin"))
@@ -54,7 +54,7 @@ def serve(app: Api, event: Event, context: object, handler: Handler) -> Response
     return _to_balancer_response({**response, "headers": headers})
 
 
-def to_gateway_event(app: Api, event: Event) -> Event:
+def to_gateway_event(app: PlazaResolver, event: Event) -> Event:
     """Return what functions read of the event that API Gateway sends for the same request."""
     method, path = event["httpMethod"], event["path"]
     key, parameters = _find_route(app, method, path)
@@ -75,7 +75,7 @@ def to_gateway_event(app: Api, event: Event) -> Event:
     }
 
 
-def _find_route(app: Api, method: str, path: str) -> tuple[str, dict[str, str]]:
+def _find_route(app: PlazaResolver, method: str, path: str) -> tuple[str, dict[str, str]]:
     segments = path.split("/")
     for key, pattern in _patterns_of(app).get((method, len(segments)), ()):
         if fits(pattern, segments):
@@ -85,10 +85,10 @@ def _find_route(app: Api, method: str, path: str) -> tuple[str, dict[str, str]]:
 
 
 @cache
-def _patterns_of(app: Api) -> Mapping[tuple[str, int], Sequence[tuple[str, list[str]]]]:
+def _patterns_of(app: PlazaResolver) -> Mapping[tuple[str, int], Sequence[tuple[str, list[str]]]]:
     """Return the routes by method and number of segments; a name before an ``{id}``."""
     found: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
-    for key in sorted(app.routes):
+    for key in sorted(app.endpoints):
         method, _, path = key.partition(" ")
         pattern = path.split("/")
         found.setdefault((method, len(pattern)), []).append((key, pattern))
@@ -151,7 +151,7 @@ def _limit_size(response: Response) -> Response:
     size = len(json.dumps(response, ensure_ascii=False).encode("utf-8", "replace"))
     if size <= MAX_RESPONSE_BYTES - _HEADER_BYTES:
         return response
-    refused = problem(BadInput("limit", "the response is above 1 MB; ask for fewer items"))
+    refused = render(problem(BadInput("limit", "the response is above 1 MB; ask for fewer items")))
     if "x-request-id" in response["headers"]:
         refused["headers"]["x-request-id"] = response["headers"]["x-request-id"]
     refused["headers"]["cache-control"] = "no-store"

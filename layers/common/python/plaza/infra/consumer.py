@@ -1,4 +1,4 @@
-"""The consumer runtime: handles one batch of messages from Lambda.
+"""The consumer runtime: the batch processor of a queue.
 
 A message that cannot be decoded goes to the DLQ at once: a retry would not help. A batch that fails
 because a dependency is unavailable is retried for ``max_wait_s``. A message that fails by its own
@@ -8,7 +8,10 @@ error gets ``max_attempts`` attempts (infra.retries).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
@@ -36,25 +39,6 @@ _MAX_SPLITS = 40
 _RETRY = RetryPolicy()
 
 
-class Failure(TypedDict):
-    """A message of a batch that Lambda shall leave in the queue."""
-
-    itemIdentifier: str
-
-
-class PartialBatchResponse(TypedDict):
-    """The response of a consumer with ReportBatchItemFailures."""
-
-    batchItemFailures: list[Failure]
-
-
-class Message(NamedTuple, Generic[T]):
-    """A record of Lambda and its decoded value."""
-
-    record: dict[str, Any]
-    value: T
-
-
 class _FailedMessage(NamedTuple):
     """A message that was not handled, and the decision about it."""
 
@@ -63,40 +47,79 @@ class _FailedMessage(NamedTuple):
     decision: RetryDecision
 
 
-@paused_collection()
-def consume(
-    event: dict[str, Any],
-    queue: str,
-    decode: Callable[[str], T],
-    handle: Callable[[list[T]], None],
-    retry: RetryPolicy = _RETRY,
-) -> PartialBatchResponse:
-    """Decode the messages of ``event``, handle them as one batch; return those to deliver again.
+class QueueProcessor(BatchProcessor, Generic[T]):
+    """A batch processor of Powertools that handles all messages at once and holds the retry policy.
 
-    A message that ``decode`` refuses goes to the DLQ. If ``handle`` raises Unavailable, the whole
-    batch is delivered again. After any other error the batch is halved until the message that
-    causes it is alone and the others are handled; alone with InvalidMessage, it goes to the DLQ.
-    ``retry`` decides when the others are delivered again and when they are dead-lettered.
-
-    A decoded message gets the id of its request, if it has a field ``request_id``.
+    ``record_handler`` decodes a message; one that it refuses goes to the DLQ. If ``handle`` raises
+    Unavailable, the whole batch is delivered again. After any other error the batch is halved until
+    the message that causes it is alone and the others are handled; alone with InvalidMessage, it
+    goes to the DLQ. ``retry`` decides when the others are delivered again and when they are
+    dead-lettered.
     """
-    good: list[Message[T]] = []
-    failed: list[dict[str, Any]] = []
-    unread: list[dict[str, Any]] = []
-    for message in event["Records"]:
-        try:
-            value = _add_attributes(decode(message["body"]), message)
-            good.append(Message(message, value))
-        except Unavailable as error:  # another version of Plaza may be able to decode it
-            unread.append(message)
-            failed += _back_off(queue, [message], error, retry)
-        except Exception as error:  # any error of a decoder repeats with the same body
-            if not dead_letters.dead_letter(queue, message, error):
-                failed.append(message)
-    undone, hidden = _handle(queue, good, handle, retry)
-    _record_batch(queue, event["Records"], [*failed, *unread, *undone])
-    failed += hidden
-    return {"batchItemFailures": [{"itemIdentifier": m["messageId"]} for m in failed]}
+
+    def __init__(
+        self,
+        queue: str,
+        decode: Callable[[str], T],
+        handle: Callable[[list[T]], object],
+        retry: RetryPolicy = _RETRY,
+    ) -> None:
+        super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
+        self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
+
+    def record_handler(self, record: SQSRecord) -> T:
+        """Return the decoded message, with the id of its request if it has a field for that."""
+        message = record.raw_event
+        return _add_attributes(self._decode(message["body"]), message)
+
+    @paused_collection()
+    def process(self) -> list[tuple[Any, ...]]:
+        """Decode the messages and handle them as one batch. Those that Lambda shall leave in the
+        queue are failures."""
+        good: list[tuple[dict[str, Any], T]] = []
+        left: list[dict[str, Any]] = []
+        undone: list[dict[str, Any]] = []
+        for message in self.records:
+            try:
+                good.append((message, self.handler(SQSRecord(message))))
+            except Unavailable as error:  # another version of Plaza may be able to decode it
+                undone.append(message)
+                left += _back_off(self._queue, [message], error, self._retry)
+            except Exception as error:  # any error of a decoder repeats with the same body
+                if not dead_letters.dead_letter(self._queue, message, error):
+                    undone.append(message)
+                    left.append(message)
+        hidden = self._handle_all(good, undone)
+        _record_batch(self._queue, self.records, undone)
+        return [self._leave(message) for message in left + hidden]
+
+    def _handle_all(
+        self, good: list[tuple[dict[str, Any], T]], undone: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Handle decoded messages; add those that were not handled to ``undone``. Return those of
+        them that are still in the queue."""
+        hidden: list[dict[str, Any]] = []
+        todo, splits = [good] if good else [], 0
+        while todo:
+            part = todo.pop()
+            try:
+                self._handle([value for _, value in part])
+            except Exception as error:
+                if not isinstance(error, Unavailable) and len(part) > 1 and splits < _MAX_SPLITS:
+                    splits += 1
+                    half = len(part) // 2
+                    todo += [part[half:], part[:half]]
+                    continue
+                messages = [message for message, _ in part]
+                alone = isinstance(error, InvalidMessage) and len(part) == 1
+                if alone and dead_letters.dead_letter(self._queue, messages[0], error):
+                    continue
+                undone += messages
+                hidden += _back_off(self._queue, messages, error, self._retry)
+        return hidden
+
+    def _leave(self, message: dict[str, Any]) -> tuple[Any, ...]:
+        return self.failure_handler(SQSRecord(message), (None, None, None))
 
 
 def _add_attributes(event: T, message: dict[str, Any]) -> T:
@@ -132,32 +155,6 @@ def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Return the log field ``request_ids``: each id once, in order; no field without any."""
     ids = [found for message in messages if (found := read_request_id(message)) is not None]
     return {"request_ids": list(dict.fromkeys(ids))} if ids else {}
-
-
-def _handle(
-    queue: str, messages: list[Message[T]], handle: Callable[[list[T]], None], retry: RetryPolicy
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return (the messages that were not handled, those of them that are still in the queue)."""
-    undone: list[dict[str, Any]] = []
-    hidden: list[dict[str, Any]] = []
-    todo, splits = [messages] if messages else [], 0
-    while todo:
-        part = todo.pop()
-        try:
-            handle([message.value for message in part])
-        except Exception as error:
-            if not isinstance(error, Unavailable) and len(part) > 1 and splits < _MAX_SPLITS:
-                splits += 1
-                half = len(part) // 2
-                todo += [part[half:], part[:half]]
-                continue
-            alone = isinstance(error, InvalidMessage) and len(part) == 1
-            if alone and dead_letters.dead_letter(queue, part[0].record, error):
-                continue
-            records = [message.record for message in part]
-            undone += records
-            hidden += _back_off(queue, records, error, retry)
-    return undone, hidden
 
 
 def _back_off(

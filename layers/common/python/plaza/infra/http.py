@@ -1,6 +1,6 @@
 """What the contract says about requests and responses: types of parameters and bodies.
 
-It imports pydantic and the names of ``infra.api``, which serves requests without it.
+It imports pydantic, without which ``infra.api`` serves requests.
 """
 
 from __future__ import annotations
@@ -12,27 +12,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.api import ADMIN as ADMIN
-from plaza.infra.api import BEARER as BEARER
-from plaza.infra.api import JSON as JSON
-from plaza.infra.api import MAX_BODY_BYTES as MAX_BODY_BYTES
-from plaza.infra.api import MAX_ID as MAX_ID
-from plaza.infra.api import OPTIONAL as OPTIONAL
-from plaza.infra.api import PROBLEM as PROBLEM
-from plaza.infra.api import PROBLEM_TYPES as PROBLEM_TYPES
-from plaza.infra.api import PUBLIC as PUBLIC
-from plaza.infra.api import Api as Api
-from plaza.infra.api import Id as Id
-from plaza.infra.api import Response as Response
-from plaza.infra.api import check_body as check_body
-from plaza.infra.api import encode_page as encode_page
-from plaza.infra.api import find_caller as find_caller
-from plaza.infra.api import pack_cursor as pack_cursor
-from plaza.infra.api import problem as problem
-from plaza.infra.api import read_id as read_id
-from plaza.infra.api import require_caller as require_caller
-from plaza.infra.api import serve as serve
-from plaza.infra.api import unpack_cursor as unpack_cursor
+from plaza.infra.api import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID, PROBLEM
 from plaza.infra.errors import (
     BadInput,
     Forbidden,
@@ -45,9 +25,6 @@ from plaza.infra.errors import (
 )
 
 T = TypeVar("T")
-
-ID_PATTERN = r"^[1-9][0-9]{0,18}$"
-ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
 
 
 def check_id(text: str) -> str:

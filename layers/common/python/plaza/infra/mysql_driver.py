@@ -4,8 +4,6 @@ because a function that Redis answers does not."""
 from __future__ import annotations
 
 import re
-import ssl
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pymysql.connections import Connection
@@ -58,6 +56,8 @@ _NAMES_ONLY = (
 
 
 if TYPE_CHECKING:  # PyMySQL's types are generic, its classes aren't
+    import ssl
+
     _Connection = Connection[Cursor]
 else:
     _Connection = Connection
@@ -73,15 +73,7 @@ class SharedTlsConnection(_Connection):
     used_at_s = 0.0
 
     def _create_ssl_ctx(self, sslp: dict[str, Any]) -> ssl.SSLContext:
-        return super()._create_ssl_ctx(sslp) if sslp else _unverified_tls()  # type: ignore[misc]
-
-
-@lru_cache(maxsize=1)
-def _unverified_tls() -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+        return super()._create_ssl_ctx(sslp) if sslp else tls.unverified_context()  # type: ignore[misc]
 
 
 def code_of(error: BaseException) -> int | None:

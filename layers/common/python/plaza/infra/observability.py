@@ -1,59 +1,165 @@
-"""Logs and metrics: one JSON line per event, with its metrics (CloudWatch Embedded Metric Format).
+"""Logs and metrics of all functions: ``logger`` and ``metrics``, which are those of Powertools.
 
-A metric in a line costs nothing beyond the line. Never logged: phone numbers, tokens, codes,
+    @logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+    @metrics.log_metrics(capture_cold_start_metric=True)
+    def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]: ...
+
+``record`` writes one JSON line for an event, with its metrics (CloudWatch Embedded Metric Format):
+a metric in a line costs nothing beyond the line. Never logged: phone numbers, tokens, codes,
 request bodies.
 
-While a request is served, every line has its id: the client's ``X-Request-Id`` if that is
-well-formed, else API Gateway's. The first line of a process also has the metrics of its cold start.
+All lines of a request have its id as ``correlation_id``: the client's ``X-Request-Id`` if that is
+well-formed, else API Gateway's.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
+
+from aws_lambda_powertools.logging import Logger, correlation_paths
+from aws_lambda_powertools.logging.formatter import BasePowertoolsFormatter
+from aws_lambda_powertools.metrics import EphemeralMetrics, Metrics, MetricUnit
 
 from plaza.infra import clock
 from plaza.infra.errors import PlazaError
 from plaza.infra.json_encoders import make_encoder
 
+CORRELATION_ID = correlation_paths.API_GATEWAY_HTTP
 NAMESPACE = "Plaza"
+SERVICE = "plaza"
 REQUEST_ID = re.compile(r"[A-Za-z0-9+/=._-]{1,64}")
 """A well-formed request id: safe in a log line, in a header and in SQL."""
-
-_MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
-
-_encode = make_encoder(default=str)
 FUNCTION = os.environ.get("AWS_LAMBDA_FUNCTION_NAME", "local")
 
+_MIN_CLIENT_ID_CHARS = 8  # a sign-in code has 6 digits
+_NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}  # those that Lambda knows
+_NOT_WRITTEN = {"function_name", "function_memory_size", "function_arn", "sampling_rate"}
+_UNITS = {"s": MetricUnit.Seconds, "ms": MetricUnit.Milliseconds, "bytes": MetricUnit.Bytes}
+_encode = make_encoder(default=str)
 
-class _Process:
-    """State that lines depend on; a Lambda serves one request at a time."""
 
-    is_cold = True  # until the first line
-    request_id: str | None = None
+class LineFormatter(BasePowertoolsFormatter):
+    """Formats a line for Lambda, which reads ``level`` and ``timestamp``, and for CloudWatch.
+
+    It has ``function``, the dimension of metrics, and no other name of the function. Powertools'
+    own formatter takes twice the CPU and writes 330 bytes more.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: dict[str, Any] = {}
+
+    def append_keys(self, **additional_keys: Any) -> None:
+        """Add keys to all lines from now on; None removes a key."""
+        for name, value in additional_keys.items():
+            if value is None or name in _NOT_WRITTEN:
+                self._keys.pop(name, None)
+            else:
+                self._keys[name] = value
+
+    def remove_keys(self, keys: Iterable[str]) -> None:
+        """Remove keys."""
+        for name in keys:
+            self._keys.pop(name, None)
+
+    def get_current_keys(self) -> dict[str, Any]:
+        """Return the keys of all lines."""
+        return self._keys
+
+    def clear_state(self) -> None:
+        """Remove all keys."""
+        self._keys.clear()
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line. The fields of a message that is a dict are fields of the line."""
+        at = datetime.fromtimestamp(record.created, UTC)
+        line = {
+            "level": _NAMES.get(record.levelno, record.levelname),
+            "timestamp": at.isoformat(timespec="milliseconds")[:-6] + "Z",
+            "function": FUNCTION,
+            **self._keys,
+        }
+        if trace_id := os.environ.get("_X_AMZN_TRACE_ID"):
+            line["xray_trace_id"] = trace_id.partition(";")[0].removeprefix("Root=")
+        if type(record.msg) is dict:
+            line.update(record.msg)
+        else:
+            line |= {"logger": record.name, "message": record.getMessage()}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)[-4000:]
+        return _encode(line)
 
 
-_process = _Process()
+class LineMetrics(EphemeralMetrics):
+    """Metrics in lines of ``logger``: Lambda drops lines without a level as it does those of INFO.
+
+    A metric with one value is a number, not a list, so that a query can compare it.
+    """
+
+    def serialize_metric_set(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the metrics as fields of a line."""
+        fields: dict[str, Any] = {**super().serialize_metric_set(*args, **kwargs)}
+        for name in self.metric_set:
+            if len(values := fields[name]) == 1:
+                fields[name] = int(values[0]) if values[0].is_integer() else values[0]
+        return fields
+
+    def add_cold_start_metric(self, context: Any) -> None:  # noqa: ARG002
+        """Count a cold start, with the CPU from the start of the process to its first response."""
+        self.add_metric("ColdStart", MetricUnit.Count, 1)
+        self.add_metric("cold_start_cpu_ms", MetricUnit.Milliseconds, round(clock.cpu_s() * 1000))
+
+    def flush_metrics(self, raise_on_empty_metrics: bool = False) -> None:
+        """Write a line with the metrics that are in no line yet, if there are some."""
+        if self.metric_set or raise_on_empty_metrics:
+            record("metrics_flushed", {})
+
+
+class _Stdout(logging.StreamHandler[Any]):
+    """Writes to what is the standard output at that time."""
+
+    def __init__(self) -> None:
+        logging.Handler.__init__(self)
+
+    @property
+    def stream(self) -> Any:
+        """The standard output."""
+        return sys.stdout
+
+
+_formatter = LineFormatter()
+logger = Logger(service=SERVICE, logger_formatter=_formatter, logger_handler=_Stdout())
+metrics = Metrics(provider=LineMetrics(namespace=NAMESPACE))
+metrics.service = None  # the only dimension is the function
+metrics.set_default_dimensions(function=FUNCTION)
+_lines = logging.getLogger(SERVICE)  # that of ``logger``
+_lines.propagate = False
+if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:  # warnings of libraries are lines, too
+    logging.basicConfig(handlers=logger.handlers, level=logging.WARNING, force=True)
 
 
 def begin_request(event: Mapping[str, Any]) -> str | None:
     """Add the id of the request of ``event`` to all lines from now on; return it, None for none."""
-    _process.request_id = _read_request_id(event)
-    return _process.request_id
+    request_id = _read_request_id(event)
+    logger.set_correlation_id(request_id)
+    return request_id
 
 
 def end_request() -> None:
     """Stop adding the request id to lines."""
-    _process.request_id = None
+    logger.set_correlation_id(None)
 
 
 def current_request_id() -> str | None:
     """Return the id of the request that is being served, None outside of a request."""
-    return _process.request_id
+    return _formatter.get_current_keys().get("correlation_id")
 
 
 def _read_request_id(event: Mapping[str, Any]) -> str | None:
@@ -76,31 +182,28 @@ def _is_valid_client_id(text: object) -> bool:
     )
 
 
-def record(event: str, metrics: Mapping[str, float] | None = None, /, **fields: Any) -> None:
-    """Write one line for ``event``, a name in the past tense, with ``fields`` and ``metrics``."""
-    now_s = clock.now_s()
-    line: dict[str, Any] = {"event": event, "function": FUNCTION, "time_s": round(now_s, 3)}
-    if _process.request_id is not None:
-        line["request_id"] = _process.request_id
-    if _process.is_cold:
-        _process.is_cold = False
-        cold = {"cold_starts": 1, "cold_start_cpu_ms": round(clock.cpu_s() * 1000)}
-        metrics = {**(metrics or {}), **cold}
-    line.update(fields)
-    if metrics:
-        line.update(metrics)
-        line["_aws"] = {
-            "Timestamp": int(now_s * 1000),
-            "CloudWatchMetrics": [
-                {
-                    "Namespace": NAMESPACE,
-                    "Dimensions": [["function"]],
-                    "Metrics": [{"Name": name} for name in metrics],
-                }
-            ],
-        }
-    sys.stdout.write(_encode(line) + "\n")
-    sys.stdout.flush()
+def record(event: str, values: Mapping[str, float] | None = None, /, **fields: Any) -> None:
+    """Write one line for ``event``, a name in the past tense, with ``fields`` and metrics.
+
+    Its level is ERROR with the trace of an unexpected error, WARN with another error, else INFO. A
+    line with metrics is written whatever the ``ApplicationLogLevel`` of the function is.
+    """
+    level = _level_of(fields)
+    if values is not None:
+        for name, value in values.items():
+            unit = _UNITS.get(name.rpartition("_")[2], MetricUnit.Count)
+            metrics.add_metric(name, unit, value)
+        if metrics.provider.metric_set:
+            fields |= metrics.serialize_metric_set()
+            metrics.clear_metrics()
+            level = max(level, _lines.level)
+    _lines.log(level, {"event": event, **fields})
+
+
+def _level_of(fields: Mapping[str, Any]) -> int:
+    if "trace" in fields:
+        return logging.ERROR
+    return logging.WARNING if "error" in fields else logging.INFO
 
 
 def error_fields(error: BaseException) -> dict[str, str]:

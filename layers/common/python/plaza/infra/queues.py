@@ -5,7 +5,7 @@
     @REACTIONS.consumer
     def save(events: Sequence[ReactionEvent]) -> None: ...
 
-    handler = REACTIONS.handler  # functions/queue/save_reactions/app.py
+    processor = REACTIONS.processor(save)  # functions/queue/save_reactions/app.py
 
 The consumer registers itself with a decorator. So a producer, which imports the declaration, loads
 neither the consumer's code nor the consumer runtime; and a context may send to a queue that a
@@ -26,7 +26,7 @@ from plaza.infra.retries import RetryPolicy
 from plaza.infra.sqs import QueueDown
 
 if TYPE_CHECKING:
-    from plaza.infra.consumer import PartialBatchResponse
+    from plaza.infra.consumer import QueueProcessor
 
 __all__ = ["Queue", "QueueDown", "declared"]
 
@@ -98,17 +98,11 @@ class Queue(Generic[T]):
             raise LookupError(f"the module of the consumer of queue {self.name} is not loaded")
         return self._handle
 
-    @property
-    def handler(self) -> Callable[[dict[str, Any], object], PartialBatchResponse]:
-        """The Lambda handler of the queue's consumer. Raises LookupError."""
-        from plaza.infra.consumer import consume  # only a consumer loads its runtime
+    def processor(self, handle: Callable[[Sequence[T]], object]) -> QueueProcessor[T]:
+        """Return the batch processor of the queue's function, which calls ``handle``."""
+        from plaza.infra.consumer import QueueProcessor  # only a consumer loads its runtime
 
-        handle = self.handle
-
-        def handler(event: dict[str, Any], _: object) -> PartialBatchResponse:
-            return consume(event, self.name, self.decode, handle, self.retry)
-
-        return handler
+        return QueueProcessor(self.name, self.decode, handle, self.retry)
 
 
 def declared() -> Mapping[str, Queue[Any]]:

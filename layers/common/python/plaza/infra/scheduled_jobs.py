@@ -21,7 +21,7 @@ from plaza.infra.projections import key_of
 
 E = TypeVar("E")
 R = TypeVar("R")
-Handler = Callable[[E, object], dict[str, Any]]
+Handler = Callable[[E, Any], dict[str, Any]]
 
 RUNS_KEY = key_of("schedules", "runs")
 _SUCCEEDED = ":succeeded"

@@ -1,13 +1,17 @@
-"""Secrets of AWS Secrets Manager, each read once a process, and again when one is refused."""
+"""Secrets of AWS Secrets Manager, each read once a process, and again when one is refused.
+
+The first request of each process reads them, so ``infra.aws_json`` does; rotation uses botocore.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
-from plaza.infra import clock
+from plaza.infra import aws_json, clock
+from plaza.infra.aws_json import AwsError, AwsJsonClient
 from plaza.infra.errors import Unavailable
 from plaza.infra.process import LocalCache
 
@@ -94,8 +98,8 @@ def refresh(secret_id: str) -> bool:
 
 
 def connect() -> Any:
-    """Return a client of Secrets Manager."""
-    import botocore.session  # slow to import, and not every function needs it
+    """Return botocore's client of Secrets Manager."""
+    import botocore.session  # slow to import
     from botocore.config import Config
 
     config = Config(
@@ -116,6 +120,24 @@ def outages() -> Iterator[None]:
 
 
 def _fetch(secret_id: str) -> str:
-    with outages():
-        found = connect().get_secret_value(SecretId=secret_id, VersionStage="AWSCURRENT")
-    return str(found["SecretString"])
+    parameters = {"SecretId": secret_id, "VersionStage": "AWSCURRENT"}
+    client = aws_json.make_client(aws_json.SECRETS_MANAGER)
+    if client is None:  # credentials that expire
+        with outages():
+            return str(connect().get_secret_value(**parameters)["SecretString"])
+    with closing(client):
+        try:
+            return _get_value(client, parameters)
+        except AwsError as error:
+            raise SecretsDown("Secrets Manager is unavailable") from error
+
+
+def _get_value(client: AwsJsonClient, parameters: dict[str, str]) -> str:
+    """Return the text of a secret. Repeats a call that failed for a passing cause."""
+    try:
+        reply = client.post("GetSecretValue", parameters)
+    except AwsError as error:
+        if not error.is_passing:
+            raise
+        reply = client.post("GetSecretValue", parameters)
+    return str(reply["SecretString"])

@@ -9,8 +9,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from plaza.infra.api import pack_cursor, unpack_cursor
 from plaza.infra.errors import BadInput
-from plaza.infra.http import pack_cursor, unpack_cursor
 from plaza.infra.signatures import is_signed, sign
 
 

@@ -2,7 +2,7 @@
 
 Contexts use a ``Queue`` (infra.queues), which uses this module, as the consumer runtime, dead
 letters and operations do. A call takes up to 2 s and is repeated once, except after a timeout.
-``infra.sqs_sender`` sends messages where it can; botocore makes all other calls.
+``infra.aws_json`` makes the calls, or botocore with credentials that expire.
 
 A message that is sent while a request is served has the request's id as an attribute.
 """
@@ -10,9 +10,12 @@ A message that is sent while a request is served has the request's id as an attr
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from plaza.infra import aws_json
+from plaza.infra.aws_json import CONNECT_TIMEOUT_S, READ_TIMEOUT_S, AwsError, AwsJsonClient
 from plaza.infra.clock import Deadline
 from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
 from plaza.infra.observability import REQUEST_ID, current_request_id, record
@@ -20,14 +23,9 @@ from plaza.infra.process import Lazy
 from plaza.infra.retries import FIRST_SENT
 from plaza.infra.settings import settings
 
-if TYPE_CHECKING:
-    from plaza.infra.sqs_sender import Sender
-
 T = TypeVar("T")
 
 REQUEST = "request_id"  # attribute: the request that sent the message
-CONNECT_TIMEOUT_S = 1.0
-READ_TIMEOUT_S = 2.0
 MAX_CALL_BYTES = 262_144  # of one call, with attributes; the older, lower limit of SQS
 _MAX_MESSAGES = 10  # of one call
 _MEASURED_AT_ONCE = 8  # the client has ten connections
@@ -42,21 +40,6 @@ _DEPTHS = (
 
 class QueueDown(DependencyDown):
     """SQS is unreachable or refused the message."""
-
-
-class SqsError(Exception):
-    """SQS refused a request or is unreachable.
-    ``code`` names the cause. ``is_passing``: a retry in a moment may succeed."""
-
-    def __init__(self, code: str, *, is_passing: bool = False) -> None:
-        super().__init__(code)
-        self.code = code
-        self.is_passing = is_passing
-
-    @classmethod
-    def of_reply(cls, status: int, code: str) -> SqsError:
-        """Return the error of a reply: passing if SQS throttled or failed (HTTP 5xx)."""
-        return cls(code, is_passing=status >= 500 or "Throttl" in code)
 
 
 class Depth(NamedTuple):
@@ -94,7 +77,7 @@ class Received(NamedTuple):
 SQS = Dependency(
     name="SQS",
     down=QueueDown,
-    errors=lambda: (SqsError,),
+    errors=lambda: (AwsError,),
     describe=str,
     retries=(
         RetryRule(lambda error: getattr(error, "is_passing", False), pauses_s=((0.02, 0.1),)),
@@ -108,7 +91,7 @@ def client() -> Any:
 
 
 def _make_client() -> Any:
-    import botocore.session  # slow to import, and unused by a function that only sends
+    import botocore.session  # slow to import
     from botocore.config import Config
 
     config = Config(
@@ -120,19 +103,17 @@ def _make_client() -> Any:
     return botocore.session.get_session().create_client("sqs", config=config)
 
 
-def _make_sender() -> Sender | None:
-    from plaza.infra.sqs_sender import make_sender  # only a function that sends loads it
-
-    return make_sender(next(iter(settings().queues.values())))
+def _make_sender() -> AwsJsonClient | None:
+    return aws_json.make_client(aws_json.SQS, next(iter(settings().queues.values())))
 
 
-def _close_sender(sender: Sender | None) -> None:
+def _close_sender(sender: AwsJsonClient | None) -> None:
     if sender is not None:
         sender.close()
 
 
 _client: Lazy[Any] = Lazy(_make_client, close=lambda client: client.close())
-_sender: Lazy[Sender | None] = Lazy(_make_sender, close=_close_sender)
+_sender: Lazy[AwsJsonClient | None] = Lazy(_make_sender, close=_close_sender)
 
 
 def send(queue: str, body: str, delay_s: int = 0) -> None:
@@ -170,37 +151,34 @@ def send_all(
 
 def forward(queue: str, message: Outgoing) -> None:
     """Send one message with its own attributes. One call. Raises QueueDown."""
-    _send("send_message", {"QueueUrl": settings().queues[queue], **_render(message)})
+    _call("send_message", QueueUrl=settings().queues[queue], **_render(message))
 
 
 def send_batch(queue: str, messages: Sequence[Outgoing]) -> dict[int, Mapping[str, Any]]:
     """Send up to ten messages; return index -> SQS's error of those that it refused.
     One call. Raises QueueDown."""
     entries = [{"Id": str(i), **_render(message)} for i, message in enumerate(messages)]
-    reply = _send("send_message_batch", {"QueueUrl": settings().queues[queue], "Entries": entries})
+    reply = _call("send_message_batch", QueueUrl=settings().queues[queue], Entries=entries)
     accepted = {int(entry["Id"]) for entry in reply.get("Successful", [])}
     causes = {int(entry["Id"]): entry for entry in reply.get("Failed", [])}
     return {i: causes.get(i, {}) for i in range(len(messages)) if i not in accepted}
 
 
-_ACTIONS = {"send_message": "SendMessage", "send_message_batch": "SendMessageBatch"}
-
-
-def _send(operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation of the sender, or of botocore without a sender. Raises QueueDown."""
+def _call(operation: str, **parameters: Any) -> Any:
+    """Call an operation by the JSON client, or by botocore without one. Raises QueueDown."""
     sender = _sender.get()
     if sender is None:
-        return _call(operation, **parameters)
-    return SQS.call(lambda: sender.post(_ACTIONS[operation], parameters))
+        return SQS.call(lambda: _run_operation(operation, parameters))
+    return SQS.call(lambda: sender.post(_action_of(operation), parameters))
 
 
-def _call(operation: str, **parameters: Any) -> Any:
-    """Call an operation of botocore's client. Raises QueueDown."""
-    return SQS.call(lambda: _run_operation(operation, parameters))
+@cache
+def _action_of(operation: str) -> str:
+    return operation.title().replace("_", "")
 
 
 def _run_operation(operation: str, parameters: Mapping[str, Any]) -> Any:
-    """Call an operation of botocore's client once. Raises SqsError."""
+    """Call an operation of botocore's client once. Raises AwsError."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -209,15 +187,15 @@ def _run_operation(operation: str, parameters: Mapping[str, Any]) -> Any:
         raise _translate(error) from error
 
 
-def _translate(error: Exception) -> SqsError:
+def _translate(error: Exception) -> AwsError:
     """Return an error of botocore as ours. Of those without a reply only a closed connection is
     passing; a timeout is not: the caller would wait for two."""
     from botocore.exceptions import ClientError, ConnectionClosedError
 
     if isinstance(error, ClientError):
         status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-        return SqsError.of_reply(status, error.response["Error"]["Code"])
-    return SqsError(type(error).__name__, is_passing=isinstance(error, ConnectionClosedError))
+        return AwsError.of_reply(status, error.response["Error"]["Code"])
+    return AwsError(type(error).__name__, is_passing=isinstance(error, ConnectionClosedError))
 
 
 def split(items: Iterable[T], count_bytes: Callable[[T], int]) -> Iterator[list[T]]:
@@ -258,7 +236,7 @@ def measure_all(queues: Collection[str]) -> dict[str, Depth]:
                 for queue in queues
             }
             if wait(calls.values(), _MAX_MEASURE_S).not_done:
-                raise SqsError("Timeout")
+                raise AwsError("Timeout")
             return {queue: _read_depth(call.result()) for queue, call in calls.items()}
         finally:
             threads.shutdown(wait=False, cancel_futures=True)

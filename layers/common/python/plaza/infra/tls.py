@@ -1,4 +1,4 @@
-"""TLS contexts that verify the certificate and the host name of a server."""
+"""TLS contexts. No other module creates one: connections share them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def verifying_context(ca_file: str | None) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise BadSettings(f"{ca_file} is no file of CA certificates: {error}") from None
+
+
+@lru_cache(maxsize=1)
+def unverified_context() -> ssl.SSLContext:
+    """Return the context that accepts any certificate. Shared by all connections."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
 
 
 def describe_failure(error: BaseException) -> str:

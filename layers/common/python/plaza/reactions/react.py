@@ -199,7 +199,10 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
             case "DELETED":
                 _require_live(target, Existence.DELETED)
             case "HIDDEN":
-                raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
+                if lookup.find_hidden([target]):
+                    raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
+                # Shown by a process that did not mark it: killed, or of the version before.
+                redis_hydration.evict_all([(kind, target, None)])
             case "FULL":
                 detail = f"{_describe(target)} has too many unsaved reactions; try again."
                 raise OutboxFull(detail, retry_after_s=5)

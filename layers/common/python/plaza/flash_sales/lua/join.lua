@@ -19,10 +19,12 @@
 
   Safe to repeat: a buyer stays at the first seq. ]]
 --!include counts
+--!include reign
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'counts', 'opens_us', 'closes_us')
 if not fields[1] then return {'COLD'} end
 if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end
+if fields[2] == 'finalized' then return {'NOT_OPEN'} end
 
 local function is_known(buyer)
   return redis.call('HEXISTS', KEYS[2], buyer) == 1 or redis.call('ZSCORE', KEYS[4], buyer)
@@ -32,7 +34,7 @@ local function find_refusal(buyer, max_waiting)
   local phase, now = fields[2], redis.call('TIME')
   local now_us = now[1] * 1000000 + now[2]
   if phase == 'withdrawn' then return 'WITHDRAWN' end
-  if phase == 'finalized' or now_us < tonumber(fields[4]) or now_us >= tonumber(fields[5]) then return 'NOT_OPEN' end
+  if now_us < tonumber(fields[4]) or now_us >= tonumber(fields[5]) then return 'NOT_OPEN' end
   if is_known(buyer) or redis.call('ZSCORE', KEYS[3], buyer) then return nil end
   if phase ~= 'live' then return 'LOADING' end
   local stock, _, _, waiting = parse_counts(fields[3])
@@ -50,5 +52,5 @@ for i = 4, #ARGV, 2 do
   end
 end
 add_to_counts(KEYS[1], 0, 0, 0, added)
-make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]))
+make_offers(KEYS[1], KEYS[3], KEYS[4], tonumber(ARGV[2]), 0)
 return {'JOINED', added}

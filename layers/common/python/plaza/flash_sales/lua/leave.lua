@@ -16,6 +16,7 @@
 
   Safe to repeat: a unit is returned only with its offer. ]]
 --!include counts
+--!include reign
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase')
 if not fields[1] then return {'COLD'} end
@@ -32,4 +33,4 @@ for i = 4, #ARGV do
   end
 end
 add_to_counts(KEYS[1], freed, 0, 0 - freed, 0 - left)
-return {'LEFT', make_offers(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[2]))}
+return {'LEFT', make_offers(KEYS[1], KEYS[2], KEYS[3], tonumber(ARGV[2]), freed)}

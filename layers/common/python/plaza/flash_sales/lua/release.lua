@@ -21,6 +21,7 @@
 
   Safe to repeat: a unit is returned only while the order is pending or, if it was cancelled, a success. ]]
 --!include counts
+--!include reign
 --!include offer
 local fields = redis.call('HMGET', KEYS[1], 'generation', 'phase', 'counts')
 if not fields[1] then return {'COLD'} end
@@ -41,5 +42,5 @@ elseif pending == 1 then
   redis.call('UNLINK', KEYS[3]) -- none is pending any more
 end
 add_to_counts(KEYS[1], 1, was_success and 0 or -1, 0, 0)
-make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]))
+make_offers(KEYS[1], KEYS[5], KEYS[6], tonumber(ARGV[5]), 1)
 return {'RELEASED', 1}

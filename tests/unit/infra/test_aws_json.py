@@ -1,4 +1,4 @@
-"""The requests of the SQS sender equal those of botocore, byte for byte."""
+"""The requests of the JSON client equal those of botocore, byte for byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials as BotocoreCredentials
 from botocore.serialize import create_serializer
 
-from plaza.infra.sqs_sender import Credentials, Sender, make_sender
+from plaza.infra.aws_json import SECRETS_MANAGER, SQS, AwsJsonClient, Credentials, make_client
 
 QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"
 CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "to/ken+with=signs")
@@ -28,18 +28,18 @@ ALPHABET = 'abcXYZ 019\n\t\r\0"\\/{}<>&%+=éß漢字\u2028\U0001f600'
 # ---------------------------------------------------------------- the request
 
 
-def make_botocore_client() -> tuple[Any, list[AWSPreparedRequest]]:
+def make_botocore_client(service: str = "sqs") -> tuple[Any, list[AWSPreparedRequest]]:
     session = botocore.session.Session()
     session.set_credentials(*CREDENTIALS)
     config = Config(parameter_validation=False, retries={"total_max_attempts": 1})
-    client = session.create_client("sqs", region_name="eu-central-1", config=config)
+    client = session.create_client(service, region_name="eu-central-1", config=config)
 
     def reply(request: AWSPreparedRequest, **_: object) -> Any:
         captured.append(request)
         return AWSResponse(request.url, 200, HTTPHeaders(), Empty())
 
     captured: list[AWSPreparedRequest] = []
-    client.meta.events.register("before-send.sqs.*", reply)
+    client.meta.events.register(f"before-send.{service}.*", reply)
     return client, captured
 
 
@@ -77,15 +77,20 @@ def split_request(rendered: bytes) -> tuple[str, dict[str, str], bytes]:
     return first, dict(line.split(": ", 1) for line in lines), body
 
 
-def check(sender: Sender, parameters: dict[str, Any], theirs: AWSPreparedRequest) -> None:
-    """Assert that the sender renders the request that botocore made of ``parameters``."""
+def check(
+    sender: AwsJsonClient,
+    parameters: dict[str, Any],
+    theirs: AWSPreparedRequest,
+    action: str | None = None,
+) -> None:
+    """Assert that the client renders the request that botocore made of ``parameters``."""
     found: Mapping[str, Any] = dict(theirs.headers)
     headers = {
         name.lower(): value.decode() if isinstance(value, bytes) else value
         for name, value in found.items()
     }
     sent_at = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    action = "SendMessageBatch" if "Entries" in parameters else "SendMessage"
+    action = action or ("SendMessageBatch" if "Entries" in parameters else "SendMessage")
     body = json.dumps(parameters).encode()
     first, ours, our_body = split_request(sender._render(action, body, sent_at.timestamp()))
     assert first == "POST / HTTP/1.1"
@@ -100,7 +105,7 @@ def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None
     client, _ = make_botocore_client()
     model, serializer = client.meta.service_model, create_serializer("json")
     signer = SigV4Auth(BotocoreCredentials(*CREDENTIALS), "sqs", "eu-central-1")
-    sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
+    sender = AwsJsonClient(SQS, QUEUE_URL, "eu-central-1", CREDENTIALS)
     rng = random.Random(20261122)
     for _ in range(MESSAGES):
         parameters = random_parameters(rng)
@@ -116,7 +121,7 @@ def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None
 
 def test_requests_equal_those_of_a_botocore_client() -> None:
     client, captured = make_botocore_client()
-    sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
+    sender = AwsJsonClient(SQS, QUEUE_URL, "eu-central-1", CREDENTIALS)
     rng = random.Random(1)
     for _ in range(100):
         parameters = random_parameters(rng)
@@ -125,15 +130,26 @@ def test_requests_equal_those_of_a_botocore_client() -> None:
         check(sender, parameters, captured.pop())
 
 
+def test_a_request_for_a_secret_equals_that_of_a_botocore_client() -> None:
+    client, captured = make_botocore_client("secretsmanager")
+    url = "https://secretsmanager.eu-central-1.amazonaws.com"
+    reader = AwsJsonClient(SECRETS_MANAGER, url, "eu-central-1", CREDENTIALS)
+    parameters = {"SecretId": "plaza/redis-AbC", "VersionStage": "AWSCURRENT"}
+    client.get_secret_value(**parameters)
+    theirs = captured.pop()
+    check(reader, parameters, theirs, "GetSecretValue")
+    assert theirs.headers["X-Amz-Target"] == b"secretsmanager.GetSecretValue"
+
+
 def test_a_user_without_a_session_token_signs_without_one() -> None:
-    sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS._replace(token=""))
+    sender = AwsJsonClient(SQS, QUEUE_URL, "eu-central-1", CREDENTIALS._replace(token=""))
     _, headers, _ = split_request(sender._render("SendMessage", b"{}", 0))
     assert "x-amz-security-token" not in headers
     assert "SignedHeaders=content-type;host;x-amz-date;x-amz-target" in headers["authorization"]
 
 
 def test_the_signing_key_changes_with_the_day() -> None:
-    sender = Sender(QUEUE_URL, "eu-central-1", CREDENTIALS)
+    sender = AwsJsonClient(SQS, QUEUE_URL, "eu-central-1", CREDENTIALS)
     first = sender._key_of("20261122")
     assert sender._key_of("20261123") != first
     assert sender._key_of("20261122") == first
@@ -144,7 +160,12 @@ def test_the_signing_key_changes_with_the_day() -> None:
 
 @pytest.fixture
 def lambda_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_SQS", "AWS_CREDENTIAL_EXPIRATION"):
+    for name in (
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_SQS",
+        "AWS_ENDPOINT_URL_SECRETS_MANAGER",
+        "AWS_CREDENTIAL_EXPIRATION",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_REGION", "eu-central-1")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
@@ -153,9 +174,26 @@ def lambda_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("lambda_environment")
 def test_the_environment_of_lambda_makes_a_sender() -> None:
-    sender = make_sender(QUEUE_URL)
+    sender = make_client(SQS, QUEUE_URL)
     assert sender is not None
     assert sender._address == ("sqs.eu-central-1.amazonaws.com", 443)
+
+
+@pytest.mark.usefixtures("lambda_environment")
+@pytest.mark.parametrize(
+    ("region", "host"),
+    [
+        ("eu-central-1", "secretsmanager.eu-central-1.amazonaws.com"),
+        ("cn-north-1", "secretsmanager.cn-north-1.amazonaws.com.cn"),
+    ],
+)
+def test_secrets_are_read_in_the_region_of_the_function(
+    monkeypatch: pytest.MonkeyPatch, region: str, host: str
+) -> None:
+    monkeypatch.setenv("AWS_REGION", region)
+    client = make_client(SECRETS_MANAGER)
+    assert client is not None
+    assert client._address == (host, 443)
 
 
 @pytest.mark.usefixtures("lambda_environment")
@@ -173,4 +211,4 @@ def test_other_credentials_are_left_to_botocore(
 ) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     monkeypatch.setenv(name, value)
-    assert make_sender(QUEUE_URL) is None
+    assert make_client(SQS, QUEUE_URL) is None

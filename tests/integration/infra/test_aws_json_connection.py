@@ -1,30 +1,33 @@
-"""The SQS sender on a socket: replies, closed connections, timeouts."""
+"""The JSON client of AWS on a socket: replies, closed connections, timeouts, TLS, secrets."""
 
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plaza.infra import sqs_sender
-from plaza.infra.sqs import SqsError
-from plaza.infra.sqs_sender import Credentials, Sender
+from plaza.infra import aws_json, secrets, tls
+from plaza.infra.aws_json import SQS, AwsError, AwsJsonClient, Credentials
+from plaza.infra.secrets import SecretsDown
+from tests.support.certificates import make_certificates
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{"MessageId":"1"}'
 QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"
 CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "token")
-Serve = Callable[[Sequence[Sequence[bytes]]], Sender]
+Serve = Callable[[Sequence[Sequence[bytes]]], AwsJsonClient]
 
 
 @pytest.fixture
 def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """``serve([[a, b], [c]])`` replies a and b on a first connection, closes it, and replies c on a
     second one."""
-    monkeypatch.setattr(sqs_sender, "READ_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(aws_json, "READ_TIMEOUT_S", 0.5)
     threads: list[threading.Thread] = []
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -41,11 +44,11 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
                 if replies and replies[-1] == b"":
                     released.wait(5)
 
-    def start(connections: Sequence[Sequence[bytes]]) -> Sender:
+    def start(connections: Sequence[Sequence[bytes]]) -> AwsJsonClient:
         threads.append(threading.Thread(target=run_server, args=(connections,), daemon=True))
         threads[0].start()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        return Sender(url, "eu-central-1", CREDENTIALS)
+        return AwsJsonClient(SQS, url, "eu-central-1", CREDENTIALS)
 
     released = threading.Event()
     yield start
@@ -69,7 +72,7 @@ def read_request(connection: socket.socket) -> None:
         body += connection.recv(65536)
 
 
-def post(sender: Sender) -> dict[str, Any]:
+def post(sender: AwsJsonClient) -> dict[str, Any]:
     return sender.post("SendMessage", {"QueueUrl": QUEUE_URL, "MessageBody": "x"})
 
 
@@ -100,7 +103,7 @@ CHUNKED = (
 def test_a_reply_may_come_in_pieces_and_chunks(
     serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: bytes, received_bytes: int
 ) -> None:
-    monkeypatch.setattr(sqs_sender, "_RECEIVED_BYTES", received_bytes)
+    monkeypatch.setattr(aws_json, "_RECEIVED_BYTES", received_bytes)
     sender = serve([[reply, OK]])
     assert post(sender) == post(sender) == {"MessageId": "1"}
 
@@ -151,14 +154,14 @@ def test_headers_are_found_in_any_case_and_order(serve: Serve) -> None:
 def test_a_failed_request_raises_an_error_with_its_code(
     serve: Serve, reply: bytes, code: str, is_passing: bool
 ) -> None:
-    with pytest.raises(SqsError) as caught:
+    with pytest.raises(AwsError) as caught:
         post(serve([[reply]]))
     assert (caught.value.code, caught.value.is_passing) == (code, is_passing)
 
 
 def test_a_connection_that_closes_without_a_reply_is_passing(serve: Serve) -> None:
     sender = serve([[], [OK]])
-    with pytest.raises(SqsError) as caught:
+    with pytest.raises(AwsError) as caught:
         post(sender)
     assert caught.value.is_passing
     assert post(sender) == {"MessageId": "1"}
@@ -173,6 +176,71 @@ def test_a_connection_closed_after_its_reply_is_replaced(serve: Serve) -> None:
 def test_a_refused_connection_is_not_passing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(SqsError, match="ConnectionFailed") as caught:
-        post(Sender(f"http://127.0.0.1:{port}", "eu-central-1", CREDENTIALS))
+    with pytest.raises(AwsError, match="ConnectionFailed") as caught:
+        post(AwsJsonClient(SQS, f"http://127.0.0.1:{port}", "eu-central-1", CREDENTIALS))
     assert not caught.value.is_passing
+
+
+# ---------------------------------------------------------------- TLS
+
+
+def test_all_connections_share_one_tls_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To load the system's certificates takes more CPU than a hundred requests."""
+    certificates = make_certificates(tmp_path / "tls")
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(certificates.cert, certificates.key)
+    create, created = ssl.create_default_context, []
+
+    def count(**_: Any) -> ssl.SSLContext:
+        created.append(1)
+        return create(cafile=certificates.ca)
+
+    def answer(listener: socket.socket) -> None:
+        for _ in range(3):
+            accepted, _ = listener.accept()
+            with server.wrap_socket(accepted, server_side=True) as connection:
+                read_request(connection)
+                connection.sendall(OK)
+
+    monkeypatch.setattr(ssl, "create_default_context", count)
+    tls.verifying_context.cache_clear()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer, args=(listener,), daemon=True)
+        thread.start()
+        url = f"https://127.0.0.1:{listener.getsockname()[1]}"
+        sender = AwsJsonClient(SQS, url, "eu-central-1", CREDENTIALS)
+        for _ in range(3):
+            assert post(sender) == {"MessageId": "1"}
+            sender.close()
+        thread.join(5)
+    tls.verifying_context.cache_clear()
+    assert created == [1]
+
+
+# ---------------------------------------------------------------- secrets
+
+SECRET = b'HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{"SecretString":"text"}'
+FAILED = b"HTTP/1.1 500 Failed\r\nContent-Length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize("replies", [[[SECRET]], [[FAILED, SECRET]], [[], [SECRET]]])
+def test_a_secret_is_read_again_after_a_passing_failure(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, replies: Sequence[Sequence[bytes]]
+) -> None:
+    client = serve(replies)
+    monkeypatch.setattr(aws_json, "make_client", lambda service: client)
+    assert secrets._fetch("plaza/redis") == "text"
+
+
+@pytest.mark.parametrize(
+    "reply", [[FAILED, FAILED], [refused(b'{"__type":"AccessDeniedException"}')]]
+)
+def test_a_secret_that_can_not_be_read_is_down(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, reply: Sequence[bytes]
+) -> None:
+    client = serve([reply])
+    monkeypatch.setattr(aws_json, "make_client", lambda service: client)
+    with pytest.raises(SecretsDown):
+        secrets._fetch("plaza/redis")

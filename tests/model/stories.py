@@ -1,0 +1,292 @@
+"""Stories: schedules that random runs rarely meet, each written to break without one rule.
+
+A story has moments: it is played with a process that is stopped after 0, 1, 2, ... of its steps,
+until it ends before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+
+import pytest
+from greenlet import GreenletExit, greenlet
+
+from plaza.infra import mysql
+from plaza.reactions import (
+    LIKE,
+    Target,
+    failover_recovery,
+    persist,
+    queries,
+    react,
+    redis_hydration,
+    sweep,
+)
+from plaza.reactions.model import ReactionEvent, ReactionKey
+from plaza.reactions.queues import REACTIONS
+from tests.model.masters import REIGN_AGE_S, Masters
+from tests.model.reactions_model import GRACE_US, HOUR_US, Run, Trouble, begin_empty, hook, set_up
+from tests.support.plaza import World, read_event
+
+LEASE_MS = 60_000  # of real time: no lease ends within a story
+Story = Callable[[Run, int], bool]  # returns whether the moment came before the end
+
+
+def run_story(
+    name: str,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    mutate: Callable[[pytest.MonkeyPatch], None] | None = None,
+) -> None:
+    """Play a story with each of its moments. Raises AssertionError with the moment."""
+    trouble, story = STORIES[name]
+    for moment in count():
+        with monkeypatch.context() as patch:
+            set_up(world, patch, 0)
+            patch.setattr(redis_hydration, "HYDRATION_LEASE_TTL_MS", LEASE_MS)
+            if mutate:
+                mutate(patch)
+            run = begin_empty(trouble, world, [(LIKE, Target("post", moment + 1))])
+            with patch.context() as hooks:
+                hook(run, hooks)
+                try:
+                    is_played = story(run, moment)
+                except AssertionError as error:
+                    raise AssertionError(f"{name} {moment}: {error}") from error
+                finally:
+                    mysql.write("UPDATE log_gate SET epoch = 0")
+        if not is_played:
+            return
+
+
+def _masters_of(run: Run) -> Masters:
+    assert run.masters
+    return run.masters
+
+
+def _react(run: Run, actor: int) -> None:
+    """Let an actor like the target; the message waits on the queue."""
+    [(kind, target)] = run.targets
+    assert react.react(kind, target, actor, True).exact
+
+
+def _publish_provisional(run: Run, actor: int) -> None:
+    """Publish a like that was answered 202."""
+    [(kind, target)] = run.targets
+    react.publish(ReactionEvent(ReactionKey(*target, kind.name, actor), True, None))
+
+
+def _save_all(run: Run) -> None:
+    persist.save([read_event(body) for body in run.queues.take(REACTIONS)])
+
+
+def _spawn_consumer(run: Run) -> greenlet:
+    events = [read_event(body) for body in run.queues.take(REACTIONS)]
+    return run.scheduler.spawn(lambda: persist.save(events))
+
+
+def _finish(process: greenlet) -> None:
+    while not process.dead:
+        process.switch()
+
+
+def _step(process: greenlet, steps: int) -> bool:
+    """Run a process for some steps; return whether it is alive."""
+    for _ in range(steps):
+        if process.dead:
+            return False
+        process.switch()
+    return not process.dead
+
+
+def _step_until_saved(run: Run, process: greenlet, total: int) -> None:
+    """Run a consumer until its transaction is committed; it has not applied the commit."""
+    while _count_rows(run) < total:
+        process.switch()
+
+
+def _count_rows(run: Run) -> int:
+    [(_, target)] = run.targets
+    sql = "SELECT COUNT(*) FROM reaction WHERE target_id = %s AND state = 1"
+    return int(mysql.fetch_all(sql, (target.id,))[0][0])
+
+
+def _settle(run: Run) -> None:
+    """Run the sweeper until all that it can notice is applied."""
+    for _ in range(3):
+        failover_recovery.acknowledge_after_failover()
+        run.queues.drain()
+        run.scheduler.clock.advance(2_000_000)
+        run.world.let_sweeps_be_due()
+        sweep.sweep_outbox(grace_us=0)
+        run.queues.drain()
+
+
+def _check_answer(run: Run, on: set[int]) -> None:
+    """Check that an exact answer for each actor is right."""
+    for actor in (1, 2, 3):
+        [count_], exact = queries.read_counts(run.targets, actor)
+        answer = count_.total, count_.viewer_state
+        assert not exact or answer == (len(on), actor in on), f"{answer} for {actor}, on: {on}"
+
+
+def _reign_returns(run: Run, moment: int) -> bool:
+    """A reaction that was stored, but not replicated, before a failover there and back."""
+    masters = _masters_of(run)
+    _react(run, 1)
+    _save_all(run)
+    failover_recovery.acknowledge_after_failover()
+    masters.replicate()
+    _react(run, 2)
+    _save_all(run)
+    for _ in range(2):
+        masters.promote(cut_off=False, keep_connections=False)
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return False
+
+
+def _old_connection(run: Run, moment: int) -> bool:
+    """A reader that is still connected to a replica, which lags behind its master, reads twice."""
+    masters = _masters_of(run)
+    _react(run, 1)
+    _save_all(run)
+    masters.replicate()
+    reader = run.scheduler.spawn(lambda: _check_answer(run, {1, 2}))
+    masters.connections[reader] = masters.connect()
+    masters.promote(cut_off=False, keep_connections=True)
+    failover_recovery.acknowledge_after_failover()
+    _react(run, 2)
+    _save_all(run)
+    run.scheduler.clock.advance(2 * int(REIGN_AGE_S * 1e6))
+    _finish(reader)
+    _react(run, 3)
+    _save_all(run)
+    reads_again = run.scheduler.spawn(lambda: _check_answer(run, {1, 2, 3}))
+    masters.connections[reads_again] = masters.connections[reader]
+    _finish(reads_again)
+    return False
+
+
+def _two_masters(run: Run, moment: int) -> bool:
+    """A consumer on the old side of a partition saves while the sweeper notices the new master."""
+    masters = _masters_of(run)
+    _react(run, 1)
+    _save_all(run)
+    for _ in range(2):
+        failover_recovery.acknowledge_after_failover()
+    masters.replicate()
+    _react(run, 2)
+    masters.promote(cut_off=True, keep_connections=True)
+    consumer = _spawn_consumer(run)
+    masters.connect_to_other(consumer)
+    queries.read_counts(run.targets, 1)  # hydrates the target
+    sweeper = run.scheduler.spawn(failover_recovery.acknowledge_after_failover)
+    is_played = _step(sweeper, moment)
+    _finish(consumer)
+    _finish(sweeper)
+    masters.rejoin()
+    _settle(run)
+    _check_answer(run, {1, 2})
+    return is_played
+
+
+def _snapshot(run: Run, moment: int) -> bool:
+    """A consumer commits, and has not applied its commit, while another process hydrates."""
+    _react(run, 3)
+    _save_all(run)
+    _react(run, 1)
+    run.drop_target(*run.targets[0])
+    reader = run.scheduler.spawn(lambda: react.hydrate(run.targets))
+    is_played = _step(reader, moment)
+    consumer = _spawn_consumer(run)
+    _step_until_saved(run, consumer, 2)
+    _finish(reader)
+    _check_answer(run, {1, 3})
+    _finish(consumer)
+    _check_answer(run, {1, 3})
+    return is_played
+
+
+def _restore(run: Run, moment: int) -> bool:
+    """A consumer that saved before a restore applies its commit after it."""
+    _react(run, 3)
+    _save_all(run)
+    run.restore()
+    _react(run, 1)
+    consumer = _spawn_consumer(run)
+    _step_until_saved(run, consumer, 2)
+    run.restore()
+    run.drop_target(*run.targets[0])
+    react.hydrate(run.targets)  # of the new epoch
+    is_played = _step(consumer, moment)
+    _check_answer(run, {1, 3})
+    _finish(consumer)
+    _check_answer(run, {1, 3})
+    run.restore()
+    _check_answer(run, {1, 3})
+    return is_played
+
+
+def _lost_commit(run: Run, moment: int) -> bool:
+    """The commit of a 202 is lost, the next one waits, and the clock of Redis goes back. A sweep or
+    one more commit notices the loss."""
+    react.hydrate(run.targets)
+    _publish_provisional(run, 1)
+    consumer = _spawn_consumer(run)
+    _step_until_saved(run, consumer, 1)
+    consumer.throw(GreenletExit)
+    _publish_provisional(run, 2)
+    _save_all(run)
+    run.jump()
+    run.scheduler.clock.advance(2_000_000)
+    if moment == 0:
+        sweep.sweep_outbox(grace_us=GRACE_US)
+        _check_answer(run, {1, 2})
+        return True
+    _publish_provisional(run, 3)
+    _save_all(run)
+    _check_answer(run, {1, 2, 3})
+    return False
+
+
+def _entry_of_the_future(run: Run, moment: int) -> bool:
+    """A process dies before it sends a reaction, and the clock of Redis goes back."""
+    _react(run, 1)
+    run.queues.messages.clear()
+    run.jump()
+    _check_swept(run, {1})
+    return False
+
+
+def _row_of_the_future(run: Run, moment: int) -> bool:
+    """A process dies before it sends a reaction to a target that has a row of the next hour."""
+    [(kind, target)] = run.targets
+    version_us = run.scheduler.clock.now_us + HOUR_US
+    persist.save([ReactionEvent(ReactionKey(*target, kind.name, 2), True, version_us)])
+    _react(run, 1)
+    run.queues.messages.clear()
+    _check_swept(run, {1, 2})
+    return False
+
+
+def _check_swept(run: Run, on: set[int]) -> None:
+    """Check that a sweep after the grace sends what MySQL lacks."""
+    run.scheduler.clock.advance(2_000_000)
+    sweep.sweep_outbox(grace_us=GRACE_US)
+    run.queues.drain()
+    assert _count_rows(run) == len(on), f"{_count_rows(run)} rows after a sweep, on: {on}"
+    _check_answer(run, on)
+
+
+STORIES: Mapping[str, tuple[Trouble, Story]] = {
+    "a reign returns": (Trouble(promote=1), _reign_returns),
+    "an old connection": (Trouble(promote=1), _old_connection),
+    "two masters": (Trouble(promote=1), _two_masters),
+    "a snapshot": (Trouble(), _snapshot),
+    "a lost commit": (Trouble(back=1), _lost_commit),
+    "an entry of the future": (Trouble(back=1), _entry_of_the_future),
+    "a row of the future": (Trouble(), _row_of_the_future),
+    "a restore": (Trouble(restore=1), _restore),
+}

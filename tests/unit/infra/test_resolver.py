@@ -1,0 +1,162 @@
+"""What PlazaResolver inherits from Powertools: routers, middlewares, exception handlers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from aws_lambda_powertools.event_handler import Response
+from aws_lambda_powertools.event_handler.api_gateway import (
+    APIGatewayHttpResolver,
+    ApiGatewayResolver,
+    Router,
+)
+from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
+from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
+
+from local.stack.functions import CONTEXT
+from plaza.infra import switch_state
+from plaza.infra.api import (
+    BEARER,
+    ID_PATTERN,
+    OPTIONAL,
+    Id,
+    PlazaResolver,
+    StoppedBy,
+    require_caller,
+)
+from plaza.infra.callers import Caller
+from plaza.infra.errors import SwitchedOff
+from plaza.infra.switch_state import Switch
+
+pytestmark = pytest.mark.usefixtures("configured")
+
+
+def event(key: str, **parameters: str) -> dict[str, Any]:
+    method, _, path = key.partition(" ")
+    path = path.format(**parameters)
+    return {
+        "version": "2.0",
+        "routeKey": key,
+        "rawPath": path,
+        "headers": {"x-thing": "a"},
+        "pathParameters": parameters,
+        "requestContext": {
+            "http": {"method": method, "path": path, "sourceIp": "203.0.113.7"},
+            "requestId": "JKJaXmPLvHcESHA=",
+            "stage": "$default",
+        },
+        "isBase64Encoded": False,
+    }
+
+
+def make_app(caller: Caller | None = None) -> PlazaResolver:
+    return PlazaResolver(lambda *_: caller or Caller(9))
+
+
+def ask(app: PlazaResolver, key: str, **parameters: str) -> tuple[int, Any]:
+    response = app.resolve(event(key, **parameters), CONTEXT)
+    return response["statusCode"], json.loads(response["body"])
+
+
+def test_a_router_registers_its_routes() -> None:
+    app, router = make_app(), Router()  # type: ignore[no-untyped-call]
+
+    @router.put("/things/<thing_id>", security=BEARER, middlewares=[StoppedBy(Switch.WRITES)])
+    def put_thing(thing_id: Id) -> dict[str, Any]:
+        return {"id": thing_id, "sent": router.current_event.headers["x-thing"]}
+
+    app.include_router(router)
+    assert ask(app, "PUT /things/{thing_id}", thing_id="7") == (200, {"id": "7", "sent": "a"})
+    assert app.endpoints["PUT /things/{thing_id}"].switch is Switch.WRITES
+    assert app.lambda_context.function_name == CONTEXT.function_name
+
+
+def test_a_router_without_a_security_is_refused() -> None:
+    router = Router()  # type: ignore[no-untyped-call]
+    router.get("/things")(dict)
+    with pytest.raises(TypeError, match="GET /things declares no security"):
+        make_app().include_router(router)
+
+
+def test_middlewares_run_around_a_route_whose_caller_is_admitted() -> None:
+    app, calls = make_app(), []
+
+    def count(app: ApiGatewayResolver, next_middleware: NextMiddleware) -> Response[Any]:
+        calls.append(app.current_event.raw_path)  # type: ignore[attr-defined]
+        response = next_middleware(app)
+        response.headers["X-Counted"] = "1"
+        return response
+
+    def stop(_: ApiGatewayResolver, __: NextMiddleware) -> Response[Any]:
+        return Response(418, "text/plain", "stopped")
+
+    @app.get("/things/<thing_id>", security=OPTIONAL)
+    def get_thing(thing_id: Id) -> tuple[dict[str, Any], int]:
+        return {"id": thing_id}, 202
+
+    @app.get("/stopped", security=OPTIONAL, middlewares=[stop])
+    def get_stopped() -> dict[str, Any]:
+        raise NotImplementedError
+
+    app.use([count])
+    response = app.resolve(event("GET /things/{thing_id}", thing_id="7"), CONTEXT)
+    assert (response["statusCode"], json.loads(response["body"])) == (202, {"id": "7"})
+    assert response["headers"]["x-counted"] == "1"
+    assert app.resolve(event("GET /stopped"), CONTEXT)["statusCode"] == 418
+    assert ask(app, "GET /things/{thing_id}", thing_id="x")[0] == 404
+    assert calls == ["/things/7", "/stopped"]
+    assert app.context == {}
+
+
+def test_a_handler_of_an_exception_answers_instead_of_the_problem() -> None:
+    app = make_app(Caller())
+
+    @app.exception_handler(LookupError)  # type: ignore[untyped-decorator]
+    def answer(error: LookupError) -> Response[str]:
+        return Response(409, "text/plain", f"missing: {error.args[0]}")
+
+    @app.get("/key", security=OPTIONAL)
+    def get_key() -> dict[str, Any]:
+        raise KeyError("a")
+
+    @app.get("/own", security=OPTIONAL)
+    def get_own() -> dict[str, Any]:
+        return {"caller": require_caller(app)}
+
+    response = app.resolve(event("GET /key"), CONTEXT)
+    assert (response["statusCode"], response["body"]) == (409, "missing: a")
+    assert response["headers"]["content-type"] == "text/plain"
+    assert ask(app, "GET /own")[0] == 401
+
+
+def test_a_switch_is_a_middleware_of_any_resolver(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def require(switch: Switch, parameters: Any) -> None:
+        asked.append((switch, parameters))
+        raise SwitchedOff("Plaza is read-only at present.")
+
+    monkeypatch.setattr(switch_state, "require", require)
+    app = APIGatewayHttpResolver()
+    app.get("/things/<thing_id>", middlewares=[StoppedBy(Switch.WRITES)])(lambda thing_id: {})
+    with pytest.raises(SwitchedOff):
+        app.resolve(event("GET /things/{thing_id}", thing_id="7"), CONTEXT)  # type: ignore[arg-type]
+    assert asked == [(Switch.WRITES, {"thing_id": "7"})]
+
+
+def test_the_schema_is_that_of_powertools() -> None:
+    app = make_app()
+    responses: Any = lambda: {200: {"description": "A thing."}}  # noqa: E731
+
+    @app.get("/things/<thing_id>", security=OPTIONAL, responses=responses)
+    def get_thing(thing_id: Id) -> dict[str, Any]:
+        return {"id": thing_id}
+
+    schema = json.loads(app.get_openapi_json_schema(security_schemes={"bearer": HTTPBearer()}))
+    operation = schema["paths"]["/things/{thing_id}"]["get"]
+    assert operation["responses"]["200"]["description"] == "A thing."
+    [parameter] = operation["parameters"]
+    assert (parameter["name"], parameter["in"]) == ("thing_id", "path")
+    assert parameter["schema"]["pattern"] == ID_PATTERN
