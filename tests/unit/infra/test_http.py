@@ -9,6 +9,7 @@ import re
 from typing import Annotated, Any
 
 import pytest
+from aws_lambda_powertools.event_handler import Response
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
@@ -22,7 +23,6 @@ from plaza.infra.api import (
     PUBLIC,
     Id,
     PlazaResolver,
-    Response,
     check_body,
     find_caller,
     pack_cursor,
