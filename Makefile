@@ -4,11 +4,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Of the functions (template.yaml) and of all environments. PYTHON=/path/to/python: this interpreter.
+PYTHON_VERSION ?= $(shell cat .python-version)
+PYTHON ?=
 DEMO ?= 1
 WORKERS ?=
 PORT ?= 0
 RUNS ?= 900
+CHECKED ?=
 ARGS ?=
 
 ENV ?=
@@ -50,9 +53,9 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 	@.venv/bin/python -m local packages --tests
 
 .PHONY: test
-test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some)
+test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: not those of `make check`)
 	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),4) \
-	  --no-loadscope-reorder --ignore tests/cluster --durations 10)
+	  --no-loadscope-reorder --ignore tests/cluster $(if $(CHECKED),--ignore tests/unit/policy) --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
 
 .PHONY: test-unit
@@ -184,23 +187,37 @@ sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to 
 	  layers/common/python/requirements.txt
 	@echo "wrote .aws-sam/sbom.json"
 
+.PHONY: vulnerabilities
+vulnerabilities: .venv/.ready .venv-tools/.ready .venv-audit/.ready ## search databases for vulnerabilities of all locked packages
+	@for file in layers/common/python/requirements.txt requirements/*.txt; do \
+	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --progress-spinner off --requirement "$$file"; done
+	@.venv/bin/python -m local.stack.node npm audit --audit-level high
+
+.PHONY: release
+release: sbom node_modules/.ready ## write notes, bill of materials, contract and client of this version to .release
+	@rm -rf .release && mkdir -p .release/assets
+	@.venv/bin/python -m local.stack.release > .release/notes.md
+	@cp .aws-sam/sbom.json functions/api/system/openapi.json .release/assets
+	@.venv/bin/python -m local.stack.node npm pack --silent --workspace plaza-client --pack-destination .release/assets
+
 .PHONY: reproducible
 reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and compare all bytes
 	@.venv/bin/python -m local.stack.reproducible
 
 .PHONY: build
 build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
-	@PATH="$(CURDIR)/.venv-tools/bin:$$PATH" .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+	@export PYTHON="python$$(cat .venv-tools/.ready)" PATH="$(CURDIR)/.venv-tools/bin:$$PATH"; \
+	  .venv-tools/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE) Runtime=$$PYTHON
 
 .PHONY: layer-size
-layer-size: build ## print the size of the unzipped layer (limit: 25 MB)
+layer-size: build ## print the size of the unzipped layer (limit: 23 MB)
 	@find .aws-sam/build/CommonLayer -type f -printf '%s\n' | \
-	  awk '{ sum += $$1 } END { printf "%.1f MB of 25\n", sum / 1e6; exit sum > 25e6 }'
+	  awk '{ sum += $$1 } END { printf "%.1f MB of 23\n", sum / 1e6; exit sum > 23e6 }'
 
 .PHONY: clean
 clean: ## stop the stack; delete all environments, builds and stacks
 	@if [ -x .venv/bin/python ]; then .venv/bin/python -m local down; fi
-	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .coverage.json .local .local-versions .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@rm -rf .venv .venv-tools .venv-lambda .venv-lock .venv-scan .venv-sbom .venv-audit .coverage.json .local .local-versions .release .site .aws-sam node_modules clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help
 help: ## print this list
@@ -212,22 +229,25 @@ help: ## print this list
 # Environments: development; build and deployment; the Lambda runtime; the scan of templates; the bill of
 # materials; locking.
 
-.venv/.ready: requirements/dev.txt
+.venv/.ready: requirements/dev.txt .python-version
 	@$(call make_environment,.venv,requirements/dev.txt,.)
 
-.venv-tools/.ready: requirements/tools.txt
+.venv-tools/.ready: requirements/tools.txt .python-version
 	@$(call make_environment,.venv-tools,requirements/tools.txt)
 
-.venv-lambda/.ready: requirements/lambda.txt
+.venv-lambda/.ready: requirements/lambda.txt .python-version
 	@$(call make_environment,.venv-lambda,requirements/lambda.txt)
 
-.venv-scan/.ready: requirements/scan.txt
+.venv-scan/.ready: requirements/scan.txt .python-version
 	@$(call make_environment,.venv-scan,requirements/scan.txt)
 
-.venv-sbom/.ready: requirements/sbom.txt
+.venv-sbom/.ready: requirements/sbom.txt .python-version
 	@$(call make_environment,.venv-sbom,requirements/sbom.txt)
 
-.venv-lock/.ready: requirements/lock.txt
+.venv-audit/.ready: requirements/audit.txt .python-version
+	@$(call make_environment,.venv-audit,requirements/audit.txt)
+
+.venv-lock/.ready: requirements/lock.txt .python-version
 	@$(call make_environment,.venv-lock,requirements/lock.txt)
 
 # Only tests and builds need npm packages; without a registry, tests that need them are skipped.
@@ -237,5 +257,5 @@ node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
 	  else echo "plaza: npm installed nothing; tests of the web app and of the client's types are skipped" >&2; fi
 
 define make_environment
-PYTHON="$(PYTHON)" local/stack/make_environment $(1) $(2) $(3)
+PYTHON="$(PYTHON)" PYTHON_VERSION="$(PYTHON_VERSION)" local/stack/make_environment $(1) $(2) $(3)
 endef

@@ -2,15 +2,18 @@
 
   python -m infra.deploy staging [Name=Value ...]
 
-``Name=Value`` sets a parameter of any of the templates; a deploy keeps what an earlier one set.
-What one stack returns and a later one needs has the same name in both, and is passed on. The first
-deploy asks for what nothing knows. The application must be built (``make build``).
+An environment is a section of samconfig.toml: region, tags, parameters. ``Name=Value`` sets a
+parameter of any of the templates; a deploy keeps what an earlier one set. What network and stores
+export is in Parameter Store under ``/plaza/ENVIRONMENT/``, where the other templates read it; what
+a later stack returns for the edge, which is in another region, is passed on. The first deploy asks
+for what nothing knows. The application must be built (``make build``).
 """
 
 import argparse
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +28,9 @@ from local.paths import ROOT, TOOLS
 
 ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{0,19}")
 BUILT = ROOT / ".aws-sam" / "build" / "template.yaml"
+SAMCONFIG = ROOT / "samconfig.toml"
+EXPORTED = "AWS::SSM::Parameter::Value<"  # type of a parameter that is read from Parameter Store
 EDGE_REGION = "us-east-1"  # of web ACLs and certificates of CloudFront, and of budgets
-DEFAULTS = {"SmsSender": "sns"}
 QUESTIONS = {
     "AlarmEmail": "Address that alarms are sent to",
     "SmsCountries": "Countries that sign-in codes are sent to (US,DE)",
@@ -59,14 +63,24 @@ BUDGET = Part("budget", ROOT / "infra" / "budget.yaml", EDGE_REGION)
 PARTS = (NETWORK, DATA, APPLICATION, BALANCER, EDGE, BUDGET)
 
 
-class Account:
-    """CloudFormation and SAM, in the account and region of the shell's AWS settings."""
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What samconfig.toml has for an environment."""
 
-    def __init__(self) -> None:
-        region = boto3.session.Session().region_name
-        if region is None:
-            raise DeployError("no region; set AWS_REGION")
-        self.region: str = region
+    region: str
+    values: Mapping[str, str]
+    """Name -> value of parameters, except those that the application reads from Parameter Store."""
+
+
+class Account:
+    """CloudFormation and SAM, in the account of the shell's AWS settings.
+
+    ``confirms``: False to execute change sets at once; True as samconfig.toml says.
+    """
+
+    def __init__(self, region: str, *, confirms: bool = True) -> None:
+        self.region = region
+        self._confirms = confirms
 
     def describe(self, part: Part, environment: str) -> dict[str, Any] | None:
         """Return a stack as CloudFormation does, None if it does not exist."""
@@ -83,13 +97,13 @@ class Account:
         """Run ``sam deploy``. Parameters without a value keep the one that the stack has."""
         region = part.region or self.region
         command: list[str | Path] = [
-            TOOLS / "sam", "deploy", "--template-file", part.template, "--region", region,
-            "--stack-name", part.stack_name(environment), "--resolve-s3",
-            "--capabilities", "CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND",
-            "--no-confirm-changeset", "--no-fail-on-empty-changeset",
-            "--tags", "project=plaza", f"environment={environment}",
+            TOOLS / "sam", "deploy", "--config-file", SAMCONFIG, "--config-env", environment,
+            "--template-file", part.template, "--region", region,
+            "--stack-name", part.stack_name(environment),
         ]  # fmt: skip
-        if values:
+        if not self._confirms:
+            command.append("--no-confirm-changeset")
+        if values:  # instead of those of samconfig.toml, which are the application's
             command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise DeployError(f"{part.stack_name(environment)} was not deployed")
@@ -115,18 +129,16 @@ def deploy(
     ask: Callable[[str], str] = input,
 ) -> dict[str, str]:
     """Deploy all parts in order. Returns the outputs of all. Raises DeployError."""
-    if not ENVIRONMENT.fullmatch(environment) or environment == "local":
-        raise DeployError(
-            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local"
-        )
+    settings = read_settings(environment)
     parameters = {part.name: read_parameters(part.template) for part in PARTS}
     if unknown := set(given) - {name for names in parameters.values() for name in names}:
         raise DeployError(f"no template has the parameter {', '.join(sorted(unknown))}")
-    architecture = read_architecture(BUILT.parent)
-    if given.get("Architecture", architecture) != architecture:
+    known = {**settings.values, **given, "Environment": environment}
+    architecture, runtime = read_architecture(BUILT.parent), read_runtime(BUILT.parent)
+    if known.setdefault("Architecture", architecture) != architecture:
         raise DeployError(f"the layer is for {architecture}; run `make build ARCHITECTURE=...`")
-    known = {**DEFAULTS, "Environment": environment, "EdgeRegion": EDGE_REGION, **given}
-    known["Architecture"] = architecture
+    if known.setdefault("Runtime", runtime) != runtime:
+        raise DeployError(f"the layer is for {runtime}; run `make clean build PYTHON_VERSION=...`")
     outputs: dict[str, str] = {}
     for part in PARTS:
         stack = account.describe(part, environment)
@@ -138,7 +150,11 @@ def deploy(
             is_asked = name in QUESTIONS and name not in known
             if is_asked and name not in read_pairs(stack, "Parameter"):
                 known[name] = _ask(name, ask)
-        values = {name: known[name] for name in parameters[part.name] if name in known}
+        values = {
+            name: f"/plaza/{environment}/{name}" if type_.startswith(EXPORTED) else known[name]
+            for name, type_ in parameters[part.name].items()
+            if type_.startswith(EXPORTED) or name in known
+        }
         if part is NETWORK and account.describe(BALANCER, environment):
             values["Ingress"] = "load-balancer"  # whose subnets are in use until it is deleted
         account.deploy(part, environment, values)
@@ -151,19 +167,52 @@ def deploy(
     return outputs
 
 
-def read_parameters(template: Path) -> list[str]:
-    """Return the names of a template's parameters. Raises DeployError if it was not built."""
+def read_settings(environment: str) -> Settings:
+    """Return what samconfig.toml has for an environment. Raises DeployError."""
+    parts = tuple(f"-{part.name}" for part in PARTS if part.name)  # plaza-prod-data is a part
+    if (
+        not ENVIRONMENT.fullmatch(environment)
+        or environment in ("default", "local")
+        or environment.endswith(parts)
+    ):
+        raise DeployError(
+            f"{environment!r} is no name of an environment: a-z, 0-9 and -, not local, not default,"
+            f" not with {', '.join(parts)} at its end"
+        )
+    try:
+        found = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
+    except KeyError:
+        raise DeployError(
+            f"samconfig.toml has no section {environment}.global.parameters; copy those of staging"
+        ) from None
+    overrides = dict(entry.split("=", 1) for entry in found["parameter_overrides"])
+    values = {n: v for n, v in overrides.items() if not v.startswith(f"/plaza/{environment}/")}
+    return Settings(found["region"], values)
+
+
+def read_parameters(template: Path) -> dict[str, str]:
+    """Return the parameters of a template: name -> type. Raises DeployError if it was not built."""
     if not template.exists():
         raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
-    return list(yaml.load(template.read_text(), Loader)["Parameters"])  # noqa: S506 - a SafeLoader
+    found = yaml.load(template.read_text(), Loader)["Parameters"]  # noqa: S506 - a SafeLoader
+    return {name: parameter["Type"] for name, parameter in found.items()}
 
 
 def read_architecture(build: Path) -> str:
     """Return the processor that the layer of a build is for. Raises DeployError without a build."""
-    wheels = (build / "CommonLayer" / "python").glob("pydantic_core-*.dist-info/WHEEL")
-    if (wheel := next(wheels, None)) is None:
+    return "arm64" if "-aarch64-" in _find_extension(build) else "x86_64"
+
+
+def read_runtime(build: Path) -> str:
+    """Return the Python that the layer of a build is for. Raises DeployError without a build."""
+    return re.sub(r".*\.cpython-(\d)(\d+)-.*", r"python\1.\2", _find_extension(build))
+
+
+def _find_extension(build: Path) -> str:
+    extensions = (build / "CommonLayer" / "python").glob("pydantic_core/*.cpython-*.so")
+    if (extension := next(extensions, None)) is None:
         raise DeployError("there is no layer; run `make build`")
-    return "arm64" if "_aarch64" in wheel.read_text() else "x86_64"
+    return extension.name
 
 
 def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
@@ -199,11 +248,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m infra.deploy", description=__doc__)
     parser.add_argument("environment", help="name of the environment, such as staging")
     parser.add_argument("values", nargs="*", metavar="Name=Value", help="parameters of templates")
+    parser.add_argument(
+        "--yes", action="store_true", help="execute change sets without a question, in prod, too"
+    )
     args = parser.parse_args(arguments)
     if wrong := [value for value in args.values if not re.match(r"\w+=", value)]:
         parser.error(f"{wrong[0]!r} is not Name=Value")
     try:
-        outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), Account())
+        account = Account(read_settings(args.environment).region, confirms=not args.yes)
+        outputs = deploy(args.environment, dict(v.split("=", 1) for v in args.values), account)
     except DeployError as error:
         print(f"deploy: {error}", file=sys.stderr)
         return 1

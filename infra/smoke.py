@@ -20,7 +20,15 @@ from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
-from infra.deploy import APPLICATION, BALANCER, EDGE, Account, DeployError, read_pairs
+from infra.deploy import (
+    APPLICATION,
+    BALANCER,
+    EDGE,
+    Account,
+    DeployError,
+    read_pairs,
+    read_settings,
+)
 
 T = TypeVar("T")
 
@@ -186,7 +194,7 @@ def _decode(body: bytes) -> Any:
 
 def _url_of(environment: str) -> str:
     """Return the address for clients: the edge's, without one the API's. Raises DeployError."""
-    account = Account()
+    account = Account(read_settings(environment).region)
     for part, output in ((EDGE, "EdgeUrl"), (BALANCER, "ApiUrl"), (APPLICATION, "ApiUrl")):
         if url := read_pairs(account.describe(part, environment), "Output").get(output):
             return url

@@ -9,6 +9,7 @@ TEMPLATE = ROOT / "template.yaml"
 ALARMS = ROOT / "alarms.json"  # included by the template
 DIRECTORY = ROOT / ".local"
 TOOLS = ROOT / ".venv-tools" / "bin"
+RUNTIME = f"python{sys.version_info.major}.{sys.version_info.minor}"  # of all environments
 LAMBDA_PYTHON = ROOT / ".venv-lambda" / "bin" / "python"
 
 

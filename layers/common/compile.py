@@ -1,4 +1,4 @@
-"""``python3.11 compile.py compiled.txt LAYER``: add bytecode of Plaza and of the listed modules.
+"""``python compile.py compiled.txt LAYER``: add bytecode of Plaza and of the listed modules.
 
 Lambda keeps no bytecode, and compiling takes more than half of a cold start. Python never compares
 this bytecode with the source, because the upload changes the source's time.

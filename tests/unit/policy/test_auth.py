@@ -36,7 +36,8 @@ def test_the_sms_sender_has_no_default() -> None:
 
 
 def test_a_deploy_sends_texts_by_sns() -> None:
-    assert deploy.DEFAULTS["SmsSender"] == "sns"
+    for environment in ("staging", "prod"):
+        assert deploy.read_settings(environment).values["SmsSender"] == "sns"
     assert "echo" not in (ROOT / "samconfig.toml").read_text()
     assert "SmsSender=echo" not in (ROOT / "docs" / "operations.md").read_text()
 

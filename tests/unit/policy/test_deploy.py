@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import ssl
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -21,11 +23,31 @@ from infra.deploy import (
     DeployError,
     Part,
     read_architecture,
+    read_runtime,
 )
 from local.paths import LAYER, TEMPLATE
 from tests.unit.policy.template import load_template
 
-MADE_BY_DEPLOY = {"Environment", "SmsSender", "EdgeRegion", "OriginSecretVersion"}
+MADE_BY_DEPLOY = {"Environment", "OriginSecretVersion"}
+ENVIRONMENTS = ("staging", "prod")
+
+
+def exports_of(part: Part) -> set[str]:
+    """The parameters that a stack writes to Parameter Store, by their names there."""
+    return {
+        resource["Properties"]["Name"]["Fn::Sub"].removeprefix("/plaza/${Environment}/")
+        for resource in template_of(part)["Resources"].values()
+        if resource.get("Type") == "AWS::SSM::Parameter"
+    }
+
+
+def imports_of(part: Part) -> set[str]:
+    """The parameters that a template reads from Parameter Store."""
+    return {
+        name
+        for name, parameter in template_of(part)["Parameters"].items()
+        if parameter["Type"].startswith("AWS::SSM::Parameter::Value<")
+    }
 
 
 @cache
@@ -87,6 +109,7 @@ def _built(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda path: read(TEMPLATE if path == APPLICATION.template else path),
     )
     monkeypatch.setattr(deploy, "read_architecture", lambda build: "arm64")
+    monkeypatch.setattr(deploy, "read_runtime", lambda build: "python3.13")
 
 
 def answer(question: str) -> str:
@@ -128,18 +151,86 @@ def test_each_parameter_without_a_default_is_an_output_or_asked_or_made() -> Non
     for part in PARTS:
         template = template_of(part)
         needed = {n for n, p in template["Parameters"].items() if "Default" not in p}
+        needed -= imports_of(part) | set(deploy.read_settings("staging").values)
         assert needed <= outputs | MADE_BY_DEPLOY | set(deploy.QUESTIONS), part.name
         outputs |= set(template.get("Outputs", {}))
 
 
-def test_the_application_gets_what_network_and_data_return() -> None:
+def test_each_parameter_that_a_stack_reads_was_written_by_one_before() -> None:
+    written: set[str] = set()
+    for part in PARTS:
+        assert imports_of(part) <= written, part.name
+        written |= exports_of(part)
+
+
+def test_an_exported_address_has_no_credentials() -> None:
+    for part in (NETWORK, DATA):
+        for name, parameter in template_of(part)["Parameters"].items():
+            if name.endswith("Url"):
+                assert "[^@]" in parameter["AllowedPattern"], name
+
+
+def test_what_parameter_store_gets_is_never_empty() -> None:
+    """It has no empty values, and a deploy of the stores would fail."""
+    for part in (NETWORK, DATA):
+        parameters = template_of(part)["Parameters"]
+        for name in exports_of(part):
+            value = template_of(part)["Resources"][f"{name}Parameter"]["Properties"]["Value"]
+            for own in re.findall(r"\{'Ref': '(\w+)'\}", str(value)):
+                is_required = own in part_rules(part) or "Default" not in parameters.get(own, {})
+                assert is_required or parameters[own]["Default"] != "", (name, own)
+
+
+def part_rules(part: Part) -> set[str]:
+    """The parameters that a rule requires, when the stack creates nothing instead."""
+    return set(re.findall(r"'Ref': '(\w+)'", str(template_of(part)["Rules"])))
+
+
+def test_the_application_reads_what_network_and_stores_wrote() -> None:
     account = FakeAccount()
-    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
-    values = dict(account.deployed)["plaza-staging"]
-    returned = {*template_of(NETWORK)["Outputs"], *template_of(DATA)["Outputs"]}
-    passed = returned & set(template_of(APPLICATION)["Parameters"])
-    assert {"SubnetIds", "RedisUrl", "RedisSecretArn", "MysqlAdminSecretArn", "MysqlCa"} <= passed
-    assert {name: values[name] for name in passed} == {name: f"<{name}>" for name in passed}
+    given = {"RedisUrl": "rediss://cache.example:6379", "RedisSecretArn": "arn:a"}
+    deploy.deploy("staging", given, account, answer)  # type: ignore[arg-type]
+    deployed = dict(account.deployed)
+    values = deployed["plaza-staging"]
+    read = imports_of(APPLICATION)
+    assert {"SubnetIds", "RedisUrl", "RedisSecretArn", "MysqlAdminSecretArn", "MysqlCa"} <= read
+    assert {name: values[name] for name in read} == {n: f"/plaza/staging/{n}" for n in read}
+    assert deployed["plaza-staging-data"]["RedisUrl"] == "rediss://cache.example:6379"
+    assert deployed["plaza-staging-data"]["SubnetIds"] == "/plaza/staging/SubnetIds"
+
+
+@pytest.mark.parametrize("environment", ENVIRONMENTS)
+def test_plain_sam_deploys_the_application_as_make_does(environment: str) -> None:
+    account = FakeAccount()
+    deploy.deploy(environment, {}, account, answer)  # type: ignore[arg-type]
+    values = dict(account.deployed)[f"plaza-{environment}"]
+    config = tomllib.loads(deploy.SAMCONFIG.read_text())[environment]["global"]["parameters"]
+    own = dict(entry.split("=", 1) for entry in config["parameter_overrides"])
+    assert own == {n: v for n, v in values.items() if n not in ("Architecture", "SmsCountries")}
+    assert config["stack_name"] == APPLICATION.stack_name(environment)
+    assert config["tags"] == f"project=plaza environment={environment}"
+    assert config["confirm_changeset"] is (environment == "prod")
+    assert config["resolve_s3"] is True
+
+
+def test_parameters_of_samconfig_reach_each_template_and_arguments_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "samconfig.toml"
+    text = deploy.SAMCONFIG.read_text()
+    more = '  "Environment=staging",\n  "LogDays=90",\n  "RedisShards=2",\n'
+    config.write_text(text.replace('  "Environment=staging",\n', more))
+    monkeypatch.setattr(deploy, "SAMCONFIG", config)
+    account = FakeAccount()
+    deploy.deploy("staging", {"LogDays": "7"}, account, answer)  # type: ignore[arg-type]
+    deployed = dict(account.deployed)
+    assert deployed["plaza-staging"]["LogDays"] == "7"
+    assert deployed["plaza-staging-data"]["RedisShards"] == "2"
+
+
+def test_an_environment_without_a_section_is_refused() -> None:
+    with pytest.raises(DeployError, match=r"no section alice\.global\.parameters"):
+        deploy.deploy("alice", {}, FakeAccount(), refuse)  # type: ignore[arg-type]
 
 
 def test_the_edge_gets_the_copy_of_the_secret_in_its_region() -> None:
@@ -165,8 +256,9 @@ def test_the_load_balancer_gets_what_network_and_application_return() -> None:
     deployed = dict(account.deployed)
     assert deployed["plaza-staging-network"]["Ingress"] == "load-balancer"
     values = deployed[BALANCER.stack_name("staging")]
-    for name in ("ApiFunctions", "PublicSubnetIds", "BalancerSecurityGroupId", "AlarmTopicArn"):
-        assert values[name] == f"<{name}>"
+    assert values["ApiFunctions"] == "<ApiFunctions>"
+    for name in ("PublicSubnetIds", "BalancerSecurityGroupId", "AlarmTopicArn"):
+        assert values[name] == f"/plaza/staging/{name}"
     assert values["GuardOrigin"] == "<GuardOrigin>", "the edge may be older than the load balancer"
     assert deployed[EDGE.stack_name("staging")]["ApiDomain"] == "<ApiDomain>"
 
@@ -218,28 +310,47 @@ def test_functions_get_the_processor_that_the_layer_was_built_for() -> None:
     assert dict(account.deployed)["plaza-staging"]["Architecture"] == "arm64"
 
 
-def test_a_layer_for_another_processor_is_refused_before_anything_is_deployed() -> None:
+@pytest.mark.parametrize("part", ["plaza-staging", "plaza-staging-data"])
+def test_functions_get_the_python_that_the_layer_was_built_for(part: str) -> None:
     account = FakeAccount()
-    with pytest.raises(DeployError, match="make build ARCHITECTURE"):
-        deploy.deploy("staging", {"Architecture": "x86_64"}, account, refuse)  # type: ignore[arg-type]
+    deploy.deploy("staging", {}, account, answer)  # type: ignore[arg-type]
+    assert dict(account.deployed)[part]["Runtime"] == "python3.13"
+
+
+@pytest.mark.parametrize(
+    ("given", "remedy"),
+    [
+        ({"Architecture": "x86_64"}, "make build ARCHITECTURE"),
+        ({"Runtime": "python3.11"}, "make clean build PYTHON_VERSION"),
+    ],
+)
+def test_a_layer_for_another_processor_or_python_is_refused_before_anything_is_deployed(
+    given: dict[str, str], remedy: str
+) -> None:
+    account = FakeAccount()
+    with pytest.raises(DeployError, match=remedy):
+        deploy.deploy("staging", given, account, refuse)  # type: ignore[arg-type]
     assert account.deployed == []
 
 
 @pytest.mark.parametrize(
-    ("tag", "architecture"), [("x86_64", "x86_64"), ("aarch64.manylinux2014_aarch64", "arm64")]
+    ("tag", "runtime", "architecture"),
+    [("311-x86_64", "python3.11", "x86_64"), ("313-aarch64", "python3.13", "arm64")],
 )
-def test_the_processor_of_a_build_is_that_of_its_wheels(
-    tmp_path: Path, tag: str, architecture: str
+def test_runtime_and_processor_of_a_build_are_those_of_its_extensions(
+    tmp_path: Path, tag: str, runtime: str, architecture: str
 ) -> None:
-    wheel = tmp_path / "CommonLayer" / "python" / "pydantic_core-2.0.0.dist-info" / "WHEEL"
+    package = tmp_path / "CommonLayer" / "python" / "pydantic_core"
     with pytest.raises(DeployError, match="make build"):
         read_architecture(tmp_path)
-    wheel.parent.mkdir(parents=True)
-    wheel.write_text(f"Wheel-Version: 1.0\nTag: cp311-cp311-manylinux_2_17_{tag}\n")
-    assert read_architecture(tmp_path) == architecture
+    package.mkdir(parents=True)
+    (package / f"_pydantic_core.cpython-{tag}-linux-gnu.so").touch()
+    assert (read_runtime(tmp_path), read_architecture(tmp_path)) == (runtime, architecture)
 
 
-@pytest.mark.parametrize("environment", ["local", "Prod", "a b", "", "x" * 30])
+@pytest.mark.parametrize(
+    "environment", ["local", "default", "Prod", "a b", "", "x" * 30, "prod-data"]
+)
 def test_a_name_that_no_stack_can_have_is_refused(environment: str) -> None:
     with pytest.raises(DeployError, match="no name of an environment"):
         deploy.deploy(environment, {}, FakeAccount(), refuse)  # type: ignore[arg-type]
@@ -269,6 +380,7 @@ def test_no_parameter_is_a_secret_so_that_none_can_be_written_into_a_file() -> N
 
 
 def test_the_layer_has_the_certificates_that_the_data_stack_names() -> None:
-    value = template_of(DATA)["Outputs"]["MysqlCa"]["Value"]["Fn::If"][1]
+    parameter = template_of(DATA)["Resources"]["MysqlCaParameter"]
+    value = parameter["Properties"]["Value"]["Fn::If"][1]
     file = LAYER / str(value).removeprefix("/opt/python/")
     assert len(ssl.create_default_context(cafile=file).get_ca_certs()) > 20

@@ -328,5 +328,10 @@ def test_the_processor_and_the_python_are_parameters_of_functions_and_layer() ->
         assert function["Runtime"] == {"Ref": "Runtime"}
 
 
+def test_the_transform_writes_no_name_of_parameter_store_in_place_of_its_value() -> None:
+    """SAM gets the names, and CloudFormation reads the values after it."""
+    assert "/plaza/staging/" not in json.dumps(processed())
+
+
 def test_the_stack_stays_within_500_resources() -> None:
     assert len(processed()) <= 450

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,17 +27,30 @@ def shown(file: Path) -> str:
 
 def find_pieced(source: str) -> list[int]:
     """Return the lines at which a statement of several literals begins."""
-    tokens = [
-        token
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type not in (tokenize.NL, tokenize.COMMENT)
-    ]
+    tokens = join_formatted(tokenize.generate_tokens(io.StringIO(source).readline))
     return [
         one.start[0]
         for one, after in pairwise(tokens)
         if one.type == tokenize.STRING and STATEMENT.match(one.string)
         if after.type == tokenize.STRING or after.string == "+"
     ]
+
+
+def join_formatted(tokens: Iterable[tokenize.TokenInfo]) -> Iterator[tokenize.TokenInfo]:
+    """Return the tokens of code with each formatted literal as one, as before Python 3.12."""
+    begin, end = (getattr(tokenize, f"FSTRING_{name}", None) for name in ("START", "END"))
+    parts: list[tokenize.TokenInfo] = []
+    depth = 0
+    for token in tokens:
+        depth += (token.type == begin) - (token.type == end)
+        if depth or token.type == end:
+            parts.append(token)
+        elif token.type not in (tokenize.NL, tokenize.COMMENT):
+            yield token
+        if parts and not depth:
+            text = "".join(part.string for part in parts)
+            yield parts[0]._replace(type=tokenize.STRING, string=text)
+            parts = []
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
@@ -52,7 +66,12 @@ def test_a_statement_of_one_literal_is_accepted(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "source", ['x = ("SELECT 1"\n     " FROM a")\n', 'x = f"(INSERT INTO a " + b\n']
+    "source",
+    [
+        'x = ("SELECT 1"\n     " FROM a")\n',
+        'x = f"(INSERT INTO a " + b\n',
+        'x = f"DELETE {a} " f"{b}"\n',
+    ],
 )
 def test_the_search_finds_a_statement_of_several_literals(source: str) -> None:
     assert find_pieced(source) == [1]

@@ -107,7 +107,7 @@ class LoadProgress(NamedTuple):
 
 class SaleCounts(NamedTuple):
     """The counts of a sale in Redis, in units; ``cancelled`` in orders, ``waiting`` in buyers. And
-    the ``reign`` under which its waitlist was read."""
+    the ``reign`` under which its waitlist was read, None if the version before read it."""
 
     generation: int
     live: bool
@@ -194,7 +194,8 @@ def read_progress(voucher_id: int) -> LoadProgress | None:
     if generation is None:
         return None
     sale = SaleGeneration(voucher_id, int(generation), int(initial_stock))
-    return LoadProgress(sale, phase, *_parse_cursor(cursor), reign == read_reign(voucher_id))
+    is_current = reign in (None, read_reign(voucher_id))
+    return LoadProgress(sale, phase, *_parse_cursor(cursor), is_current)
 
 
 def read_reign(voucher_id: int) -> str:

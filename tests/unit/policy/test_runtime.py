@@ -1,0 +1,72 @@
+"""The version of Python: .python-version has it, all else agrees."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.deploy import DATA
+from tests.unit.policy import template
+from tests.unit.policy.modules import ROOT, tracked
+
+VERSION = (ROOT / ".python-version").read_text().strip()
+OLDEST = "3.11"
+NAMED = re.compile(r"\b[Pp]ython[ =:\"-]*(3\.\d+)")
+SUFFIXES = {"", ".md", ".mk", ".yaml", ".yml", ".toml", ".json", ".py"}
+FIND = ROOT / "local" / "stack" / "find_python"
+
+
+@pytest.mark.parametrize("file", [template.ROOT / "template.yaml", DATA.template])
+def test_a_template_has_this_version_and_the_oldest_one(file: Path) -> None:
+    runtime = template.load_template(file.read_text())["Parameters"]["Runtime"]
+    assert runtime["Default"] == f"python{VERSION}"
+    assert runtime["AllowedValues"] == [f"python{VERSION}", f"python{OLDEST}"]
+
+
+def test_the_layer_is_built_for_this_version() -> None:
+    source = (ROOT / "layers" / "common" / "layer.mk").read_text()
+    assert re.findall(r"^PYTHON .*", source, re.MULTILINE) == [f"PYTHON ?= python{VERSION}"]
+
+
+def test_code_is_checked_for_the_oldest_version() -> None:
+    source = (ROOT / "pyproject.toml").read_text()
+    assert f'requires-python = ">={OLDEST}"' in source
+    assert f'target-version = "py{OLDEST.replace(".", "")}"' in source
+    assert f'python_version = "{OLDEST}"' in source
+
+
+def test_no_file_but_tests_names_another_version() -> None:
+    named = {
+        f"{file.relative_to(ROOT)}: {found}"
+        for file in tracked()
+        if file.suffix in SUFFIXES and ROOT / "tests" not in file.parents
+        for found in NAMED.findall(file.read_text(errors="replace"))
+        if found not in {VERSION, OLDEST}
+    }
+    assert named == set()
+
+
+def test_an_older_version_is_found_when_the_newer_one_is_missing(tmp_path: Path) -> None:
+    """Given commands that fail, as those of pyenv do for a version that it has not selected."""
+    fake = tmp_path / "python3.11"
+    fake.write_text("#!/bin/sh\necho old\n")
+    missing = tmp_path / "python3.99"
+    missing.write_text("#!/bin/sh\necho no such version >&2\nexit 127\n")
+    for command in (fake, missing):
+        command.chmod(0o755)
+    done = find_python(tmp_path, "3.99", "3.11")
+    assert (done.returncode, done.stdout) == (0, "old\n")
+
+
+def test_a_machine_without_a_version_reads_which_one_to_install(tmp_path: Path) -> None:
+    done = find_python(tmp_path, "3.99")
+    assert done.returncode == 1
+    assert "Python 3.99 is missing" in done.stderr
+
+
+def find_python(commands: Path, *versions: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": f"{commands}:/usr/bin:/bin", "HOME": str(commands)}
+    return subprocess.run([FIND, *versions], env=env, capture_output=True, text=True, check=False)
