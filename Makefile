@@ -115,6 +115,10 @@ chaos: setup ## run the failure matrix, write docs/failures.md (ARGS="redis-down
 faults: setup ## lose the reply of each outgoing call of each use case (ARGS="--mode killed --minutes 10")
 	@.venv/bin/python -m tests.faults $(ARGS)
 
+.PHONY: mutants
+mutants: setup ## play hand-written mutants against the tests, write docs/mutants.md (ARGS="reactions/gate --jobs 4")
+	@.venv/bin/python -m tests.mutants $(ARGS)
+
 .PHONY: versions
 versions: setup ## run an earlier version beside this one, deploy and roll back (ARGS="--seconds 600 --commit v0.2.0")
 	@.venv/bin/python -m tests.versions $(ARGS)

@@ -2,7 +2,8 @@
 
 A plugin (see pyproject.toml) with the fixtures ``redis_url`` and ``mysql_url``. The database
 ``plaza`` has no tables. PLAZA_TEST_REDIS=cluster (`make test-cluster`) starts a Redis Cluster;
-PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB. Temporary files are in
+PLAZA_TEST_MYSQLD=/path/to/mysqld starts that MySQL instead of MariaDB; PLAZA_TEST_SERVERS is the
+directory of servers that run already, for runs in turn (`make mutants`). Temporary files are in
 memory where it is large enough, so that no test waits for a disk.
 """
 
@@ -20,6 +21,7 @@ from tests.support.mysqld import prepare_mysqld
 
 IS_CLUSTER = os.environ.get("PLAZA_TEST_REDIS") == "cluster"
 MYSQLD = os.environ.get("PLAZA_TEST_MYSQLD")
+RUNNING = os.environ.get("PLAZA_TEST_SERVERS")
 # Long enough for a busy machine; tests of failovers set their own.
 _NODE_TIMEOUT_MS = 15_000
 _MEMORY = Path("/dev/shm")
@@ -60,6 +62,11 @@ def _add_user(user: tuple[str, str]) -> str:
     return f"user {user[0]} {read_redis_access()} >{user[1]} {_OF_TESTS}"
 
 
+def prepare_redis(directory: Path) -> servers.Server:
+    """Prepare a Redis for tests, with ``model_settings``."""
+    return servers.prepare_redis(directory, settings=model_settings())
+
+
 def pytest_configure() -> None:
     """Choose the folder of temporary files. Some containers have little shared memory."""
     if _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free >= _MIN_MEMORY_BYTES:
@@ -71,6 +78,9 @@ def redis_server(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[servers.Server | cluster.Cluster]:
     """The Redis of this run, with ``stop``, ``start``, ``pause`` and ``resume``."""
+    if RUNNING:
+        yield servers.load_redis(Path(RUNNING) / "redis")
+        return
     directory: Path = tmp_path_factory.mktemp("redis") / "redis"
     if IS_CLUSTER:
         with servers.run_server(
@@ -78,14 +88,16 @@ def redis_server(
         ) as nodes:
             yield nodes
     else:
-        prepared = servers.prepare_redis(directory, settings=model_settings())
-        with servers.run_server(prepared) as server:
+        with servers.run_server(prepare_redis(directory)) as server:
             yield server
 
 
 @pytest.fixture(scope="session")
 def mysql_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[servers.Server]:
     """The MariaDB of this run, with an empty database ``plaza``."""
+    if RUNNING:
+        yield servers.load_mysql(Path(RUNNING) / "mysql")
+        return
     directory: Path = tmp_path_factory.mktemp("mysql") / "mysql"
     prepared = (
         prepare_mysqld(MYSQLD, directory)

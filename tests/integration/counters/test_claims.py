@@ -9,6 +9,7 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
+from plaza.counters.model import Claim
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
@@ -17,12 +18,15 @@ from plaza.reactions import FOLLOW, Target, persist, react, sweep
 from plaza.reactions.model import ReactionEvent
 from tests.integration.conftest import Away
 from tests.support.call_log import record_call
+from tests.support.keyspace import find_keys
 from tests.support.plaza import World, read_event
 from tests.support.stores import add_users
 
 USER = 7
 COLUMN = "following_total"
 CLAIMS = f"{{{shard_of(f'user:{USER}')}}}:user:{USER}:claims"
+
+COUNTED = CLAIMS.replace("claims", "counted")
 
 
 def claims() -> set[str]:
@@ -52,6 +56,13 @@ def test_a_claim_without_totals_in_redis_is_undecided(plaza: World) -> None:
     assert claims() == set()
     counters.refresh_projections([USER])  # leaves a fence, not a total
     assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
+
+
+def test_a_claim_of_a_total_that_redis_does_not_have_is_undecided(plaza: World) -> None:
+    """Given totals that a version of Plaza without this column stored."""
+    redis.execute("HSET", redis_store.user_key(USER), "version", 1, "value", '{"posts_total":1}')
+    assert redis_store.claim(USER, COLUMN, 5, "user:1") == (False, None)
+    assert claims() == set()
 
 
 def test_missing_totals_are_read_from_mysql_once(
@@ -126,6 +137,51 @@ def test_a_claim_compares_the_limit_with_its_own_column(plaza: World) -> None:
     assert counters.claim(USER, "posts_total", 5, "user:1")
 
 
+def claim_call(nonce: str) -> redis.Call:
+    """Return a claim of a place for user 1, below a limit of 5."""
+    keys = (redis_store.user_key(USER), CLAIMS, CLAIMS.replace("claims", f"claim:{nonce}"))
+    hour_ms, minute_ms = redis_store.CLAIM_TTL_MS, 60_000
+    return redis.Call(redis_store.CLAIM, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
+
+
+def test_a_repeat_after_its_claim_was_dropped_takes_a_place_again(plaza: World) -> None:
+    counters.read_users([USER])
+    [[_, first_us, _]] = redis.run_all([claim_call("a")])
+    assert redis.run_all([claim_call("a")]) == [["CLAIMED", first_us, 0]]
+    counters.unclaim(USER, "user:1", Claim(first_us, 0))
+    assert claims() == set()
+    [[code, again_us, before_us]] = redis.run_all([claim_call("a")])
+    assert (code, again_us > first_us, before_us, claims()) == ("CLAIMED", True, 0, {"user:1"})
+
+
+def test_claims_and_their_replies_expire(plaza: World) -> None:
+    assert counters.claim(USER, COLUMN, 5, "user:1")
+    [reply] = find_keys("*:claim:*")
+    assert 0 < redis.execute("PTTL", reply) <= 60_000
+    assert 0 < redis.execute("PTTL", CLAIMS) <= redis_store.CLAIM_TTL_MS
+
+
+def test_a_late_release_does_not_restore_a_claim_that_was_counted(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)
+    found = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
+    first, second, third = filter(None, found)
+    counters.release([(USER, "user:1", second.at_us)])
+    counters.release([(USER, "user:1", first.at_us)])
+    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS
+    counters.unclaim(USER, "user:1", third)
+    assert claims() == set()
+
+
+def test_a_note_about_a_claim_that_was_taken_back_expires(plaza: World) -> None:
+    first = counters.claim(USER, COLUMN, 5, "user:1")
+    assert first
+    assert counters.claim(USER, COLUMN, 5, "user:1")
+    counters.unclaim(USER, "user:1", first)
+    assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS
+
+
 # ---------------------------------------------------------------- with the consumer
 
 
@@ -162,6 +218,23 @@ def test_random_follows_never_exceed_the_limit(
         follow(user_id, limit)
     plaza.queues.drain()
     assert following() == limit, "all places can be used"
+
+
+def test_a_claim_counts_until_the_total_includes_its_follow(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 10**6)
+    add_users(USER, 11)
+    refresh, seen = counters.refresh_projections, []
+
+    def refresh_later(users: list[int]) -> None:
+        seen.append(claims())
+        refresh(users)
+
+    monkeypatch.setattr(counters, "refresh_projections", refresh_later)
+    assert follow(11, 5)
+    persist.save([read_event(body) for body in plaza.queues.take("reactions")])
+    assert (seen, claims()) == ([{"user:11"}], set())
 
 
 def test_two_follows_for_the_last_place_are_one_follow(plaza: World) -> None:

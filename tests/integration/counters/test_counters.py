@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
 from pymysql.cursors import Cursor
 
+from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import USER_COLUMNS
-from plaza.infra import mysql, redis
+from plaza.infra import mysql, projections, redis
+from plaza.reactions import Target
 from tests.integration.conftest import Away
+from tests.support.call_log import record_call
+from tests.support.consumers import lock_counter
 from tests.support.plaza import World
 
 
@@ -36,6 +40,11 @@ def write_comments(post_id: int, total: int, version: int) -> None:
 
 def count_statements() -> int:
     [(_, count)] = mysql.fetch_all("SHOW SESSION STATUS LIKE 'Questions'")
+    return int(count)
+
+
+def count_lock_waits() -> int:
+    [(_, count)] = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_waits'")
     return int(count)
 
 
@@ -203,3 +212,50 @@ def test_locked_counters_have_their_present_values(plaza: World) -> None:
         }
 
     counters.run_in_transaction(work)
+
+
+def test_a_reader_that_announces_itself_leaves_a_fence_that_expires(plaza: World) -> None:
+    key, ttl_s = redis_store.user_key(7), projections.FENCE_TTL_S
+    redis_store.announce_reads([7])
+    assert 0 < redis.execute("TTL", key) <= ttl_s
+    redis.execute("EXPIRE", key, ttl_s // 2)
+    redis_store.announce_reads([7])
+    assert redis.execute("TTL", key) > ttl_s // 2, "a later reader renews it"
+    redis.execute("EXPIRE", key, 2 * ttl_s)
+    redis_store.announce_reads([7])
+    assert redis.execute("TTL", key) > ttl_s, "totals keep their TTL"
+
+
+def test_a_locked_counter_is_reported_without_a_wait(plaza: World, mysql_url: str) -> None:
+    mysql.write("INSERT INTO content_counter (target_type, target_id) VALUES ('post', 5)")
+    with lock_counter(mysql_url, Target("post", 5)):
+        before = count_lock_waits()
+        assert not mysql.run_in_transaction(
+            lambda cursor: counters.try_lock_content(cursor, ("post", 5))
+        )
+        assert count_lock_waits() == before
+    assert mysql.run_in_transaction(lambda cursor: counters.try_lock_content(cursor, ("post", 5)))
+
+
+def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post = ("post", 5)
+    lock = counters.mysql_store._lock_content
+    calls: list[object] = []
+
+    def create_after_first(cursor: Cursor, targets: Sequence[tuple[str, int]]) -> Any:
+        found = record_call(calls, targets, lock(cursor, targets))
+        if len(calls) == 1:
+            with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
+                of_other.execute(
+                    "INSERT INTO content_counter (target_type, target_id, like_total, like_version)"
+                    " VALUES (%s, %s, 3, 4)",
+                    post,
+                )
+        return found
+
+    monkeypatch.setattr(counters.mysql_store, "_lock_content", create_after_first)
+    found = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
+    assert calls == [[post], [post]]
+    assert (found[post].totals["like_total"], found[post].versions["like_total"]) == (3, 4)

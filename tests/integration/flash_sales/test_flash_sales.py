@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections import deque
@@ -454,6 +455,31 @@ def test_of_two_events_with_one_id_and_different_buyers_one_is_refused(
     for stray in (second, third):
         with pytest.raises(OrderMismatch):
             persist.decide_dead_letters([stray])
+
+
+def test_of_two_new_events_with_one_id_the_lower_buyer_is_decided(plaza: World) -> None:
+    voucher = sales.offer(stock=3)
+    first, second = (OrderEvent(5, voucher.id, buyer, 1) for buyer in (7, 9))
+    decided = persist.decide([first, second])
+    assert ([row.buyer_id for row in decided.rows], decided.mismatched) == ([7], [second])
+
+
+def test_a_dead_letter_that_was_decided_before_is_not_counted(
+    plaza: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    voucher = sales.offer(stock=3)
+    for _ in range(2):
+        persist.decide_dead_letters([OrderEvent(5, voucher.id, 7, 1)])
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    counted = [line["dead_orders_decided"] for line in lines if "dead_orders_decided" in line]
+    assert counted == [1, 0]
+
+
+def test_a_reservation_with_the_id_of_a_decided_order_stays_in_the_outbox(plaza: World) -> None:
+    stray = OrderEvent(5, 3, 9, 1)
+    mysql_orders.add_to_outbox(stray)
+    mysql_orders.delete_from_outbox([OrderEvent(5, 3, 7, 1)])
+    assert mysql_orders.read_outbox(None, 10) == [stray]
 
 
 def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consumer(

@@ -119,6 +119,21 @@ def test_only_the_newest_code_is_valid_and_only_its_digest_is_stored(plaza: Worl
     codes.redeem_code(voucher.id, code, sales.ADMIN)
 
 
+def test_a_code_that_is_replaced_while_it_is_redeemed_is_wrong(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 7)
+    lost, code = (codes._digest(codes.issue_code(order.id, 7)) for _ in range(2))
+
+    def use(digest: bytes) -> bool:
+        return mysql.run_in_transaction(
+            lambda cursor: mysql_orders.use(cursor, order.id, digest, sales.ADMIN)
+        )
+
+    assert (use(lost), use(code)) == (False, True)
+    mysql_orders.store_code(order.id, lost)
+    assert mysql_orders.read_by_code(voucher.id, code), "a used order keeps its code"
+
+
 def test_a_code_is_for_its_voucher_and_its_buyer(plaza: World) -> None:
     voucher, other = sales.offer(), sales.offer()
     order = buy(plaza, voucher.id, 7)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from plaza.flash_sales import (
     CANCELLED,
     FAILED,
@@ -129,6 +131,28 @@ def test_the_recovery_reads_all_pages_of_decided_orders(plaza: World) -> None:
     assert (sent.order_id, listed(sale)) == (placed.id, [placed.id])
 
 
+def test_all_pages_of_sales_are_recovered(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recover_orders, "_VOUCHERS", 1)
+    for order_id in (2, 3):
+        sale = begin()
+        redis_store.reserve(sale, order_id, 7)
+        age(sale)
+    assert recover_orders.recover_orders(resend_after_s=0, decide_after_s=10**9) == 2
+
+
+def test_nothing_is_sent_again_while_the_queue_has_a_long_backlog(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 2, 7)
+    age(sale)
+    waiting = ["an order"] * 10_001
+    plaza.queues.messages[ORDERS] = list(waiting)
+    assert recover_orders.recover_orders(resend_after_s=0, decide_after_s=10**9) == 0
+    assert plaza.queues.messages[ORDERS] == waiting
+    plaza.queues.take(ORDERS)
+    age(sale)
+    assert recover_orders.recover_orders(resend_after_s=0, decide_after_s=10**9) == 1
+
+
 def test_two_recoveries_at_once_move_each_entry_once(plaza: World) -> None:
     sale = begin()
     redis_store.reserve(sale, 1, 1)
@@ -187,6 +211,16 @@ def test_a_success_takes_the_unit_of_another_pending_order_of_its_buyer(plaza: W
     assert sales.counts(sale.voucher_id) == (2, 0, 1)
 
 
+def test_a_success_that_replaces_another_one_of_its_buyer_is_counted_once(plaza: World) -> None:
+    """Given a cancellation that MySQL decided before the second order, and Redis gets after it."""
+    sale = begin(stock=3)
+    acknowledge(sale, 1, 7, None)
+    acknowledge(sale, 2, 7, None)
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+    acknowledge(sale, 1, 7, "cancelled")
+    assert sales.counts(sale.voucher_id) == (2, 0, 1)
+
+
 def test_a_success_that_was_not_pending_takes_its_unit_from_stock_once(plaza: World) -> None:
     sale = begin(stock=1)
     for _ in range(2):
@@ -201,6 +235,34 @@ def test_a_failure_of_an_order_that_is_not_pending_returns_no_unit(plaza: World)
     acknowledge(sale, 1, 7, "sold-out")
     acknowledge(sale, 1, 8, "sold-out")
     assert sales.counts(sale.voucher_id) == (1, 1, 0)
+
+
+def test_a_failure_of_a_success_changes_nothing(plaza: World) -> None:
+    sale = begin(stock=2)
+    acknowledge(sale, 1, 7, None)
+    acknowledge(sale, 1, 7, "sold-out")
+    assert sales.counts(sale.voucher_id) == (1, 0, 1)
+
+
+def test_a_finalized_sale_gets_no_unit_back(plaza: World) -> None:
+    sale = begin(stock=2)
+    redis_store.reserve(sale, 2, 7)
+    redis.execute("HSET", redis_store.state_key(sale.voucher_id), "phase", "finalized")
+    redis_store.acknowledge([OrderRow(2, sale.voucher_id, 7, "sold-out")])
+    assert sales.counts(sale.voucher_id) == (1, 1, 0)
+
+
+def test_orders_of_another_generation_are_not_recovered(plaza: World) -> None:
+    sale = begin()
+    redis_store.reserve(sale, 2, 7)
+    age(sale)
+    before = entries(sale)
+    redis.execute("HINCRBY", redis_store.state_key(sale.voucher_id), "generation", 1)
+    assert redis_store.find_overdue([sale], GRACE_US, 1) == ([], [])
+    keys = (redis_store.state_key(sale.voucher_id), redis_store.recovery_key(sale))
+    args: tuple[int | str, ...] = (sale.generation, *before)
+    assert redis.run(redis_store.RECOVER, (*keys, redis_store.buyers_key(sale, 7)), args) == []
+    assert entries(sale) == before
 
 
 def test_a_buyer_lists_an_order_that_a_success_replaced(plaza: World) -> None:

@@ -59,6 +59,14 @@ def wait(voucher_id: int, *buyers: int) -> None:
         waitlist.join_waitlist(voucher_id, buyer)
 
 
+def let_wait(voucher_id: int) -> SaleGeneration:
+    """Put buyer 2 on the waitlist in spite of a unit in stock, as when a sale has just opened."""
+    [sale] = redis_store.find_sales([voucher_id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher_id), "counts", "1:0:0:1:0")
+    redis.execute("ZADD", redis_store.waitlist_key(sale), 5, 2)
+    return sale
+
+
 def end_offers(voucher_id: int) -> None:
     """Let the time to accept pass."""
     [sale] = redis_store.find_sales([voucher_id]).values()
@@ -424,3 +432,141 @@ def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -
     assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert queries.list_orders(3, None, 10)[0][0].status == SUCCESS
+
+
+def test_a_success_that_redis_did_not_reserve_ends_the_wait_of_its_buyer(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    buy(plaza, voucher.id, 1)
+    order = buy(plaza, voucher.id, 9)
+    wait(voucher.id, 2, 3)
+    redis_store.acknowledge([OrderRow(order.id + 1, voucher.id, 2, None)])
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["3"]
+    assert redis_waitlist.read_state(sale).waiting == 1
+
+
+def test_a_buyer_who_joins_again_stays_at_the_first_place(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2), (6, 3)])
+    assert redis_waitlist.join(sale, [(7, 2)])
+    assert redis.execute("ZRANGE", redis_store.waitlist_key(sale), 0, -1) == ["2", "3"]
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
+
+
+def test_buyers_who_have_an_order_or_an_offer_by_now_do_not_wait(plaza: World) -> None:
+    """Given a recovery that read the waitlist before they got it."""
+    voucher = sales.offer(stock=2)
+    order = buy(plaza, voucher.id, 1)
+    buy(plaza, voucher.id, 9)
+    wait(voucher.id, 2)
+    cancel_order.cancel_order(order.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2), (6, 9), (7, 3)])
+    check(voucher.id, stock=0, sold=1, offered=1, waiting=1)
+
+
+def test_a_unit_in_stock_is_offered_to_a_buyer_who_joins(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.join(sale, [(5, 2)])
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+
+
+def test_nothing_leaves_or_is_offered_by_a_caller_that_read_another_generation(
+    plaza: World,
+) -> None:
+    """Given a generation that has just opened, with stock and a waitlist."""
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    assert redis_waitlist.leave(sale._replace(generation=sale.generation + 1), [2]) == 0
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
+    assert redis_waitlist.leave(sale, []) == 1
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
+
+
+def test_the_end_of_an_offer_leaves_other_offers_and_places(plaza: World) -> None:
+    """Given a recovery that found an offer of each, which another one has ended since."""
+    voucher = sales.offer(stock=1)
+    order = buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    cancel_order.cancel_order(order.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    assert redis_waitlist.leave(sale, [2, 3], only_ended=True) == 0
+    check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
+
+
+def test_a_buyer_who_leaves_is_not_counted(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    wait(voucher.id, 2, 3)
+    waitlist.leave_waitlist(voucher.id, 2)
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("phase", "withdrawn"), ("opens_us", 2**52), ("closes_us", 1)]
+)
+def test_units_are_offered_while_the_sale_is_live_and_open(
+    plaza: World, field: str, value: str | int
+) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    redis.execute("HSET", redis_store.state_key(voucher.id), field, value)
+    assert redis_waitlist.leave(sale, []) == 0
+
+
+def test_an_offer_ends_with_the_sale(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    closes_us = sales.now_us() + 30_000_000
+    assert closes_us < sales.now_us() + redis_store.OFFER_US
+    redis.execute("HSET", redis_store.state_key(voucher.id), "closes_us", closes_us)
+    assert redis_waitlist.leave(sale, []) == 1
+    assert int(redis.execute("ZSCORE", redis_store.offers_key(sale), 2)) == closes_us
+
+
+def test_a_call_makes_at_most_100_offers(plaza: World) -> None:
+    voucher = sales.offer(stock=150)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher.id), "counts", "150:0:0:150:0")
+    for buyer in range(1, 151):
+        redis.execute("ZADD", redis_store.waitlist_key(sale), buyer, buyer)
+    assert [redis_waitlist.leave(sale, []) for _ in range(3)] == [100, 50, 0]
+    check(voucher.id, stock=0, sold=0, offered=150, waiting=0)
+
+
+def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: World) -> None:
+    voucher = sales.offer(stock=2)
+    orders = [buy(plaza, voucher.id, buyer) for buyer in (1, 9)]
+    wait(voucher.id, 2)
+    for order, buyer in zip(orders, (1, 9), strict=True):
+        cancel_order.cancel_order(order.id, buyer)
+    check(voucher.id, stock=1, sold=0, offered=1, waiting=0)
+    place_order.place_order(voucher.id, 2)
+    found = sales.read_counts(voucher.id)
+    assert found is not None
+    assert (found.stock, found.pending, found.offered) == (1, 1, 0)
+    plaza.queues.drain()
+    check(voucher.id, stock=1, sold=1, offered=0, waiting=0)
+
+
+def test_a_unit_in_stock_belongs_to_the_buyers_who_wait(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    sale = let_wait(voucher.id)
+    assert redis_store.reserve(sale, 1, 9).code == "SOLD_OUT"
+    check(voucher.id, stock=1, sold=0, offered=0, waiting=1)
+
+
+def test_a_buyer_joins_when_the_state_of_the_sale_is_complete(plaza: World) -> None:
+    voucher = sales.offer(stock=1)
+    buy(plaza, voucher.id, 1)
+    [sale] = redis_store.find_sales([voucher.id]).values()
+    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "loading")
+    assert redis_waitlist.try_join(sale, 2, 5, 10) == "LOADING"
+    redis.execute("HSET", redis_store.state_key(voucher.id), "phase", "live")
+    assert redis_waitlist.try_join(sale, 2, None, 10) == "JOINED"
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
+    assert redis_waitlist.try_join(sale, 2, 5, 10) == "JOINED"
+    check(voucher.id, stock=0, sold=1, offered=0, waiting=1)

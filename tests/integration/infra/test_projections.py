@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
 from typing import Any
 
@@ -9,9 +10,10 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
-from plaza.infra import mysql, projections, redis
+from plaza.infra import mysql, projections, redis, replicas
 from plaza.infra.codec import TEXT
 from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
+from plaza.infra.redis import RedisDown
 from tests.support.call_log import record_call
 from tests.support.plaza import World
 
@@ -120,6 +122,56 @@ def test_many_projections_cost_one_round_trip(
     projections.store_all([], create=True)
     assert projections.read_all([], TEXT) == []
     assert len(sent) == 2
+
+
+def test_projections_that_were_stored_together_do_not_expire_together(plaza: World) -> None:
+    many = [Projection(key_of(f"user:{n}", "counters"), 1, "v", 10_000) for n in range(1, 51)]
+    projections.store_all(many, create=True)
+    left_s = [redis.execute("TTL", projection.key) for projection in many]
+    assert min(left_s) < max(left_s) - 60
+    assert all(8_990 <= seconds <= 11_000 for seconds in left_s)
+
+
+def test_a_long_value_has_a_run_of_its_own(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Any] = []
+    run_all = redis.run_all
+    monkeypatch.setattr(redis, "run_all", lambda found: record_call(calls, found, run_all(found)))
+    for text in ("short", "long" * 1_000):
+        values = [Projection(key_of("user:7", what), 1, text) for what in ("a", "b", "c")]
+        projections.store_all(values, create=True)
+    assert [len(found) for found in calls] == [1, 3]
+
+
+def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
+    def refuse(values: dict[int, str], *, create: bool) -> None:
+        raise RedisDown("unavailable", may_have_run=False)
+
+    found = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
+    assert found == {7: "a value"}
+
+
+def test_a_reader_stores_its_value_where_its_fence_still_is(plaza: World) -> None:
+    [lost] = projections.announce_reads([KEY])
+    redis.execute("DEL", KEY)
+    [fence] = projections.announce_reads([KEY])
+    assert projections.announce_reads([KEY]) == [fence], "readers at once have one fence"
+    projections.store_read([Projection(KEY, 3, "lost")], [lost])
+    assert stored() is None
+    projections.store_read([Projection(KEY, 3, "v3")], [fence])
+    projections.store_read([Projection(KEY, 2, "v2")], [fence])
+    assert stored() == (3, "v3")
+    assert FENCE_TTL_S < redis.execute("TTL", KEY) <= 1.1 * TTL_S
+
+
+def test_keys_that_a_replica_lacks_are_read_from_its_master(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_on_empty_replica(calls: object, commands: Sequence[object]) -> list[Any]:
+        return [[None, None] for _ in commands]
+
+    create(3)
+    monkeypatch.setattr(replicas, "run_all", run_on_empty_replica)
+    assert projections.read_all([KEY], TEXT, replicas.run_all) == [(3, "v3")]
 
 
 # ---------------------------------------------------------------- concurrent readers and writers

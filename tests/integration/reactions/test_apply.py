@@ -28,9 +28,10 @@ from plaza.reactions import (
 )
 from plaza.reactions.model import MAX_ROWS, Commit, ReactedTarget
 from plaza.reactions.persist import PersistedBatch
+from plaza.reactions.queues import REBUILDS, BloomBuildStep
 from plaza.reactions.redis_commits import MAX_AHEAD, ApplyResult
 from tests.support.keyspace import find_keys, redis_us
-from tests.support.plaza import World
+from tests.support.plaza import World, decode
 from tests.support.stores import (
     POST,
     apply,
@@ -47,6 +48,7 @@ from tests.support.stores import (
 )
 
 SetUp = Callable[..., None]
+COMMENT = Target("comment", 5)
 GAP_US = 1_000_000  # as in commits.inc.lua
 
 
@@ -194,6 +196,13 @@ def test_a_late_duplicate_does_not_remove_an_actor_that_is_on(plaza: World) -> N
     assert recent() == [8, 7]
 
 
+def test_a_duplicate_with_an_older_row_keeps_the_base_of_an_entry(plaza: World) -> None:
+    put(n=5)
+    version_us = gate(7).version_us
+    assert apply(3, 9, [(7, 10, True)]).code == "DUPLICATE"
+    assert (outbox(), total()) == ({7: (1, version_us, 0)}, 1)
+
+
 def test_a_duplicate_does_not_confirm_a_newer_entry(plaza: World) -> None:
     put()
     first = gate(7).version_us
@@ -286,6 +295,18 @@ def test_buffered_rows_keep_all_digits(plaza: World) -> None:
     assert meta()["version"] == version
 
 
+def test_versions_of_15_and_16_digits_are_compared_as_numbers(plaza: World) -> None:
+    """Given an import of reactions from before September 2001."""
+    put()
+    version_us = gate(7).version_us
+    old = [(7, 10**15 - 1, True), (8, 10**15 - 2, True), (9, 10**15, True)]
+    assert apply(1, 3, old).outbox_count == 1
+    assert outbox() == {7: (1, version_us, 1)}
+    put(target=COMMENT)
+    apply(1, 3, old, target=COMMENT)
+    assert meta(COMMENT)["version"] == 10**15
+
+
 # ---------------------------------------------------------------- a lost commit
 
 
@@ -294,6 +315,14 @@ def test_a_commit_missing_for_one_second_is_a_gap(plaza: World) -> None:
     assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
     age_gap()
     assert apply(2, 2, [(8, 20, True)]) == ApplyResult("GAP", 0, False, 0)
+
+
+def test_a_target_that_was_blocked_ahead_of_the_clock_has_a_gap(plaza: World) -> None:
+    """Given a clock that went back."""
+    put()
+    assert apply(2, 2, [(8, 20, True)]).code == "BUFFERED"
+    redis.execute("HSET", keys().meta, "blocked", redis_us() + 3600 * GAP_US)
+    assert apply(2, 2, [(8, 20, True)]).code == "GAP"
 
 
 def test_progress_restarts_the_time_until_a_gap(plaza: World) -> None:
@@ -338,6 +367,13 @@ def test_a_target_at_another_version_is_not_evicted(plaza: World) -> None:
     put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
     before = meta()
     assert redis_hydration.evict_all([(LIKE, POST, 1)]) == ["MOVED"]
+    assert meta() == before
+
+
+def test_a_target_that_another_consumer_loaded_is_not_dropped(plaza: World) -> None:
+    put(total=3, n=3, newest=[(1, 10), (2, 20), (3, 30)])
+    before = meta()
+    persist.resync([(LIKE, POST, 1)])
     assert meta() == before
 
 
@@ -390,6 +426,14 @@ def test_a_large_commit_evicts_in_more_than_one_call(plaza: World) -> None:
     assert total() == cap + MAX_ROWS - 1
 
 
+def test_a_build_that_the_first_of_several_calls_requests_is_reported(plaza: World) -> None:
+    cap = settings().recent_cap
+    put(total=2 * cap, n=0, newest=[(a, a) for a in range(1, cap + 1)], complete=False)
+    rows = [(cap + i, cap + i, True) for i in range(1, MAX_ROWS + 1)]
+    assert apply(1, 2 * cap + MAX_ROWS, rows).rebuild
+    assert len(recent()) == cap
+
+
 def test_a_commit_of_250_rows_is_applied_by_one_call(plaza: World) -> None:
     put()
     for actor in range(1, MAX_ROWS + 1):
@@ -411,6 +455,16 @@ def test_the_oldest_actor_moves_from_recent_to_the_filter(plaza: World, set_up: 
     assert gate(1).code == "UNKNOWN", "the filter may be wrong about yes"
     assert gate(9, on=False).code == "UNCHANGED", "the filter is right about no"
     assert total() == 4
+
+
+def test_an_eviction_without_a_filter_requests_one(plaza: World, set_up: SetUp) -> None:
+    set_up(recent_cap=3)
+    put(total=9, n=5, newest=[(1, 10), (2, 20), (3, 30)], complete=False)
+    fourth = Commit(LIKE, POST, 6, 10, True, [(4, 40, True)])
+    persist.acknowledge(PersistedBatch([fourth], []))
+    assert recent() == [2, 3, 4]
+    [step] = plaza.queues.take(REBUILDS)
+    assert decode(REBUILDS, step) == BloomBuildStep(LIKE, POST)
 
 
 def test_a_lower_cap_takes_effect_with_the_next_commit(plaza: World, set_up: SetUp) -> None:
@@ -452,7 +506,7 @@ def test_an_actor_below_the_floor_does_not_enter_recent_with_room(
     apply(1, 3, [(3, 30, True)])  # evicts 1: the floor is 10
     apply(2, 1, [(2, 40, False), (3, 41, False)])
     apply(3, 2, [(4, 9, True)])
-    assert recent() == []
+    assert (recent(), meta()["floor"]) == ([], 10)
     assert [gate(actor, on=False).code for actor in (1, 4)] == ["UNKNOWN"] * 2
 
 
@@ -516,6 +570,28 @@ def test_a_commit_of_a_cold_target_reports_its_outbox(plaza: World) -> None:
     assert apply(4, 1, [(7, 10, True)]) == ApplyResult("COLD", 1, False, 0)
 
 
+def test_a_commit_deletes_a_target_of_another_reign_which_is_loaded_again(plaza: World) -> None:
+    """Given a slot, or a master, that left and came back."""
+    second = Commit(LIKE, POST, 2, 2, True, [(2, 20, True)])
+    for load_again in (False, True):
+        put(total=1, n=1, newest=[(1, 10)])
+        redis.execute("HSET", keys().meta, "reign", "0" * 40)
+        if not load_again:
+            assert apply(2, 2, [(2, 20, True)]).code == "DROPPED"
+            assert find_keys(f"{keys().meta[:-4]}*") == []
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 1, 20)])
+    persist.acknowledge(PersistedBatch([second], []))
+    assert (recent(), total(), meta()["db_version"]) == ([1, 2], 2, 2)
+
+
+def test_a_commit_from_before_a_restore_of_mysql_confirms_nothing(plaza: World) -> None:
+    epoch = 2**40
+    put(total=0, n=epoch)
+    version_us = gate(7).version_us
+    assert apply(5, 1, [(7, version_us, True)]).code == "DUPLICATE"
+    assert outbox() == {7: (1, version_us, 0)}
+
+
 def test_a_commit_during_a_hydration_is_buffered(plaza: World) -> None:
     [lease] = redis_hydration.take_hydration_leases([(LIKE, POST)])
     assert lease.code == "TAKEN"
@@ -531,6 +607,24 @@ def test_a_commit_without_changes_during_a_hydration_raises_the_fence(plaza: Wor
         apply(n, 1, [(7, 10, True)], is_new=False)
     assert (fence(), ahead()) == (9, {})
     assert 0 < redis.execute("TTL", keys().fence) <= redis_hydration.FENCE_TTL_S
+
+
+def test_a_fence_never_falls(plaza: World) -> None:
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
+    for n in (6, 5):
+        apply(n, 3, [(7, 10, True)], is_new=False)
+        assert fence() == 6
+    put(total=1, n=7, newest=[(7, 10)])
+    redis.execute("SET", keys().fence, 9)
+    assert redis_hydration.evict_all([(LIKE, POST, None)]) == ["EVICTED"]
+    assert fence() == 9
+
+
+def test_commits_that_wait_for_a_hydration_expire(plaza: World) -> None:
+    redis_hydration.take_hydration_leases([(LIKE, POST)])
+    apply(6, 3, [(7, 10, True)])
+    assert set(ahead()) == {6}
+    assert 0 < redis.execute("TTL", keys().ahead) <= 120
 
 
 def test_a_commit_that_does_not_fit_into_ahead_raises_the_fence(plaza: World) -> None:

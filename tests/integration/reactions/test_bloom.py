@@ -10,6 +10,7 @@ from plaza.infra import redis
 from plaza.reactions import (
     LIKE,
     Target,
+    mysql_reactions,
     react,
     rebuild,
     redis_bloom,
@@ -18,6 +19,7 @@ from plaza.reactions import (
     redis_queries,
 )
 from plaza.reactions.queues import REBUILDS, BloomBuildStep
+from tests.support.keyspace import redis_us
 from tests.support.plaza import World
 from tests.support.stores import (
     POST,
@@ -233,6 +235,22 @@ def test_a_read_requests_a_filter(plaza: World) -> None:
 # ---------------------------------------------------------------- the consumer
 
 
+def test_a_filter_of_the_maximum_size_is_not_requested_again(plaza: World) -> None:
+    put(total=10**8, n=1, complete=False)
+    redis_bloom.begin_bloom(LIKE, POST, "b", 10**8)
+    assert redis_bloom.fill_bloom(LIKE, POST, "b", [7], True) == "FINISHED"
+    decision = gate(7)
+    assert (decision.code, decision.rebuild) == ("UNKNOWN", False)
+
+
+def test_a_build_that_did_not_finish_in_ten_minutes_is_requested_again(plaza: World) -> None:
+    put(total=9, n=1, complete=False)
+    assert [gate(7).rebuild for _ in range(2)] == [True, False]
+    ten_minutes_ago_ms = redis_us() // 1000 - 601_000
+    redis.execute("HSET", keys().meta, "build_requested_at", ten_minutes_ago_ms)
+    assert [gate(7).rebuild for _ in range(2)] == [True, False]
+
+
 def test_a_filter_is_built_from_mysql_in_steps(
     plaza: World, set_up: SetUp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -257,6 +275,11 @@ def test_a_filter_is_built_from_mysql_in_steps(
     assert all(c and c.viewer_state is not False for a, c in enumerate(cached, 1) if a % 5), (
         "an actor that is on was denied"
     )
+
+
+def test_a_filter_has_the_actors_that_are_on(plaza: World) -> None:
+    insert_rows([(POST, actor, actor % 2, actor) for actor in range(1, 8)])
+    assert mysql_reactions.read_actors(LIKE, POST, 1, 2) == [3, 5]
 
 
 def test_a_build_ends_with_an_empty_page_after_a_full_one(

@@ -59,6 +59,11 @@ def test_a_cached_page_costs_no_statement(large_post: World) -> None:
     assert work.statements == 0
 
 
+def test_a_cached_page_expires(large_post: World) -> None:
+    page()
+    assert redis.execute("PTTL", keys().earliest) > 0
+
+
 @pytest.mark.parametrize("likes_per_version", [2, 3, 10])
 @pytest.mark.parametrize("first_actor", [5, 95])
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 15])
@@ -117,6 +122,28 @@ def test_a_late_like_is_listed_by_its_version(large_post: World) -> None:
     page()
     save(501, True, BASE_US)
     assert page(3) == [501, 1, 2]
+
+
+def test_a_late_unlike_of_an_actor_outside_of_the_page_keeps_it(large_post: World) -> None:
+    page()
+    save(9_999, False, BASE_US + 1)
+    assert redis.execute("ZCARD", keys().earliest) == queries.EARLIEST_LENGTH
+
+
+def test_a_page_replaces_one_from_before_an_eviction(large_post: World) -> None:
+    page()
+    redis_hydration.evict_all([(LIKE, POST, None)])
+    save(1, False, BASE_US + 10**6)
+    hydrate()
+    for _ in range(2):
+        assert page(3) == [2, 3, 4]
+
+
+def test_a_page_is_not_cached_with_a_target_of_another_reign(large_post: World) -> None:
+    db_version, earliest = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    redis_queries.cache_earliest(LIKE, POST, db_version, earliest)
+    assert redis.execute("EXISTS", keys().earliest) == 0
 
 
 def test_a_buffered_commit_drops_the_page(large_post: World) -> None:

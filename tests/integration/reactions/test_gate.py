@@ -133,6 +133,13 @@ def test_an_unlike_replaces_the_like_in_the_outbox(plaza: World) -> None:
     assert due() == first.version_us, "the oldest version in the outbox"
 
 
+def test_a_replaced_entry_is_counted_once(plaza: World) -> None:
+    put()
+    gate(7)
+    gate(7, on=False)
+    assert (meta()["outbox_count"], len(outbox())) == (1, 1)
+
+
 def test_an_unlike_without_a_like_of_a_complete_target_is_unchanged(plaza: World) -> None:
     put(total=1, newest=[(1, 10)])
     assert gate(7, on=False).code == "UNCHANGED"
@@ -200,6 +207,30 @@ def test_rows_of_other_actors_keep_an_expected_state_valid(plaza: World) -> None
     for n in range(6, 12):
         assert apply(n, n + 4, [(100 + n, n, True)]).code == "APPLIED"
     assert gate(7, expected=(False, 5)).code == "CHANGED"
+
+
+def test_a_second_request_of_an_actor_keeps_the_first_one_valid(plaza: World) -> None:
+    """Given two devices of one actor, and a commit between their requests."""
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    apply(6, 10, [(8, 50, True)])
+    assert gate(7).code == "UNKNOWN"
+    assert gate(7, expected=(False, 5)).code == "CHANGED"
+
+
+def test_row_requests_expire(plaza: World) -> None:
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    assert 0 < redis.execute("PTTL", keys().row_requests) <= 60_000
+
+
+def test_an_entry_of_a_blocked_target_does_not_postpone_its_sweep(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    apply(2, 3, [(8, 20, True)])
+    before_us = due()
+    assert before_us is not None
+    assert gate(7).version_us > before_us
+    assert due() == before_us
 
 
 # ---------------------------------------------------------------- repeats, late commands, restarts
@@ -314,6 +345,21 @@ def test_quick_changes_are_limited_although_each_is_saved(plaza: World) -> None:
     assert outbox() == {}
 
 
+def test_a_repeated_like_is_no_quick_change(plaza: World) -> None:
+    put(total=1, newest=[(7, redis_us())])
+    for n in range(1, MAX_TOGGLES + 3):
+        assert gate(7).code == "UNCHANGED"
+        save_outbox(n, 1)
+
+
+def test_buckets_of_quick_changes_are_few_and_expire(plaza: World) -> None:
+    put(total=1, newest=[(7, redis_us())])
+    redis.execute("HSET", keys().toggles, *(n for actor in range(10_000) for n in (-actor, 1)))
+    assert gate(7, on=False).code == "CHANGED"
+    assert redis.execute("HKEYS", keys().toggles) == ["7"]
+    assert 0 < redis.execute("TTL", keys().toggles) <= 60
+
+
 def test_a_late_unlike_is_no_quick_change(plaza: World) -> None:
     put(total=1, newest=[(7, redis_us() - 11_000_000)])
     assert gate(7, on=False).code == "CHANGED"
@@ -329,6 +375,14 @@ def test_versions_grow_although_the_clock_is_behind(plaza: World) -> None:
     assert gate(7).version_us == ahead_us + 1
     assert gate(8).version_us == ahead_us + 2
     assert gate(7, on=False).version_us == ahead_us + 3
+
+
+def test_the_index_has_the_time_of_an_entry_whose_version_is_ahead(plaza: World) -> None:
+    put(last_version_us=redis_us() + 3_600_000_000)
+    gate(7)
+    indexed_us = due()
+    assert indexed_us is not None
+    assert indexed_us <= redis_us()
 
 
 def test_a_version_is_above_that_of_a_row_that_is_off(plaza: World) -> None:
@@ -453,6 +507,16 @@ def test_all_keys_of_an_idle_target_expire_at_the_same_instant(plaza: World, set
     assert 890 <= left_s <= 1_110, "plus or minus 10 %"
 
 
+def test_all_keys_expire_again_when_the_outbox_is_saved(plaza: World, set_up: SetUp) -> None:
+    put_idle_target(set_up)
+    gate(9)
+    save_outbox(meta()["db_version"] + 1, 9)
+    found = expiries()
+    assert set(found) == {"meta", "recent", "bloom", "filling"}
+    assert len(set(found.values())) == 1
+    assert found["meta"] > 0
+
+
 def test_a_target_with_outbox_entries_does_not_expire(plaza: World, set_up: SetUp) -> None:
     put_idle_target(set_up)
     gate(9)
@@ -484,6 +548,30 @@ def test_a_reader_renews_the_ttl_after_half_of_it(plaza: World, set_up: SetUp) -
     after = expiries()
     assert len(set(after.values())) == 1
     assert after["meta"] / 1000 - redis_us() / 1e6 > 890
+
+
+def test_an_invalid_target_does_not_stop_the_reads_of_others(plaza: World) -> None:
+    broken, other = keys(kind=COLLECT), keys()
+    put(kind=COLLECT)
+    put(total=1, newest=[(7, 10)])
+    redis.execute("HSET", broken.meta, "mode", "3:live:complete")
+    of_targets = [key for k in (broken, other) for key in k[:5]]
+    reply = redis.client().eval(
+        redis_queries.READ.source,
+        len(of_targets),
+        *of_targets,
+        redis.find_node(other.meta).reign,
+        7,
+        10**9,
+    )
+    assert (isinstance(reply[0], Exception), reply[1]) == (True, [1, "1", 0])
+
+
+def test_a_read_of_a_blocked_target_sets_no_ttl(plaza: World) -> None:
+    put(total=1, newest=[(1, 10)])
+    apply(2, 3, [(8, 20, True)])
+    assert redis.run_all([read_call(7)]) == [[[1, "0", 0]]]
+    assert redis.execute("PTTL", keys().meta) == redis.execute("PTTL", keys().recent) == -1
 
 
 def test_a_read_of_a_target_with_an_outbox_sets_no_ttl(plaza: World) -> None:

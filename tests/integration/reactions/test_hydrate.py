@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from plaza.infra import redis
+from plaza.infra import mysql, redis
+from plaza.infra.settings import settings
 from plaza.reactions import (
     COLLECT,
     LIKE,
     Target,
+    mysql_reactions,
     persist,
     queries,
     react,
@@ -19,7 +22,7 @@ from plaza.reactions import (
     redis_commits,
     redis_hydration,
 )
-from plaza.reactions.model import MAX_ROWS, Commit, ReactionEvent, ReactionKey, Snapshot
+from plaza.reactions.model import MAX_ROWS, Commit, Count, ReactionEvent, ReactionKey, Snapshot
 from plaza.reactions.redis_hydration import HydrationLease
 from plaza.targets import markers
 from tests.integration.reactions.test_gate import gate_call
@@ -144,6 +147,22 @@ def test_a_lease_of_a_dead_caller_expires(plaza: World) -> None:
     assert total() == 0
 
 
+def test_a_repeated_command_gets_the_lease_that_it_took(plaza: World) -> None:
+    k = keys()
+    call = redis.Call(
+        redis_hydration.LEASE_HYDRATION,
+        (k.meta, k.outbox, k.lease),
+        (redis.find_node(k.meta).reign, "token", 10_000),
+    )
+    assert redis.run_all([call, call]) == [["TAKEN", 0]] * 2
+
+
+def test_a_target_that_is_loaded_without_entries_leaves_the_index(plaza: World) -> None:
+    redis.execute("ZADD", keys().outboxes, 5, keys().member)
+    assert put(total=1, newest=[(1, 10)]) == "HYDRATED"
+    assert due() is None
+
+
 def test_a_lease_has_the_number_of_outbox_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert take_lease().entries == 2
@@ -247,6 +266,14 @@ def test_a_commit_missing_after_the_snapshot_blocks_the_target(plaza: World) -> 
     assert (recent(), due()) == ([3, 4, 5], None)
 
 
+def test_a_commit_that_waited_for_the_snapshot_is_applied_by_its_repeat(plaza: World) -> None:
+    lease = take_lease()
+    assert apply(4, 4, [(4, 40, True)]).code == "COLD"
+    assert hydrate_with(lease, Snapshot(3, 3, 30, [(3, 30)], True, [])) == "MORE"
+    assert apply(4, 4, [(4, 40, True)], is_new=False).code == "APPLIED"
+    assert (recent(), total(), "blocked" in meta()) == ([3, 4], 4, False)
+
+
 # ---------------------------------------------------------------- hydration with an outbox
 
 
@@ -271,12 +298,68 @@ def test_a_saved_entry_is_confirmed_by_the_hydration(plaza: World) -> None:
     assert (outbox(), total(), meta()["outbox_count"], due()) == ({}, 2, 0, None)
 
 
+def test_an_entry_is_not_confirmed_by_an_older_version_with_fewer_digits(plaza: World) -> None:
+    write_outbox(a7=f"1:{10**15}:0")
+    assert put(rows=[(7, 10**15 - 1, False)]) == "HYDRATED"
+    assert (outbox(), total()) == ({7: (1, 10**15, 0)}, 1)
+
+
+def test_a_snapshot_with_an_outbox_is_of_one_instant(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given a like that is saved between the statement that reads the counter and the one that
+    reads the row."""
+    insert_rows([(POST, 1, 1, 10)])
+    put(total=1, n=1, newest=[(1, 10)])
+    version_us = gate(7).version_us
+    evict()
+    read_rows = mysql_reactions.read_rows
+
+    def read_after_commit(*args: Any) -> Any:
+        with closing(mysql.connect_dedicated(database=settings().mysql.database)) as other:
+            other.begin()
+            with other.cursor() as cursor:
+                cursor.execute(
+                    "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
+                    " VALUES (%s, %s, 'like', 7, 1, %s)",
+                    (*POST, version_us),
+                )
+                cursor.execute(
+                    "UPDATE content_counter SET like_total = 2, like_version = 2"
+                    " WHERE target_type = %s AND target_id = %s",
+                    tuple(POST),
+                )
+            other.commit()
+        return read_rows(*args)
+
+    monkeypatch.setattr(mysql_reactions, "read_rows", read_after_commit)
+    hydrate()
+    counts, exact = queries.read_counts([(LIKE, POST)], 7)
+    assert (counts, exact) == ([Count(2, True)], True)
+    assert apply(2, 2, [(7, version_us, True)]).outbox_count == 0
+    assert (total(), recent()) == (2, [1, 7])
+
+
 def test_a_hydration_needs_the_rows_of_all_entries(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     assert put(total=0, rows=[(7, 0, False)]) == "INCOMPLETE"
     assert meta() == {}
     assert put(total=0, rows=[(7, 0, False), (8, 0, False)]) == "HYDRATED"
     assert total() == 2
+
+
+def test_the_delta_counts_from_the_row_of_an_entry(plaza: World) -> None:
+    write_outbox(a8="1:20:0")
+    assert put(total=1, n=1, newest=[(8, 5)], rows=[(8, 5, True)]) == "HYDRATED"
+    assert (outbox(), total()) == ({8: (1, 20, 1)}, 1)
+
+
+def test_an_outbox_of_one_page_is_compared(plaza: World) -> None:
+    put()
+    redis.run_all([gate_call(actor, True) for actor in range(1, MAX_ROWS + 1)])
+    assert evict() == "EVICTED"
+    hydrate()
+    assert (total(), meta()["outbox_count"]) == (MAX_ROWS, MAX_ROWS)
 
 
 def test_a_large_outbox_is_compared_in_pages(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -318,6 +401,17 @@ def test_a_repeated_page_is_counted_once(plaza: World) -> None:
     assert (total(), meta()["outbox_count"]) == (2, 2)
 
 
+def test_each_page_renews_the_lease_and_the_sums(plaza: World) -> None:
+    write_outbox(a7="1:10:0")
+    lease = take_lease()
+    redis.execute("PEXPIRE", keys().lease, redis_hydration.HYDRATION_LEASE_TTL_MS // 2)
+    redis.run_all([redis_hydration._rebase_call(LIKE, POST, lease, 1, [(7, 0, False)])])
+    for key in (keys().lease, keys().loading):
+        left_ms = redis.execute("PTTL", key)
+        assert left_ms > redis_hydration.HYDRATION_LEASE_TTL_MS // 2
+        assert left_ms <= redis_hydration.HYDRATION_LEASE_TTL_MS
+
+
 def test_a_page_without_the_lease_or_out_of_order_is_refused(plaza: World) -> None:
     write_outbox(a7="1:10:0", a8="1:20:0")
     lease, other = take_lease(), take_lease()
@@ -356,6 +450,16 @@ def test_a_target_loaded_in_another_reign_is_loaded_again(plaza: World) -> None:
     assert meta()["reign"] == redis.find_node(keys().meta).reign
     assert (recent(), total(), outbox()) == ([7, 8], 3, {9: (1, version, 0)})
     assert redis.execute("EXISTS", keys().bloom) == 0
+
+
+def test_a_state_that_was_requested_before_a_hydration_is_refused_after_it(plaza: World) -> None:
+    """Given a target of which Redis lost meta, and a like that was saved meanwhile."""
+    put(total=9, n=5, complete=False)
+    assert gate(7).code == "UNKNOWN"
+    redis.execute("DEL", keys().meta)
+    put(total=10, n=6, complete=False)
+    assert gate(7, on=False, expected=(False, 5)).code == "UNKNOWN"
+    assert gate(7, on=False, expected=(True, 6)).code == "CHANGED"
 
 
 # ---------------------------------------------------------------- eviction
@@ -409,6 +513,13 @@ def test_an_eviction_of_a_cold_target_changes_nothing(plaza: World) -> None:
 
 
 # ---------------------------------------------------------------- from MySQL
+
+
+def test_many_targets_read_a_bounded_number_of_rows(plaza: World) -> None:
+    liked = Target("post", 1)
+    insert_rows([(liked, actor, 1, 1000 + actor) for actor in range(1, 151)])
+    react.hydrate([(LIKE, Target("post", post_id)) for post_id in range(1, 101)])
+    assert (total(liked), len(recent(liked)), meta(liked)["complete"]) == (150, 100, 0)
 
 
 def test_a_target_with_fewer_rows_than_the_cap_is_complete(plaza: World, set_up: SetUp) -> None:

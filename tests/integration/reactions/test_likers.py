@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plaza.infra import mysql, redis
-from plaza.reactions import LIKE, queries, react
+from plaza.reactions import LIKE, queries, react, redis_queries
 from tests.support.plaza import World
-from tests.support.stores import POST, hydrate, insert_rows, recent
+from tests.support.stores import POST, apply, hydrate, insert_rows, keys, put, recent
 
 SetUp = Callable[..., None]
 BASE_US = 1_700_000_000_000_000
@@ -137,3 +137,21 @@ def test_pages_list_each_liker_once_after_unlikes(
 def test_the_list_of_a_post_without_likes_is_empty(plaza: World) -> None:
     plaza.add(POST)
     assert list_likers(False, 5) == list_likers(True, 5) == []
+
+
+def test_likers_at_the_floor_are_read_from_mysql(plaza: World, set_up: SetUp) -> None:
+    """Given two likes of one version, of which Redis evicts the first by its text."""
+    set_up(recent_cap=3)
+    plaza.add(POST)
+    insert_rows([(POST, actor, 1, BASE_US + at) for actor, at in ((9, 1), (10, 1), (3, 2), (4, 3))])
+    put(total=3, n=3, newest=[(3, BASE_US + 2), (10, BASE_US + 1), (9, BASE_US + 1)])
+    apply(4, 4, [(4, BASE_US + 3, True)])
+    assert recent() == [9, 3, 4]
+    assert list_likers(latest=True, size=10) == [4, 3, 10, 9]
+
+
+def test_a_target_of_another_reign_is_not_listed(plaza: World) -> None:
+    put(total=1, newest=[(7, 10)])
+    assert redis_queries.read_page(LIKE, POST, None, True, 5) == (True, [(7, 10)])
+    redis.execute("HSET", keys().meta, "reign", "0" * 40)
+    assert redis_queries.read_page(LIKE, POST, None, True, 5) is None

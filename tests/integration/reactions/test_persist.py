@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from typing import Any
 
 import pymysql
 import pytest
 
+from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.mysql import MysqlDown
 from plaza.infra.redis import RedisDown
-from plaza.reactions import COLLECT, LIKE, Target, persist, react, redis_commits, redis_hydration
-from plaza.reactions.model import Commit, ReactionEvent
+from plaza.reactions import (
+    COLLECT,
+    FOLLOW,
+    LIKE,
+    Target,
+    mysql_reactions,
+    persist,
+    react,
+    redis_commits,
+    redis_hydration,
+    redis_rankings,
+)
+from plaza.reactions.model import MAX_ROWS, Commit, PostLikes, ReactionEvent, ReactionKey
 from plaza.reactions.persist import PersistedBatch
-from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, Unacknowledged
+from plaza.reactions.queues import ACKNOWLEDGEMENTS, FOLLOWS, REACTIONS, Unacknowledged
 from plaza.reactions.redis_commits import ApplyResult
 from plaza.reactions.reign_guard import Masters
 from tests.support.batches import consume
@@ -31,15 +44,19 @@ from tests.support.consumers import (
     save_at_once,
     statements,
 )
-from tests.support.keyspace import redis_us
-from tests.support.plaza import World
+from tests.support.keyspace import find_keys, redis_us
+from tests.support.plaza import World, decode
 from tests.support.stores import (
     POST,
+    add_users,
     counter,
+    gate,
     hydrate,
+    insert_rows,
     keys,
     meta,
     outbox,
+    put,
     received,
     recent,
     rows,
@@ -404,6 +421,18 @@ def test_redis_gets_the_committed_version(plaza: World) -> None:
         assert "blocked" not in meta()
 
 
+def test_two_commits_of_one_transaction_raise_the_version_twice(plaza: World) -> None:
+    """Given more actors of a target than one commit has."""
+    plaza.add(POST)
+    hydrate()
+    persist.save([make_event(actor, at=actor) for actor in range(1, MAX_ROWS + 2)])
+    for at in (1, 2):
+        [(version,)] = mysql.fetch_all("SELECT like_version FROM content_counter")
+        assert (meta()["db_version"], "blocked" in meta()) == (version, False)
+        assert (version, total()) == (at + 1, MAX_ROWS + at)
+        persist.save([make_event(1000 + at, at=1000 + at)])
+
+
 def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> None:
     """Given a MySQL that was restored to an earlier moment and repeats versions of counters."""
     plaza.add(POST)
@@ -425,6 +454,21 @@ def test_versions_of_a_new_epoch_are_above_those_of_the_last(plaza: World) -> No
         ]
     finally:
         mysql.write("UPDATE log_gate SET epoch = 0")
+
+
+def test_all_reads_have_the_epoch_in_their_versions(plaza: World) -> None:
+    persist.save([make_event(7, at=1)])
+    mysql.write("UPDATE log_gate SET epoch = 1")
+    try:
+        [(_, of_counter)] = mysql_reactions.read_counters([(LIKE, POST)])
+        _, of_state = mysql_reactions.read_state(LIKE, POST, 7)
+        of_earliest, _ = mysql_reactions.read_earliest(LIKE, POST, 5)
+        [snapshot] = mysql_reactions.read_snapshots([(LIKE, POST, [])], 5)
+        [(_, of_missing)] = mysql_reactions.read_counters([(LIKE, Target("post", 12))])
+    finally:
+        mysql.write("UPDATE log_gate SET epoch = 0")
+    assert {of_counter, of_state, of_earliest, snapshot.db_version} == {2**40 + 1}
+    assert of_missing == 2**40
 
 
 def test_the_log_has_the_change_of_each_event_and_the_version_of_its_commit(plaza: World) -> None:
@@ -520,3 +564,119 @@ def test_acknowledging_keys_again_applies_the_present_rows(plaza: World) -> None
     persist.acknowledge_again([Unacknowledged(keys=[key]), Unacknowledged(keys=[key, key])])
     assert outbox() == {}
     assert total() == 1
+
+
+def test_present_rows_are_as_of_the_version_of_their_counter(
+    plaza: World, mysql_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Given an unlike that is saved while the counter is waited for."""
+    persist.save([make_event(7, at=1)])
+    lock_content = counters.lock_content
+
+    def lock_after_commit(cursor: pymysql.cursors.Cursor, targets: Sequence[Target]) -> Any:
+        with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
+            of_other.execute("UPDATE reaction SET state = 0, version = version + 1")
+            of_other.execute("UPDATE content_counter SET like_total = 0, like_version = 2")
+        return lock_content(cursor, targets)
+
+    monkeypatch.setattr(counters, "lock_content", lock_after_commit)
+    key = ReactionKey(*POST, "like", 7)
+    found = mysql.run_in_transaction(
+        lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
+    )
+    assert found.commits == [Commit(LIKE, POST, 2, 0, False, [(7, BASE_US + 2, False)])]
+
+
+def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> None:
+    plaza.add(POST)
+    persist.save([make_event(7, at=1)])
+    assert find_keys("*:meta") == []
+    persist.resync([(LIKE, POST, 1)])
+    assert find_keys("*:meta") == []
+
+
+def test_a_resync_needs_redis_only(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(error: Exception) -> None:
+        def hydrate(*_: object, wait_s: float) -> None:
+            raise error
+
+        monkeypatch.setattr(persist, "hydrate", hydrate)
+        persist.resync([], [(LIKE, POST)])
+
+    fail(MysqlDown("unavailable"))
+    with pytest.raises(RedisDown):
+        fail(RedisDown("unavailable"))
+
+
+def test_a_batch_is_not_saved_again_because_mysql_fails_after_its_commit(
+    plaza: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plaza.add(POST)
+    counters.read_users([99])
+
+    def fail(_: object) -> None:
+        raise MysqlDown("unavailable")
+
+    monkeypatch.setattr(counters, "refresh_projections", fail)
+    persist.save([make_event(7, at=1)])
+    [message] = plaza.queues.take(ACKNOWLEDGEMENTS)
+    assert decode(ACKNOWLEDGEMENTS, message).commits[0].rows == [(7, BASE_US + 1, True)]
+
+
+def test_only_likes_of_posts_are_ranked(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked: list[PostLikes] = []
+    monkeypatch.setattr(redis_rankings, "project_likes", ranked.extend)
+    comment = Target("comment", 21)
+    persist.save(
+        [
+            make_event(7, at=1),
+            make_event(7, at=2, kind=COLLECT),
+            make_event(7, at=3, target=comment),
+        ]
+    )
+    assert ranked == [PostLikes(POST.id, 1, 1)]
+
+
+def test_a_repeated_event_keeps_its_entry_in_the_log(plaza: World) -> None:
+    for _ in range(2):
+        persist.save([make_event(7, at=1)])
+    assert mysql.fetch_all("SELECT change_by, db_version FROM reaction_log") == [(1, 1)]
+
+
+def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
+    insert_rows([(POST, 1, 1, 10), (POST, 2, 0, BASE_US)])
+    hydrate()
+    assert (meta()["version"], recent()) == (BASE_US, [1])
+    wanted = [(LIKE, POST)]
+    states = [mysql_reactions.read_viewer_states(wanted, actor) for actor in (1, 2, 3)]
+    assert states == [[True], [False], [False]]
+
+
+def test_a_row_that_is_read_again_confirms_its_entry(plaza: World) -> None:
+    put(n=1)
+    insert_rows([(POST, 7, 1, gate(7).version_us)])
+    persist.acknowledge_again([Unacknowledged(keys=[ReactionKey(*POST, "like", 7)])])
+    assert outbox() == {}
+
+
+def test_a_commit_of_a_target_that_redis_dropped_with_an_outbox_loads_it(plaza: World) -> None:
+    plaza.add(POST)
+    react.react(LIKE, POST, 7, True)
+    redis_hydration.evict_all([(LIKE, POST, None)])
+    plaza.queues.drain()
+    assert (outbox(), recent(), total()) == ({}, [7], 1)
+
+
+def test_all_follows_and_unfollows_of_a_batch_are_published(plaza: World) -> None:
+    add_users(7, 8, 11)
+    user = Target("user", 11)
+    for _ in range(2):
+        persist.save(
+            [
+                make_event(7, at=1, kind=FOLLOW, target=user),
+                make_event(8, on=False, at=2, kind=FOLLOW, target=user),
+            ]
+        )
+        assert [decode(FOLLOWS, body) for body in plaza.queues.take(FOLLOWS)] == [
+            [(7, 11), (8, 11)]
+        ]

@@ -6,12 +6,13 @@ The masters are simulated; test_reign.py has real servers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from plaza.infra import mysql, redis
 from plaza.infra.redis import Master, RedisDown
-from plaza.reactions import LIKE, persist, queries, react, reign_guard
+from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, reign_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS
 from plaza.reactions.reign_guard import MasterDeposed
@@ -181,3 +182,23 @@ def test_a_commit_deletes_a_load_of_another_reign_and_keeps_its_outbox(plaza: Wo
     assert meta() == {}
     assert recent() == []
     assert apply(4, 2, [(9, 20, True)]).code == "COLD"
+
+
+def test_a_successor_replaces_only_the_reign_that_it_succeeds(plaza: World) -> None:
+    store("c")
+    for predecessor, expected in (("a", "c"), ("c", "b")):
+        mysql.run_in_transaction(
+            partial(mysql_reactions.succeed_reign, first_slot=0, predecessor=predecessor, reign="b")
+        )
+        assert stored() == [(0, expected)]
+
+
+def test_a_consumer_whose_master_was_deposed_connects_again(plaza: World, connect: Connect) -> None:
+    plaza.add(POST)
+    events = accept(plaza, 7)
+    store("another")
+    connect("a")
+    before = redis.client()
+    persist.save(events)
+    assert redis.client() is not before
+    assert plaza.queues.take(ACKNOWLEDGEMENTS)

@@ -150,6 +150,19 @@ def test_the_acknowledgement_lag_is_recorded_for_changed_rows(
     assert read_events(capsys, "reactions_acknowledged") == []
 
 
+def test_the_maximum_of_the_lag_is_that_of_the_oldest_reaction(
+    content: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_us = time.time_ns() // 1000
+    versions_us = (now_us, now_us - 100_000_000, now_us - 50_000_000)
+    bodies = [make_body(actor, version) for actor, version in enumerate(versions_us, 1)]
+    records = [batch(body, None)["Records"][0] | {"messageId": body} for body in bodies]
+    handler("queue/save_reactions")({"Records": records}, None)
+    [acknowledged] = read_events(capsys, "reactions_acknowledged")
+    assert acknowledged["acknowledge_lag_max_s"] == pytest.approx(100, abs=20)
+    assert acknowledged["acknowledge_lag_p50_s"] == pytest.approx(50, abs=20)
+
+
 def read_events(capsys: pytest.CaptureFixture[str], name: str) -> list[dict[str, Any]]:
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     return [line for line in lines if line["event"] == name]

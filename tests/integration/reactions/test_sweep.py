@@ -563,3 +563,15 @@ def test_the_sweeper_raises_queue_down_while_the_queue_is_unavailable(plaza: Wor
     plaza.queues.away = True
     with pytest.raises(QueueDown):
         sweep.sweep_outbox()
+
+
+def test_the_age_of_the_oldest_entry_is_measured(plaza: World) -> None:
+    """Given an outbox with an entry of 100 s and one of 10 s, and a younger outbox."""
+    now_us = redis_us()
+    for target, actor, age_s in ((POST, 7, 100), (POST, 8, 10), (Target("post", 12), 9, 10)):
+        k = keys(target)
+        redis.execute("HSET", k.outbox, actor, f"1:{now_us - age_s * 10**6}:0:cabc")
+        redis.execute("ZADD", k.outboxes, "NX", now_us - age_s * 10**6, k.member)
+    measured = read_outboxes()
+    assert measured["outboxes"] == 2
+    assert measured["outbox_age_s"] == pytest.approx(100, abs=30)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import mysql
+from plaza.infra import mysql, redis
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
 from plaza.reactions.model import TargetDeleted
+from plaza.targets import Visibility, markers
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World
 from tests.support.stores import (
@@ -94,3 +95,24 @@ def test_a_repeated_tombstone_changes_nothing(plaza: World) -> None:
     before = meta()
     react.tombstone([POST, POST])
     assert meta() == before
+
+
+def test_a_target_that_was_deleted_since_its_existence_was_cached_is_not_loaded(
+    plaza: World,
+) -> None:
+    """Given a process that cached the existence, and a Redis that lost target and marker."""
+    plaza.add(POST)
+    assert react.react(LIKE, POST, 7, True).changed
+    delete()
+    redis.execute("FLUSHALL")
+    markers.cache_live(*POST)
+    with pytest.raises(TargetDeleted):
+        react.react(LIKE, POST, 8, True)
+    assert meta() == {}
+
+
+def test_a_deleted_target_does_not_return_when_its_text_is_shown(plaza: World) -> None:
+    put()
+    react.tombstone([POST])
+    redis_hydration.set_visibility_all([(POST, Visibility(5, None))])
+    assert gate(7).code == "DELETED"

@@ -24,7 +24,7 @@ from plaza.infra.clock import Deadline
 from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
 from plaza.infra.messages import InvalidMessage
 from plaza.infra.queues import QueueDown
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.retries import Action, Delivery, RetryPolicy, decide
 from tests.support.batches import consume
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
@@ -309,6 +309,17 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     assert line["longest_wait_s"] >= 12 * 3_600
 
 
+def test_a_message_that_was_never_sent_again_is_not_dead_lettered_by_its_age() -> None:
+    """Given a message that its first consumer received before it was killed, thirteen hours ago."""
+    delivery = Delivery(receives=2, sent_ms=0, waiting_since_ms=0, attempts=0, is_resent=False)
+    now_ms = 13 * 3_600_000
+    decision = decide(delivery, Unavailable("the store is down"), RetryPolicy(), now_ms)
+    assert decision.action is Action.HIDE
+    resent = delivery._replace(is_resent=True)
+    decision = decide(resent, Unavailable("the store is down"), RetryPolicy(), now_ms)
+    assert decision.action is Action.DEAD_LETTER
+
+
 def test_time_in_a_backlog_does_not_count_as_waiting(
     sqs: FakeSqs, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -465,6 +476,45 @@ def test_a_batch_of_poison_messages_costs_a_bounded_number_of_calls(
     assert failures(response) == []
     assert len(sqs.sent) == 1_000
     assert store.calls <= 81
+
+
+def test_all_messages_of_a_batch_that_is_invalid_are_sent_on(sqs: FakeSqs) -> None:
+    """Given so many invalid messages that some are never alone."""
+
+    def refuse(batch: list[str]) -> None:
+        raise InvalidMessage("an invalid message")
+
+    bodies = [f"message {i}" for i in range(1_000)]
+    response = consume(batch_of(*bodies), "work", read, refuse)
+    assert failures(response) == []
+    assert sorted(message["MessageBody"] for message in sqs.sent) == sorted(bodies)
+
+
+def test_a_message_that_its_consumer_finds_invalid_is_dead_lettered_at_once(sqs: FakeSqs) -> None:
+    def refuse(batch: list[str]) -> None:
+        if "invalid" in batch:
+            raise InvalidMessage("an invalid message")
+
+    response = consume(batch_of("good", "invalid", "good"), "work", read, refuse)
+    assert failures(response) == []
+    [message] = sqs.sent
+    assert (message["QueueUrl"], message["MessageBody"]) == (URLS["work_dlq"], "invalid")
+
+
+def test_a_message_that_spent_an_attempt_begins_its_wait_again(sqs: FakeSqs, store: Store) -> None:
+    assert failures(consume(batch_of("poison"), "work", read, store.save)) == []
+    [message] = sqs.sent
+    assert attributes_of(message)["attempts"] == "1"
+    assert "waiting_since_ms" not in attributes_of(message)
+
+
+def test_a_message_that_is_sent_again_keeps_its_attributes(sqs: FakeSqs, store: Store) -> None:
+    batch = batch_of("poison")
+    request = {"stringValue": "request-1", "dataType": "String"}
+    batch["Records"][0]["messageAttributes"] = {"request_id": request}
+    assert failures(consume(batch, "work", read, store.save)) == []
+    [message] = sqs.sent
+    assert attributes_of(message)["request_id"] == "request-1"
 
 
 def test_an_outage_while_a_batch_is_halved_keeps_handled_messages(

@@ -68,6 +68,12 @@ def test_a_step_with_an_invalid_value_is_invalid(name: str, value: object) -> No
         REBUILDS.decode(json.dumps(STEP | {name: value}))
 
 
+def test_a_position_without_a_build_is_invalid() -> None:
+    """A new filter would lack the actors before it."""
+    with pytest.raises(InvalidMessage):
+        REBUILDS.decode(json.dumps(STEP | {"build": "", "after_id": 7}))
+
+
 def body_of(**fields: object) -> str:
     return json.dumps({"protocol": 2, "commits": [], "keys": []} | fields)
 
@@ -147,6 +153,12 @@ def test_an_invalid_commit_is_refused(commit: object) -> None:
     assert ACKNOWLEDGEMENTS.decode(body_of(commits=[COMMIT])).commits
     with pytest.raises(InvalidMessage):
         ACKNOWLEDGEMENTS.decode(body_of(commits=[commit]))
+
+
+def test_rows_and_keys_are_limited_together() -> None:
+    assert ACKNOWLEDGEMENTS.decode(body_of(commits=[COMMIT], keys=[KEY] * 999)).keys
+    with pytest.raises(InvalidMessage):
+        ACKNOWLEDGEMENTS.decode(body_of(commits=[COMMIT], keys=[KEY] * 1000))
 
 
 @pytest.mark.parametrize("body", ["", "{", "[" * 100_000, "1" * 5_000, "null", "[]", "{}"])

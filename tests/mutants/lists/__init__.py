@@ -1,0 +1,1 @@
+"""Mutants, a module for the files that are tested together."""

@@ -1,0 +1,96 @@
+"""A mutant: one small change of a file that breaks one rule."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from local.paths import LAYER, ROOT
+
+# Tests of a context, and its models; they are played when the nearest tests find nothing.
+CONTEXT_TESTS = {
+    "reactions": ("tests/unit/reactions", "tests/integration/reactions"),
+    "counters": ("tests/integration/counters", "tests/integration/follows"),
+    "flash_sales": ("tests/unit/flash_sales", "tests/integration/flash_sales"),
+    "infra": ("tests/unit/infra", "tests/integration/infra"),
+}
+CONTEXT_MODELS = {
+    "reactions": ("tests/model/test_reactions_model.py",),
+    "counters": ("tests/model/test_reactions_model.py",),
+    "flash_sales": ("tests/model/test_flash_sales_model.py",),
+    "infra": ("tests/model/test_reactions_model.py",),
+}
+
+
+class Mutant(NamedTuple):
+    """A text of ``file`` (a path below the package ``plaza``) that occurs once, and the ``new``
+    text, with which a rule is broken: ``breaks``.
+
+    ``tests``: the paths that find it soonest. ``equivalent``: why no test can find it.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    breaks: str
+    tests: Sequence[str]
+    equivalent: str = ""
+
+    @property
+    def context(self) -> str:
+        return self.file.partition("/")[0]
+
+    def path(self, root: Path = ROOT) -> Path:
+        """Return the mutated file in the checkout ``root``."""
+        return root / LAYER.relative_to(ROOT) / "plaza" / self.file
+
+    def apply(self, text: str) -> str:
+        """Return the text of the file with the mutation. Raises ValueError unless ``old`` occurs
+        exactly once."""
+        if (count := text.count(self.old)) != 1:
+            raise ValueError(f"{self.name}: {self.file} has {self.old!r} {count} times, not once")
+        return text.replace(self.old, self.new)
+
+    def digest(self, killer: str) -> str:
+        """Return a hash of the change, its file, and the test that killed the mutant, or without
+        one its nearest tests: a verdict is valid while it stays the same."""
+        found = hashlib.sha256(repr((self.old, self.new, self.equivalent)).encode())
+        found.update(self.path().read_bytes())
+        for test in [killer] if killer else self.tests:
+            found.update(_read_test(test))
+        return found.hexdigest()[:16]
+
+
+def _read_test(name: str) -> bytes:
+    """Return the source of a test, or of a file of tests; nothing of one that does not exist."""
+    file, _, test = name.partition("::")
+    if not (ROOT / file).is_file():
+        return b""
+    text = (ROOT / file).read_text()
+    return _functions_of(text).get(test.partition("[")[0], text).encode()
+
+
+@cache
+def _functions_of(text: str) -> dict[str, str]:
+    """Return the name -> source of the functions of a module."""
+    return {
+        node.name: ast.unparse(node)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
+def mutants_of(file: str, tests: Sequence[str], *mutants: tuple[str, ...]) -> list[Mutant]:
+    """Return the mutants (name, old, new, breaks, why it is equivalent) of ``file``. A name begins
+    with that of the file."""
+    stem = Path(file).name.partition(".")[0].replace("_", "-")
+    prefix = f"{Path(file).parts[0].replace('_', '-')}/{stem}"
+    return [
+        Mutant(f"{prefix}/{name}", file, old, new, breaks, tests, *equivalent)
+        for name, old, new, breaks, *equivalent in mutants
+    ]
