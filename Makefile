@@ -41,6 +41,10 @@ status: .venv/.ready ## show the parts of the stack, and the messages in its que
 audit: .venv/.ready ## check that Redis totals, MySQL counters and rows agree
 	@.venv/bin/python -m local audit $(ARGS)
 
+.PHONY: events
+events: $(READY) ## write the sample events with tokens and ids of the stack to .local/events (ARGS=--clean: delete their dead letters; ENV=staging: put them as shareable test events)
+	@.venv/bin/python -m $(if $(ENV),infra.shared_events $(ENV),local events) $(ARGS)
+
 ##@ Develop
 
 .PHONY: setup

@@ -192,7 +192,7 @@ def _decode(body: bytes) -> Any:
         return body.decode(errors="replace")[:200]
 
 
-def _url_of(environment: str) -> str:
+def url_of(environment: str) -> str:
     """Return the address for clients: the edge's, without one the API's. Raises DeployError."""
     account = Account(read_settings(environment).region)
     for part, output in ((EDGE, "EdgeUrl"), (BALANCER, "ApiUrl"), (APPLICATION, "ApiUrl")):
@@ -211,7 +211,7 @@ def main(arguments: list[str]) -> int:
     if not token:
         parser.error("set PLAZA_SMOKE_TOKEN to the token of an admin (docs/operations.md)")
     try:
-        check(Client(args.url or _url_of(args.environment), token))
+        check(Client(args.url or url_of(args.environment), token))
     except (SmokeError, DeployError) as error:
         print(f"smoke: {error}", file=sys.stderr)
         return 1

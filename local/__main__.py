@@ -200,6 +200,9 @@ def build_parser() -> argparse.ArgumentParser:
             action.add_argument("--id", action="append", help="only this message (repeatable)")
             action.add_argument("--limit", type=int, help="maximum number (default: all)")
 
+    sub = add("events", "load.samples", "write the sample events with tokens and ids of this stack")
+    _add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
+
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")
     _add_flag(sub, "--tests", "install a browser too")

@@ -126,6 +126,7 @@ def compare(
     stored = len(record.orders.stored) + sum(record.spilled.values())
     is_quiet = not (cache.pending or stored or outbox_index or any(queued.values()))
     others = [
+        *find_orphans(record),
         *find_wrong_versions(record, cache, is_quiet),
         *find_wrong_lists(record, cache),
         *record.log_differences,
@@ -226,6 +227,18 @@ def find_drift(record: MysqlState, cache: RedisState) -> list[Difference]:
             details += f", log {logged}" if logged != rows else ""
             differences.append(Difference(f"{name} {target}", details))
     return differences
+
+
+def find_orphans(record: MysqlState) -> Iterator[Difference]:
+    """Yield targets with stored reactions whose content was never created.
+
+    Content that was deleted has its row still. Users are left out: an erasure deletes theirs.
+    """
+    reacted = Counter({counted: len(actors) for counted, actors in record.on.items()})
+    reacted.update({counted: len(actors) for counted, actors in record.off.items()})
+    for (kind, target), rows in sorted(reacted.items()):
+        if target.type != "user" and target not in record.authors:
+            yield Difference(f"{kind} {target}", f"rows {rows}, the target does not exist")
 
 
 def _find_since(

@@ -11,7 +11,7 @@ import re
 import secrets
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -58,7 +58,11 @@ class Match:
 
 
 class Routes:
-    """The routing table: the most specific route serves a request, ``$default`` the rest."""
+    """The routing table: the most specific route serves a request, ``$default`` the rest.
+
+    A HEAD without a route goes to that of GET. API Gateway would send it to ``$default``: the
+    template has no routes of HEAD yet (docs/limits.md).
+    """
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self._default: Route | None = None
@@ -84,6 +88,15 @@ class Routes:
             )
 
     def find(self, method: str, path: str) -> Match | None:
+        match = self._find(method, path)
+        if match is None and method == "HEAD" and (get := self._find("GET", path)) is not None:
+            key = get.route.key.replace("GET ", "HEAD ", 1)
+            match = replace(get, route=replace(get.route, key=key))
+        if match is None and self._default is not None:
+            return Match(self._default, {})
+        return match
+
+    def _find(self, method: str, path: str) -> Match | None:
         fixed = self._fixed.get((method, path)) or self._fixed.get(("ANY", path))
         if fixed is not None:
             return Match(fixed, {})
@@ -91,7 +104,7 @@ class Routes:
         for wanted, pattern, route in self._patterns.get(len(segments), ()):
             if wanted in (method, "ANY") and (found := _match(pattern, segments)) is not None:
                 return Match(route, found)
-        return Match(self._default, {}) if self._default is not None else None
+        return None
 
 
 class Gateway:

@@ -17,8 +17,8 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 from local.paths import ROOT
 from local.stack.functions import load_function
 from local.stack.release import read_version
-from plaza.infra.api import PlazaResolver
-from plaza.infra.errors import SwitchedOff
+from plaza.infra.api import PROBLEM, PlazaResolver
+from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import describe_problems
 
 API = ROOT / "functions" / "api"
@@ -26,10 +26,13 @@ CONTRACT = API / "system" / "openapi.json"
 
 _DESCRIPTION = """Likes, collects, follows, feeds, shops and flash sales.
 
-Requests and responses are JSON in UTF-8. A request body has at most 64 KiB, and unknown fields are
-refused. Ids are strings, because JavaScript rounds integers above 2^53. Times are RFC 3339 in UTC.
+Requests and responses are JSON in UTF-8. A request body has at most 64 KiB. Unknown fields and
+unknown query parameters are refused. Ids are strings, because JavaScript rounds integers above
+2^53. Times are RFC 3339 in UTC.
 
 Errors are `application/problem+json` (RFC 9457). `type` is stable: programs compare it.
+
+`RateLimit` and `RateLimit-Policy` have what the rate limit of the caller admits.
 
 Lists return `items` and `next`. Send `next` as `cursor` to get the next page; null is the end.
 
@@ -149,6 +152,8 @@ def make_contract() -> str:
     for path, methods in contract["paths"].items():
         for method, operation in methods.items():
             _tidy_operation(path, method, operation, contract["components"])
+    contract["info"] |= {"contact": _CONTACT, "license": _LICENSE}
+    contract["components"]["headers"] = _LIMIT_HEADERS
     contract["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
     return json.dumps(contract, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
@@ -180,6 +185,10 @@ def _tidy_operation(
     """Add what all operations have, add examples, and drop what only Powertools needs."""
     schemas, shared = components["schemas"], components["examples"]
     operation["responses"].pop("422", None)  # Powertools' own; Plaza declares and sends 400
+    operation.setdefault("security", [])  # without it, a reader may take it for undecided
+    is_limited = operation["operationId"] != "get_health"
+    if is_limited:
+        operation["responses"].setdefault("400", _describe_invalid_request())
     operation["responses"].get("204", {}).pop("content", None)  # it has no body
     operation["description"] = " ".join(
         text
@@ -194,7 +203,7 @@ def _tidy_operation(
     for status, response in operation["responses"].items():
         for media_type, body in response.get("content", {}).items():
             _tidy_schema(body["schema"])
-            if media_type == "application/problem+json":
+            if media_type == PROBLEM:
                 response["description"] = "; ".join(
                     f"{example['summary']} (`{slug}`)" for slug, example in body["examples"].items()
                 )
@@ -209,17 +218,47 @@ def _tidy_operation(
             response["headers"] = {"Retry-After": _RETRY_AFTER}
         if status == "201" and operation["operationId"] != "redeem_code":  # it has no path
             response["headers"] = {"Location": _LOCATION}
-    if method == "get" and ({} in operation.get("security", [{}])):
+        if is_limited and (status.startswith("2") or status == "429"):
+            refs = {name: {"$ref": f"#/components/headers/{name}"} for name in _LIMIT_HEADERS}
+            response["headers"] = response.get("headers", {}) | refs
+    security = operation["security"]
+    if method == "get" and (not security or {} in security):
         operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
         operation["responses"]["304"] = {
             "description": "Not modified: `If-None-Match` has the present `ETag`."
         }
 
 
+def _describe_invalid_request() -> dict[str, Any]:
+    """Return the response to an unknown parameter, for operations that take none."""
+    slug, title = BadInput.slug, BadInput.title
+    content = {
+        "schema": {"$ref": "#/components/schemas/Problem"},
+        "examples": {slug: {"summary": title}},
+    }
+    return {"content": {PROBLEM: content}}
+
+
 _RETRY_AFTER = {
     "description": "Seconds after which to send the request again.",
     "schema": {"type": "integer", "minimum": 0},
 }
+_LIMIT_HEADERS = {
+    "RateLimit": {
+        "description": (
+            "`r` requests are left at once, and all of the policy in `t` seconds without requests."
+        ),
+        "schema": {"type": "string"},
+        "example": '"default";r=99;t=1',
+    },
+    "RateLimit-Policy": {
+        "description": "`q` requests at once; all are back after `w` seconds without requests.",
+        "schema": {"type": "string"},
+        "example": '"default";q=100;w=5',
+    },
+}
+_CONTACT = {"name": "Plaza contributors", "url": "https://plaza.example/"}
+_LICENSE = {"name": "MIT License", "identifier": "MIT"}
 _LOCATION = {"description": "Path of what was created.", "schema": {"type": "string"}}
 _ETAG = {
     "description": "Tag of this representation, for callers without a session.",
@@ -230,7 +269,7 @@ _POLLED = {"200": ("get_order", "place_order"), "202": ("place_order",)}
 
 
 def _session(operation: dict[str, Any]) -> str:
-    security = operation.get("security", [])
+    security = operation["security"]
     if not security:
         return "Needs no session."
     return "A session is optional." if {} in security else "Needs a session."
@@ -239,7 +278,7 @@ def _session(operation: dict[str, Any]) -> str:
 def _rate(path: str, method: str, operation: dict[str, Any]) -> str:
     from plaza.auth.caller_identity import bucket_of_user
 
-    if not operation.get("security"):
+    if not operation["security"]:
         return "Counts as one request of the caller's network."
     group = bucket_of_user(1, f"{method.upper()} {path}").group
     return f"Counts as one {group.removesuffix('s')} of the caller."
@@ -299,7 +338,8 @@ def _example_of(
         item = _example_of(model["properties"]["items"]["items"], schemas, index, False)
         return {"items": [item], "next": _CURSOR_EXAMPLE if has_cursor else None}
     if schema == {"additionalProperties": True, "type": "object"}:  # the contract itself
-        return {"openapi": "3.1.0", "info": {"title": "Plaza", "version": "1.0.0"}, "paths": {}}
+        info = {"title": "Plaza", "version": read_version()}
+        return {"openapi": "3.1.0", "info": info, "paths": {}}
     raise LookupError(f"{name or schema} has no example")
 
 
@@ -348,7 +388,9 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
 
 def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
     """Returns a field that a request can have wrong, and what the server says about it."""
-    query = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "query"}
+    parameters = operation.get("parameters", ())
+    query = {one["name"] for one in parameters if one["in"] == "query"}
+    required = {one["name"] for one in parameters if one["in"] == "query" and one["required"]}
     if "requestBody" in operation:
         example = operation["requestBody"]["content"]["application/json"]["example"]
         field, value = next(iter(example.items()))
@@ -356,11 +398,9 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
         return f"body.{field}", f"Input should be a valid {kind}"
     if "limit" in query:
         return "query.limit", "Input should be less than or equal to 100"
-    if query:
-        return f"query.{min(query)}", "Field required"
-    [header] = [one for one in operation["parameters"] if one["in"] == "header"]
-    longest = header["schema"]["maxLength"]
-    return f"header.{header['name'].lower()}", f"String should have at most {longest} characters"
+    if required:
+        return f"query.{min(required)}", "Field required"
+    return "query.verbose", "Extra inputs are not permitted"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,11 @@ _GLOBAL_VARIABLES = re.compile(r"^(Globals:\n(?:  .*\n)*?      Variables:\n)", r
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     config = write_files(stack)
-    for command in ("invoke SaveReactions -e events/save_reactions.batch.json", "start-api"):
+    events = stack.directory / "events"  # which `make events` writes
+    if not events.is_dir():
+        raise LocalError("there are no events with tokens and ids of this stack; run `make events`")
+    sample = "reactions.like_post"
+    for command in (f"invoke ReactionsApi -e {events / sample}.json", "start-api"):
         print(f"sam local {command} --config-file {config}")
     return 0
 

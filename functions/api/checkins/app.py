@@ -42,12 +42,12 @@ def create_check_in() -> tuple[CheckInsResponse, int]:
 
 
 @app.get("/checkins", **_GET)
-def get_check_ins(month: MonthParam) -> CheckInsResponse:
+def get_check_ins(month: MonthParam = None) -> CheckInsResponse:
     """Get the check-ins of a month.
 
     Returns the days of a month on which the caller checked in, and the current streak.
     """
-    first = date.fromisoformat(f"{month}-01")
+    first = None if month is None else date.fromisoformat(f"{month}-01")
     return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 

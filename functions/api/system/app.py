@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import JSON, PUBLIC, PlazaResolver
+from plaza.infra.api import JSON, PUBLIC, PlazaResolver, as_get, drop_body
 from plaza.infra.http import ResponseModel, describe_problems, describe_response
 from plaza.infra.observability import CORRELATION_ID, logger, metrics
 
@@ -43,8 +43,8 @@ class Health(ResponseModel):
 def get_health() -> Health:
     """Check that Plaza answers.
 
-    A constant answer for load balancers and probes: it asks no store, is not limited, and has no
-    `X-Request-Id`. `GET /ops/health` has the state of the stores.
+    A constant answer for load balancers and probes, whatever the query: it asks no store, is not
+    limited, and has no `X-Request-Id`. `GET /ops/health` has the state of the stores.
     """
     return Health(status="up")
 
@@ -72,6 +72,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         from plaza.infra import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
-    if event["routeKey"] == "GET /health":  # neither limited nor logged: anyone may ask often
-        return _HEALTH
+    if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
+        return drop_body(event, _HEALTH)
     return app.resolve(event, context)

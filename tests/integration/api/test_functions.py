@@ -179,8 +179,8 @@ def test_another_method_of_a_path_that_fits_a_route_with_an_id_is_a_405(
     function = template.routes()[tuple(sent["routeKey"].split(" "))]
     folder = template.folder_of(function).relative_to(template.FUNCTIONS)
     answer = handler(str(folder))(sent, None)
-    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "GET")
-    assert json.loads(answer["body"])["detail"] == f"{path} allows GET, not {method}."
+    assert (answer["statusCode"], answer["headers"]["allow"]) == (405, "GET, HEAD")
+    assert json.loads(answer["body"])["detail"] == f"{path} allows GET, HEAD, not {method}."
 
 
 # ---------------------------------------------------------------- queue, schedule, ops

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token
 from plaza.infra import limits, redis
 from plaza.infra.callers import Caller
-from plaza.infra.limits import Bucket, anonymous_bucket
+from plaza.infra.limits import Bucket, Quota, anonymous_bucket
 from plaza.infra.process import clear_caches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -49,8 +50,8 @@ def redis_us() -> int:
 
 def take(bucket: Bucket, times: int) -> int:
     """Return how many of ``times`` tries get a token."""
-    waits_ms = redis.run_all([bucket.acquire_call] * times)
-    return waits_ms.count(0)
+    replies = redis.run_all([bucket.acquire_call] * times)
+    return sum(reply < 0 for reply in replies)
 
 
 # ---------------------------------------------------------------- the bucket
@@ -84,6 +85,37 @@ def test_a_token_is_available_after_the_reported_wait(plaza: World) -> None:
     let_pass(0.5, slow)
     assert limits.acquire(slow) == 0
     assert limits.acquire(slow) > 9_000
+
+
+@pytest.mark.parametrize("per_s", [3, 7.5, 0.3, 2_000])
+def test_a_reply_has_what_is_left(plaza: World, per_s: float) -> None:
+    """Whatever the rate: a token lasts 333,334 us of 3 a second."""
+    bucket = Bucket("writes", "7", per_s, burst=5)
+    wait_ms, quota = bucket.read_reply(redis.run(*bucket.acquire_call))
+    full_in_s, window_s = math.ceil(1 / per_s), math.ceil(5 / per_s)
+    assert (wait_ms, quota) == (0, Quota(4, full_in_s, 5, window_s))
+    empty(bucket, wait_s=10)
+    wait_ms, quota = bucket.read_reply(redis.run(*bucket.acquire_call))
+    assert 9_000 < wait_ms <= 10_000
+    assert quota.remaining == 0
+    assert quota.full_in_s == pytest.approx(10 + 4 / per_s, abs=1.5)
+
+
+@pytest.mark.parametrize(
+    ("reply", "wait_ms", "quota"),
+    [
+        (-200_000, 0, Quota(49, 1, 50, 10)),
+        (-200_001, 0, Quota(48, 1, 50, 10)),
+        (-10_000_000, 0, Quota(0, 10, 50, 10)),
+        (1, 1, Quota(0, 10, 50, 10)),
+        (200_000, 200, Quota(0, 10, 50, 10)),
+        (200_001, 201, Quota(0, 11, 50, 10)),
+    ],
+)
+def test_a_reply_is_rounded_so_that_clients_wait_long_enough(
+    reply: int, wait_ms: int, quota: Quota
+) -> None:
+    assert ADA.read_reply(reply) == (wait_ms, quota)
 
 
 def test_refused_tries_do_not_extend_the_wait(plaza: World) -> None:
@@ -125,20 +157,20 @@ def test_users_and_groups_have_separate_buckets(plaza: World) -> None:
 def test_of_50_concurrent_callers_the_burst_passes(plaza: World, burst: int) -> None:
     bucket = Bucket("writes", "7", per_s=0.001, burst=burst)
     script, keys, args = bucket.acquire_call
-    barrier, waits_ms = threading.Barrier(50, timeout=60), []
+    barrier, replies = threading.Barrier(50, timeout=60), []
 
     def call() -> None:
         with own_client() as own:
             own.ping()
             barrier.wait()
-            waits_ms.extend([own.eval(script.source, 1, *keys, *args) for _ in range(10)])
+            replies.extend([own.eval(script.source, 1, *keys, *args) for _ in range(10)])
 
     threads = [threading.Thread(target=call) for _ in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(waits_ms), waits_ms.count(0)) == (500, burst)
+    assert (len(replies), sum(reply < 0 for reply in replies)) == (500, burst)
 
 
 # ---------------------------------------------------------------- callers and their buckets
@@ -167,7 +199,8 @@ def test_a_network_shares_a_bucket_whose_key_has_no_address(migrated: None) -> N
 
 
 def identify(token: str | None = None, route: str = READ) -> Caller:
-    return caller_identity.identify(f"Bearer {token}" if token else None, HOME, route)
+    caller = caller_identity.identify(f"Bearer {token}" if token else None, HOME, route)
+    return caller._replace(quota=None)
 
 
 def test_a_token_is_a_user_or_why_it_has_no_session(plaza: World, mysql_away: Away) -> None:

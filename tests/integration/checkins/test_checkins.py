@@ -752,6 +752,35 @@ def test_the_routes_return_the_documented_bodies(clock: Clock) -> None:
     assert ask("checkins.list_checkins", "api/checkins") == (200, month | {"exact": True})
 
 
+def ask_without_month() -> dict[str, Any]:
+    request = event("checkins.list_checkins")
+    del request["queryStringParameters"]
+    response = handler("api/checkins")(request | {"rawQueryString": ""}, None)
+    assert response["statusCode"] == 200, response["body"]
+    found: dict[str, Any] = json.loads(response["body"])
+    return found
+
+
+def test_the_month_is_the_present_one_by_default(clock: Clock) -> None:
+    insert("2026-10-31", "2026-11-01", "2026-11-20")
+    found = ask_without_month()
+    assert (found["month"], found["days"], found["today"]) == ("2026-11", [1, 20], "2026-11-21")
+
+
+def test_the_present_month_is_that_of_the_time_zone(clock: Clock) -> None:
+    clock.set("2026-11-30T23:00:00")
+    insert("2026-11-30")
+    assert ask_without_month()["month"] == "2026-11"
+    move_to("Asia/Tokyo")
+    assert (ask_without_month()["month"], ask_without_month()["days"]) == ("2026-12", [])
+    check_in()
+    found = ask_without_month()
+    assert (found["month"], found["days"], found["today"]) == ("2026-12", [1], "2026-12-01")
+    redis.execute("HSET", user_store.zone_key(ADA), "value", "UTC ")
+    found = ask_without_month()
+    assert (found["month"], found["days"]) == ("2026-12", [1]), "a stale zone, and a check-in since"
+
+
 @pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-1", "0000-01", "2026-11-21", "x"])
 def test_an_invalid_month_is_400(clock: Clock, month: str) -> None:
     request = event("checkins.list_checkins")

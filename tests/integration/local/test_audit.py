@@ -127,6 +127,17 @@ def test_a_changed_row_is_reported_as_drift(
     assert report.drift >= 1
 
 
+def test_a_stored_like_of_a_post_that_was_never_created_is_reported(
+    people: World, audit: Audit
+) -> None:
+    """Given an event that no gate accepted, as a sample event is."""
+    persist.save([ReactionEvent(ReactionKey("post", 11, "like", 2), True, 1)])
+    people.queues.drain()
+    assert [str(difference) for difference in audit().differences] == [
+        "like post:11: rows 1, the target does not exist"
+    ]
+
+
 def test_unreleased_claims_and_stale_projections_are_reported(people: World, audit: Audit) -> None:
     mysql.write("UPDATE user_counter SET version = version + 1, posts_total = 2 WHERE user_id = 1")
     plaza_redis.execute("FLUSHALL")

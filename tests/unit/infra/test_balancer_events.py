@@ -148,13 +148,20 @@ def test_a_name_in_a_path_comes_before_an_id() -> None:
     assert answer(event("GET", "/things/7"))[1] == {"id": "7"}
 
 
+def test_head_is_the_route_of_get_without_a_body() -> None:
+    assert answer(event("HEAD", "/things/7"))[:2] == (200, None)
+    assert (
+        to_gateway_event(app, event("HEAD", "/things/7"))["routeKey"] == "HEAD /things/{thing_id}"
+    )
+    assert answer(event("HEAD", "/nothing"))[:2] == (404, None)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "allow"),
     [
-        ("PATCH", "/things/7", 405, "GET, PUT"),
-        ("HEAD", "/things/7", 405, "GET, PUT"),
-        ("POST", "/things", 405, "GET"),
-        ("GET", "/things/7/", 405, "GET, PUT"),
+        ("PATCH", "/things/7", 405, "GET, HEAD, PUT"),
+        ("POST", "/things", 405, "GET, HEAD"),
+        ("GET", "/things/7/", 405, "GET, HEAD, PUT"),
         ("GET", "/nothing", 404, None),
         ("GET", "/things/7/parts", 404, None),
         ("GET", "/things//", 404, None),

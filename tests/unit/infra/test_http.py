@@ -9,6 +9,7 @@ import re
 from typing import Annotated, Any
 
 import pytest
+from aws_lambda_powertools.event_handler import Response
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
@@ -42,6 +43,7 @@ from plaza.infra.errors import (
     Unavailable,
 )
 from plaza.infra.http import RequestModel
+from plaza.infra.limits import Quota
 
 ids = st.integers(-MAX_ID, MAX_ID)
 
@@ -246,6 +248,11 @@ def get_thing(thing_id: Id) -> dict[str, int | None]:
 @app.get("/long", security=OPTIONAL)
 def get_long() -> dict[str, str | int | None]:
     return {"text": LONG, "caller": find_caller(app)}
+
+
+@app.get("/shared", security=OPTIONAL)
+def get_shared() -> Response[str]:
+    return Response(200, "application/json", "{}", {"cache-control": "public, max-age=1"})
 
 
 @app.get("/users/me/export", security=OPTIONAL)
@@ -524,8 +531,8 @@ def test_a_route_declares_its_security() -> None:
 def test_a_path_with_other_methods_is_a_405_that_names_them() -> None:
     status, response, headers = request("PATCH", "/things/7", caller=Caller())
     assert (status, response["type"]) == (405, PROBLEM_TYPES + "method-not-allowed")
-    assert response["detail"] == "/things/7 allows GET, PUT, not PATCH."
-    assert headers["allow"] == "GET, PUT"
+    assert response["detail"] == "/things/7 allows GET, HEAD, PUT, not PATCH."
+    assert headers["allow"] == "GET, HEAD, PUT"
 
 
 def test_a_limited_caller_is_refused_before_its_session_and_body(
@@ -536,6 +543,14 @@ def test_a_limited_caller_is_refused_before_its_session_and_body(
     assert headers["retry-after"] == "7"
     line = json.loads(capsys.readouterr().out)
     assert (line["status"], line["requests_limited"]) == (429, 1)
+
+
+def test_a_response_that_shared_caches_may_keep_has_no_rate_limit_of_its_caller() -> None:
+    ada, visitor = (caller._replace(quota=Quota(9, 1, 10, 2)) for caller in (ADA, Caller()))
+    limits = {"ratelimit", "ratelimit-policy"}
+    assert limits & set(request("GET", "/shared", caller=visitor)[2]) == set()
+    assert limits <= set(request("GET", "/shared", caller=ada)[2]), "it is not shared"
+    assert limits <= set(request("GET", "/things/7", caller=visitor)[2])
 
 
 @pytest.mark.parametrize(

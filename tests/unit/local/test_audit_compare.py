@@ -248,13 +248,25 @@ def test_likes_received_for_deleted_content_remain(record: MysqlState, cache: Re
     assert truth(record, cache).clean
 
 
-def test_likes_of_unknown_content_count_for_no_author(
+def test_likes_of_unknown_content_count_for_no_author_and_are_reported(
     record: MysqlState, cache: RedisState
 ) -> None:
     del record.authors[POST]
     record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
     cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
-    assert truth(record, cache).clean
+    found = truth(record, cache)
+    assert [str(difference) for difference in found.differences] == [
+        "like post:7: rows 2, the target does not exist"
+    ]
+    assert (found.clean, found.drift, found.others) == (False, 0, 1)
+
+
+def test_a_removed_like_of_unknown_content_is_reported(record: MysqlState) -> None:
+    record.on.pop(LIKES)
+    record.off["like", Target("review", 5)] = {1: 100}
+    assert "like review:5: rows 1, the target does not exist" in [
+        str(difference) for difference in truth(record, RedisState()).differences
+    ]
 
 
 @pytest.mark.parametrize(("rows", "counter"), [(0, 1), (1, 0), (2, 1)])

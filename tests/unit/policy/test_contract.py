@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +19,10 @@ import jsonschema_rs
 import pytest
 
 from local.stack.openapi import CONTRACT, DETAILS
-from plaza.infra.api import PROBLEM, PROBLEM_TYPES
+from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
 from plaza.infra.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
+from tests.unit.policy.template import resources
 
 TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)
@@ -133,6 +135,61 @@ def test_an_operation_has_a_summary_a_description_and_a_tag(operation: Operation
 def test_a_path_with_an_id_may_lead_nowhere(operation: Operation) -> None:
     """An id that is malformed is one that does not exist."""
     assert "{" not in operation.path or "404" in operation.spec["responses"]
+
+
+@every_operation
+def test_an_operation_says_whether_it_needs_a_session(operation: Operation) -> None:
+    """An empty list needs none; without the field, a reader takes the operation for undecided."""
+    assert operation.spec["security"] in (BEARER, ADMIN, OPTIONAL, PUBLIC)
+
+
+@every_operation
+def test_each_operation_but_health_refuses_unknown_parameters(operation: Operation) -> None:
+    is_health = operation.id == "get_health"
+    assert ("400" in operation.spec["responses"]) != is_health
+
+
+@every_operation
+def test_what_is_limited_has_the_headers_of_the_limit(operation: Operation) -> None:
+    for status, response in operation.spec["responses"].items():
+        is_shown = operation.id != "get_health" and (status[0] == "2" or status == "429")
+        found = {name for name in response.get("headers", {}) if name.startswith("RateLimit")}
+        assert found == ({"RateLimit", "RateLimit-Policy"} if is_shown else set()), status
+
+
+def test_public_operations_are_these() -> None:
+    assert {operation.id for operation in OPERATIONS if operation.spec["security"] == PUBLIC} == {
+        "create_session",
+        "create_visitor_id",
+        "get_contract",
+        "get_health",
+        "send_code",
+    }
+
+
+def test_the_contract_names_a_contact_a_licence_and_the_version_of_its_client() -> None:
+    info = DOCUMENT["info"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    clients = [
+        json.loads((ROOT / folder / "package.json").read_text())
+        for folder in ("clients/typescript", "web/app", "web/console")
+    ]
+    assert {info["version"], *(client["version"] for client in clients)} == {project["version"]}
+    assert info["license"] == {"name": "MIT License", "identifier": project["license"]}
+    assert info["contact"]["url"].startswith("https://")
+
+
+def test_browsers_may_read_each_header_of_a_response() -> None:
+    exposed = set(
+        resources("AWS::Serverless::HttpApi")["Api"]["CorsConfiguration"]["ExposeHeaders"]
+    )
+    named = {
+        name.lower()
+        for operation in OPERATIONS
+        for response in operation.spec["responses"].values()
+        for name in response.get("headers", {})
+    }
+    assert named | {"deprecation", "link", "sunset", "x-request-id"} == exposed
 
 
 def test_operation_ids_are_a_verb_and_a_noun_and_unique() -> None:

@@ -206,7 +206,8 @@ def test_plain_sam_deploys_the_application_as_make_does(environment: str) -> Non
     values = dict(account.deployed)[f"plaza-{environment}"]
     config = tomllib.loads(deploy.SAMCONFIG.read_text())[environment]["global"]["parameters"]
     own = dict(entry.split("=", 1) for entry in config["parameter_overrides"])
-    assert own == {n: v for n, v in values.items() if n not in ("Architecture", "SmsCountries")}
+    of_build = ("Architecture", "Runtime", "SmsCountries")
+    assert own == {n: v for n, v in values.items() if n not in of_build}
     assert config["stack_name"] == APPLICATION.stack_name(environment)
     assert config["tags"] == f"project=plaza environment={environment}"
     assert config["confirm_changeset"] is (environment == "prod")

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from infra.shared_events import RemoteCallers
+from local.load import samples
+from local.load.samples import SAMPLES, LocalCallers
 from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
 from plaza.infra.messages import InvalidMessage
@@ -39,6 +42,27 @@ def test_functions_and_samples_match() -> None:
         EVENTS / "projections",
         EVENTS / "README.md",
     }
+
+
+def test_the_table_of_copies_is_about_samples() -> None:
+    assert samples.list_samples() == [file.stem for file in FILES]
+    assert {*SAMPLES, *LocalCallers.unavailable, *RemoteCallers.unavailable} <= {
+        file.stem for file in FILES
+    }
+    for folder, function in FOLDERS.items():
+        assert samples.function_of(f"{folder}.case") == function
+
+
+@pytest.mark.parametrize("file", of_kind("api"), ids=lambda f: f.stem)
+def test_the_contract_has_the_status_of_a_copy(file: Path) -> None:
+    method, _, path = load(file)["routeKey"].partition(" ")
+    if method != "$default":
+        assert str(samples.status_of(file.stem)) in operations_of(path)[method.lower()]["responses"]
+
+
+def operations_of(path: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
+    return found
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)

@@ -35,35 +35,35 @@ def identify(header: str | None, address: str, route: str) -> Caller:
     One round trip to Redis; one more for a token whose owner is not cached.
     """
     if header is None:
-        return Caller(wait_ms=_take_for_network(address))
+        return _take(anonymous_bucket(address), Caller())
     token = parse_bearer(header)
     if token is None:
-        return Caller(refusal="malformed", wait_ms=_take_for_network(address))
+        return _take(anonymous_bucket(address), Caller(refusal="malformed"))
     sha = hash_token(token)
     owner_id = _owners.get(sha)
     bucket = None if owner_id is None else bucket_of_user(owner_id, route)
     try:
-        cached, wait_ms = redis_sessions.read_and_take(sha, bucket)
+        cached, wait_ms, quota = redis_sessions.read_and_take(sha, bucket)
     except RedisDown as error:
         limits.record_limit_skipped(error)
         return _resolve(sha, None)
     # A token that Redis lacks may be invented, so its read of MySQL is limited for the network.
     is_limited_by_network = cached is None and bucket is None
+    limited = Caller(wait_ms=wait_ms, quota=quota)
     if is_limited_by_network:
-        wait_ms = _take_for_network(address)
-    if wait_ms:
-        return Caller(wait_ms=wait_ms)
-    caller = _resolve(sha, cached)
+        limited = _take(anonymous_bucket(address), limited)
+    if limited.wait_ms:
+        return limited
+    caller = _resolve(sha, cached)._replace(quota=limited.quota)
     if caller.user_id is None:
         _owners.drop(sha)
         if is_limited_by_network:
             return caller
-        return caller._replace(wait_ms=_take_for_network(address))
+        return _take(anonymous_bucket(address), caller)
     if bucket is not None:
         return caller
     _owners.put(sha, caller.user_id)
-    bucket = bucket_of_user(caller.user_id, route)
-    return caller._replace(wait_ms=_take(bucket))
+    return _take(bucket_of_user(caller.user_id, route), caller)
 
 
 def bucket_of_user(user_id: int, route: str) -> Bucket:
@@ -76,20 +76,16 @@ def bucket_of_user(user_id: int, route: str) -> Bucket:
     return bucket.scaled(switches.writes_factor)
 
 
-def _take(bucket: Bucket) -> int:
-    """Take a token and return 0, or return the milliseconds until there is one; 0 while Redis is
+def _take(bucket: Bucket, caller: Caller) -> Caller:
+    """Take a token from ``bucket``, and return ``caller`` limited by it; not limited while Redis is
     unavailable. Refreshes the switches if they are due. One round trip."""
     try:
-        [wait_ms] = refresh.run_all([bucket.acquire_call])
+        [reply] = refresh.run_all([bucket.acquire_call])
     except RedisDown as error:
         limits.record_limit_skipped(error)
-        return 0
-    return int(wait_ms)
-
-
-def _take_for_network(address: str) -> int:
-    """Take a token as ``_take`` does, for the network of ``address``."""
-    return _take(anonymous_bucket(address))
+        return caller._replace(quota=None)
+    wait_ms, quota = bucket.read_reply(reply)
+    return caller._replace(wait_ms=wait_ms, quota=quota)
 
 
 def _resolve(sha: bytes, cached: Session | None) -> Caller:

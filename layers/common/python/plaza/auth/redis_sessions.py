@@ -15,7 +15,7 @@ from pathlib import Path
 from plaza.auth.sessions import MAX_CACHED_S, Session
 from plaza.infra import clock, redis
 from plaza.infra.codec import Codec
-from plaza.infra.limits import Bucket
+from plaza.infra.limits import Bucket, Quota
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
 from plaza.switches import refresh
@@ -44,14 +44,17 @@ def read(token_sha256: bytes) -> Session | None:
     return SESSION.read(redis.execute("GET", session_key(token_sha256)))
 
 
-def read_and_take(token_sha256: bytes, bucket: Bucket | None) -> tuple[Session | None, int]:
-    """Read a session and take from ``bucket``; return (session, milliseconds to wait, 0 for none).
+def read_and_take(
+    token_sha256: bytes, bucket: Bucket | None
+) -> tuple[Session | None, int, Quota | None]:
+    """Read a session and take from ``bucket``; return (session, the wait in ms, what is left).
 
     Refreshes the switches if they are due. Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
-    *waits, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
-    return SESSION.read(value), int(waits[0]) if waits else 0
+    *replies, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
+    session = SESSION.read(value)
+    return (session, *bucket.read_reply(replies[0])) if bucket else (session, 0, None)
 
 
 def store(token_sha256: bytes, session: Session) -> None:

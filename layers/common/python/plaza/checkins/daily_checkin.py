@@ -50,12 +50,21 @@ def check_in(user_id: int) -> Month:
     return Month(today, month_of(today), state.days, state.streak, exact=True)
 
 
-def read_month(user_id: int, first: date) -> Month:
+def read_month(user_id: int, first: date | None = None) -> Month:
     """Return a user's check-ins in the month that begins on ``first``, and the current streak.
 
-    Two round trips if the user is hydrated. Raises CheckInsKeepChanging, MysqlDown, RedisDown.
+    None is the month of today. Two round trips if the user is hydrated. Raises
+    CheckInsKeepChanging, MysqlDown, RedisDown.
     """
     today = cards.read_zone(user_id).day_at(clock.now_s())
+    month = _read_month(user_id, today, first or month_of(today))
+    if first is None and month.first != month_of(month.today):
+        # The last check-in was in a newer time zone, where the next month has begun.
+        return _read_month(user_id, month.today, month_of(month.today))
+    return month
+
+
+def _read_month(user_id: int, today: date, first: date) -> Month:
     may_have_days = FIRST_MONTH <= first <= next_month(today)
     month = first if may_have_days else month_of(today)  # other months get no keys
     try:

@@ -12,8 +12,11 @@ from plaza.checkins.model import Month
 from plaza.infra.http import ResponseModel
 
 MonthParam = Annotated[
-    str,
-    Query(pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$", description="The month, as `YYYY-MM`."),
+    str | None,
+    Query(
+        pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$",
+        description="The month, as `YYYY-MM`; by default that of today in the caller's time zone.",
+    ),
 ]
 
 

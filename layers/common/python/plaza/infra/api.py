@@ -65,12 +65,14 @@ Event = dict[str, Any]
 
 MAX_BODY_BYTES = 64 * 1024
 MAX_ID = 2**63 - 1
+MAX_ERRORS = 20  # reported
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 PROBLEM_TYPES = "https://plaza.example/problems/"
 MIN_COMPRESSED_BYTES = 1_400  # less fits into one packet
 # In Python 3.11 a name of an Enum is looked up by a function.
 _CREATED, _FAILED = HTTPStatus.CREATED.value, HTTPStatus.INTERNAL_SERVER_ERROR.value
+_LIMITED = HTTPStatus.TOO_MANY_REQUESTS.value
 _GZIP_LEVEL = 1  # higher levels take several times as long for a tenth less
 _GZIP_FORMAT = 31  # of zlib: the largest window, with the header of gzip
 _ZERO_QUALITY = re.compile(r"q=0(\.0*)?")
@@ -133,7 +135,7 @@ class InvalidRequest(BadInput):
 
     def __init__(self, errors: list[dict[str, str]]) -> None:
         super().__init__(errors[0]["field"], errors[0]["detail"])
-        self.errors = errors
+        self.errors = errors[:MAX_ERRORS]
 
 
 class Endpoint(NamedTuple):
@@ -221,8 +223,12 @@ class PlazaResolver(APIGatewayHttpResolver):
             from plaza.infra import balancer_events
 
             return balancer_events.serve(self, event, context, self.resolve)
-        BaseRouter.current_event, BaseRouter.lambda_context = APIGatewayProxyEventV2(event), context
-        return _respond(self, event)
+        request = as_get(self, event)
+        BaseRouter.current_event, BaseRouter.lambda_context = (
+            APIGatewayProxyEventV2(request),
+            context,
+        )
+        return drop_body(event, _respond(self, request))
 
     def admit(self, event: Event, security: Security) -> None:
         """Identify the caller of a request, and check its rate limit and its session.
@@ -257,13 +263,17 @@ class PlazaResolver(APIGatewayHttpResolver):
         route, _, switch, read_arguments = endpoint
         if switch is not None:
             switch_state.require(switch, event.get("pathParameters"))
-        if self.caller.refusal is None:  # else an admitted unknown token, whose route reads no body
+        arguments = {}
+        if (
+            self.caller.refusal is None
+        ):  # else an admitted unknown token: its route has no arguments
             check_body(event)
+            arguments = read_arguments(event)
         if not (route.middlewares or self._router_middlewares):
-            return route.func(**read_arguments(event))
+            return route.func(**arguments)
         self.context.update(_route=route, _path=event["rawPath"])
         try:
-            return route(self._router_middlewares, self, read_arguments(event))
+            return route(self._router_middlewares, self, arguments)
         finally:
             self.context.clear()
 
@@ -276,7 +286,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         segments = path.removesuffix("/").split("/")
         for pattern, methods in sorted((self._paths or self._own_paths()).items()):
             if fits(pattern.split("/"), segments):
-                allow = ", ".join(sorted(m.upper() for m in methods))
+                allow = ", ".join(_allow({m.upper() for m in methods}, method))
                 return MethodNotAllowed(f"{path} allows {allow}, not {method}.", allow=allow)
         return NotFound(f"Path {path[:200]} does not exist.")
 
@@ -296,12 +306,30 @@ def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
     )
 
 
+def _allow(methods: set[str], refused: str) -> list[str]:
+    """Return the methods of a path for a 405: HEAD with GET, unless HEAD itself is refused."""
+    return sorted(methods | ({"HEAD"} if "GET" in methods and refused != "HEAD" else set()))
+
+
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of ``function``; ids of the path need no pydantic."""
     annotations = [a for name, a in function.__annotations__.items() if name != "return"]
     if not annotations:
-        return lambda _: {}
+        return _read_nothing
     return _read_ids if set(annotations) == {"Id"} else partial(_read_arguments, function)
+
+
+def find_unknown_parameters(event: Event, known: Iterable[str] = ()) -> list[dict[str, str]]:
+    """Return an error for each parameter of the query that a route does not have."""
+    names = (event.get("queryStringParameters") or {}).keys() - set(known)
+    detail = "Extra inputs are not permitted"  # as pydantic says of a field of the body
+    return [{"field": f"query.{name}", "detail": detail} for name in sorted(names)]
+
+
+def _read_nothing(event: Event) -> dict[str, Any]:
+    if event.get("queryStringParameters"):
+        raise InvalidRequest(find_unknown_parameters(event))
+    return {}
 
 
 def _read_ids(event: Event) -> dict[str, Any]:
@@ -309,6 +337,7 @@ def _read_ids(event: Event) -> dict[str, Any]:
     for name, text in parameters.items():
         if not _ID.fullmatch(text):
             raise NotFound(f"{name} is not an id.")
+    _read_nothing(event)
     return parameters
 
 
@@ -338,6 +367,26 @@ def render(result: Any) -> dict[str, Any]:
     return {"statusCode": status, "headers": headers, "body": body}
 
 
+def as_get(app: PlazaResolver, event: Event) -> Event:
+    """Return a HEAD request to a path with GET as that GET; other requests as they are.
+
+    API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
+    """
+    if event["requestContext"]["http"].get("method") != "HEAD":
+        return event
+    key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
+    if key not in app.endpoints:
+        key = f"GET {event['rawPath']}"
+    return {**event, "routeKey": key} if key in app.endpoints else event
+
+
+def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
+    """Return the response without its body if the request is a HEAD."""
+    if event["requestContext"]["http"].get("method") != "HEAD":
+        return response
+    return {**response, "body": "", "isBase64Encoded": False}
+
+
 def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
     began_s = clock.monotonic_s()
     _log_fields.clear()
@@ -354,6 +403,7 @@ def _respond(app: PlazaResolver, event: Event) -> dict[str, Any]:
         if response["statusCode"] == _CREATED:
             headers |= _locate(event["rawPath"], json.loads(response["body"]))
         _add_cache_headers(event, response, app.caller)
+        _add_limit_headers(response, app.caller)
         _compress(event, response)
         metrics = {"requests_limited": 1} if app.caller.wait_ms else {}
         if "switched_off" in _log_fields:
@@ -412,6 +462,20 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
     sent = event["headers"].get("if-none-match", "").split(",")
     if tag in {one.strip().removeprefix("W/") for one in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
+
+
+def _add_limit_headers(response: dict[str, Any], caller: Caller) -> None:
+    """Add what the rate limit of the caller admits after the request.
+
+    Not to a response that shared caches may send to others, and not to the 429 of another limit,
+    whose ``Retry-After`` would contradict it.
+    """
+    quota, headers = caller.quota, response["headers"]
+    is_limited_otherwise = response["statusCode"] == _LIMITED and not caller.wait_ms
+    if quota is None or is_limited_otherwise or headers["cache-control"].startswith("public"):
+        return
+    headers["ratelimit"] = f'"default";r={quota.remaining};t={quota.full_in_s}'
+    headers["ratelimit-policy"] = f'"default";q={quota.burst};w={quota.window_s}'
 
 
 def _compress(event: Event, response: dict[str, Any]) -> None:

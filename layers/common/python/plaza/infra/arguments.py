@@ -16,10 +16,9 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hi
 from aws_lambda_powertools.event_handler.openapi.params import Param
 from pydantic import TypeAdapter, ValidationError
 
-from plaza.infra.api import Event, Id, InvalidRequest
+from plaza.infra.api import Event, Id, InvalidRequest, find_unknown_parameters
 from plaza.infra.errors import BadInput, NotFound
 
-MAX_ERRORS = 20  # reported
 _SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
 
 
@@ -77,11 +76,13 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
             except ValidationError as error:
                 found = error.errors(include_url=False, include_context=False, include_input=False)
                 errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
+    known = [argument.alias for argument in arguments if argument.source == "query"]
+    errors += find_unknown_parameters(event, known)
     if not errors:
         return values
     if errors[0]["field"].startswith("path."):  # they come first
         raise NotFound(f"{errors[0]['field'].removeprefix('path.')} is not an id.")
-    raise InvalidRequest(errors[:MAX_ERRORS])
+    raise InvalidRequest(errors)
 
 
 def _find(argument: _Argument, event: Event) -> Any:

@@ -32,7 +32,9 @@ ALLOWED_METHODS = "GET,POST,PUT,PATCH,DELETE"
 ALLOWED_HEADERS = (
     "authorization,content-type,idempotency-key,if-none-match,x-request-id,x-visitor-id"
 )
-EXPOSED_HEADERS = "etag,location,retry-after,x-request-id"
+EXPOSED_HEADERS = (
+    "deprecation,etag,link,location,ratelimit,ratelimit-policy,retry-after,sunset,x-request-id"
+)
 PREFLIGHT_MAX_AGE_S = 600
 
 Handler = Callable[[Event, object], dict[str, Any]]
@@ -90,6 +92,8 @@ def _patterns_of(app: PlazaResolver) -> Mapping[tuple[str, int], Sequence[tuple[
         method, _, path = key.partition(" ")
         pattern = path.split("/")
         found.setdefault((method, len(pattern)), []).append((key, pattern))
+        if method == "GET":
+            found.setdefault(("HEAD", len(pattern)), []).append((f"HEAD {path}", pattern))
     return found
 
 

@@ -12,6 +12,7 @@ bucket of five tokens and five an hour would admit ten in its first hour.
 from __future__ import annotations
 
 import hashlib
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -66,6 +67,19 @@ def limit_key(attempt: Attempt) -> str:
     return f"{{{shard_of(name)}}}:{name}"
 
 
+class Quota(NamedTuple):
+    """The requests that a rate limit admits.
+
+    ``remaining`` at once, and ``burst`` again in ``full_in_s`` without requests; ``window_s`` after
+    all of them.
+    """
+
+    remaining: int
+    full_in_s: int
+    burst: int
+    window_s: int
+
+
 class Bucket(NamedTuple):
     """The token bucket of ``subject`` in ``group``: ``per_s`` tokens a second, up to ``burst``."""
 
@@ -89,8 +103,18 @@ class Bucket(NamedTuple):
 
     @property
     def acquire_call(self) -> Call:
-        """The call that takes a token: it returns 0, or the milliseconds until there is one."""
+        """The call that takes a token, if there is one: ``read_reply`` reads its reply."""
         return Call(_ACQUIRE, (self.key,), (self.per_s, self.burst))
+
+    def read_reply(self, reply: int) -> tuple[int, Quota]:
+        """Return the milliseconds until there is a token, 0 if one was taken; and what is left."""
+        us_per_token = math.ceil(1_000_000 / self.per_s)
+        wait_us = max(0, reply)
+        full_in_us = wait_us + (self.burst - 1) * us_per_token if wait_us else -reply
+        remaining = 0 if wait_us else max(0, self.burst + reply // us_per_token)
+        window_s = math.ceil(self.burst * us_per_token / 1e6)
+        quota = Quota(remaining, math.ceil(full_in_us / 1e6), self.burst, window_s)
+        return math.ceil(wait_us / 1000), quota
 
 
 def anonymous_bucket(address: str) -> Bucket:
@@ -105,7 +129,7 @@ def anonymous_bucket(address: str) -> Bucket:
 def acquire(bucket: Bucket) -> int:
     """Take a token and return 0, or return the milliseconds until there is one.
     One round trip. Raises RedisDown."""
-    return int(redis.run(*bucket.acquire_call))
+    return bucket.read_reply(redis.run(*bucket.acquire_call))[0]
 
 
 def record_limit_skipped(error: RedisDown) -> None:

@@ -1,0 +1,131 @@
+"""Each sample event, as ``make events`` writes it for the stack, gets its documented answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import shared_events
+from infra.deploy import DeployError
+from local.load import samples
+from local.load.samples import LocalCallers
+from local.paths import ROOT
+from local.stack import aws, deployment
+from local.stack.ports import free_port
+from local.stack.stack import Stack
+from tests.support.routes import check_documented
+
+pytestmark = pytest.mark.alone
+NAMES = [name for name in samples.list_samples() if name not in LocalCallers.unavailable]
+ADMIN, ADA = 5_900_001, 5_900_002
+
+
+def local(stack: Stack, *command: str) -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", "local", "--dir", str(stack.directory), *command]
+    return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
+
+
+@pytest.fixture(scope="module")
+def events(stack: Stack) -> Iterator[Path]:
+    """The folder of the copies. After the tests their dead letters are deleted."""
+    written = local(stack, "events")
+    assert written.returncode == 0, written.stderr
+    yield stack.directory / "events"
+    local(stack, "events", "--clean")
+
+
+def invoke(stack: Stack, file: Path) -> tuple[int, Any]:
+    """Return (status, result) of the service that MiniStack's Lambda calls."""
+    function = stack.deployed.functions[samples.function_of(file.stem)]
+    return deployment.call_service(
+        stack.lambda_url, "POST", f"/functions/{function}", file.read_text()
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_copy_gets_the_documented_answer(stack: Stack, events: Path, name: str) -> None:
+    file = events / f"{name}.json"
+    status, result = invoke(stack, file)
+    assert status == 200, result
+    event = json.loads(file.read_text())
+    if "Records" in event:
+        assert result == {"batchItemFailures": []}
+    if "routeKey" in event:
+        assert result["statusCode"] == samples.status_of(name), result["body"]
+        check_documented(event["routeKey"], result)
+
+
+def test_invoked_samples_leave_clean_stores_and_dead_letters_that_are_known_by_their_mark(
+    stack: Stack, events: Path
+) -> None:
+    """Given other dead letters, which are left."""
+
+    def audit() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(local(stack, "audit", "--wait", "--json").stdout)
+        return found
+
+    local(stack, "events", "--clean")
+    before = audit()["dead"]
+    poison = [name for name in NAMES if name.endswith(".poison")]
+    for name in poison:
+        assert invoke(stack, events / f"{name}.json")[0] == 200
+    found = audit()
+    assert (found["dead"], found["differences"]) == (before + len(poison), [])
+    assert local(stack, "events", "--clean").stdout == f"{len(poison)} dead letters deleted\n"
+    found = audit()
+    assert (found["dead"], found["clean"]) == (before, not before)
+
+
+def test_only_the_owner_can_read_the_tokens(events: Path) -> None:
+    assert events.stat().st_mode & 0o077 == 0
+    assert "plain_" not in "".join(file.read_text() for file in events.iterdir())
+
+
+def test_an_environment_gets_copies_with_the_tokens_of_an_admin_and_a_user(
+    stack: Stack, sign_in: Callable[..., str], tmp_path: Path
+) -> None:
+    tokens = sign_in(ADMIN, role="admin"), sign_in(ADA)
+    callers = shared_events.RemoteCallers(stack.base_url, *tokens)
+    written = samples.write(tmp_path, callers)
+    assert {*written, *callers.unavailable} == set(samples.list_samples())
+    for name in ("content.create_comment", "flash_sales.read_order", "shops.replace_shop"):
+        _, result = invoke(stack, tmp_path / f"{name}.json")
+        assert result["statusCode"] == samples.status_of(name), result["body"]
+
+
+def test_dead_letters_of_samples_are_deleted_in_an_environment(
+    stack: Stack, events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local(stack, "events", "--clean")
+    for variable, value in {
+        **aws.credentials(),
+        "AWS_ENDPOINT_URL": stack.aws_endpoint_url,
+    }.items():
+        monkeypatch.setenv(variable, value)
+    for name in ("drop_cached.poison", "save_reactions.poison"):
+        assert invoke(stack, events / f"{name}.json")[0] == 200
+    assert shared_events.clean(deployment.STACK_NAME, stack.region) == 2
+    assert shared_events.clean(deployment.STACK_NAME, stack.region) == 0
+
+
+def test_sam_puts_a_copy_as_a_shareable_test_event(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Up to the first call: no server listens at the endpoint of AWS."""
+    endpoint = f"http://127.0.0.1:{free_port()}"
+    for variable, value in {
+        **aws.credentials(),
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_MAX_ATTEMPTS": "1",
+    }.items():
+        monkeypatch.setenv(variable, value)
+    file = samples.EVENTS / "reactions.like_post.json"
+    with pytest.raises(DeployError, match=r"reactions\.like_post was not put"):
+        shared_events.put("reactions.like_post", file, "staging", "eu-central-1")
+    assert f'Could not connect to the endpoint URL: "{endpoint}' in capfd.readouterr().err
