@@ -39,6 +39,12 @@ def _confirm_sweep(run: int) -> None:
     outbox.confirm_all([Progress(key, index, "7", before, str(run), "1")])
 
 
+def _store_read(run: int) -> None:
+    keys = [f"{_KEY}:read:{run}:{n}" for n in range(projections._MAX_KEYS)]
+    fences = projections.announce_reads(keys)
+    projections.store_read([Projection(key, 1, _TEXT[:1_000]) for key in keys], fences)
+
+
 def _begin_filter(harness: Harness) -> None:
     _FILTER.begin("bench", _IN_FILTER)
 
@@ -69,6 +75,7 @@ CASES = [
             create=True,
         ),
     ),
+    Case("250 short texts", projections.STORE_READ, prepare_nothing, _store_read),
     Case(
         "a long text",
         projections._DROP,

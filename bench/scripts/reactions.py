@@ -31,6 +31,7 @@ from plaza.reactions.redis_keys import keys_of
 from plaza.reactions.sweep import EVENTS_PER_TARGET
 from plaza.reconciliation.comparison import MAX_NEWEST
 from plaza.reconciliation.run_steps import ACTORS_PER_CALL
+from plaza.targets import Visibility
 
 LIKE: Kind = KINDS["like"]
 MANY = 1_000_000  # reactions of the target
@@ -325,6 +326,12 @@ CASES = [
         redis_hydration.EVICT,
         _load_full,
         lambda run: redis_hydration.evict_all([(LIKE, _target(run), None)]),
+    ),
+    Case(
+        "a post that is loaded",
+        redis_hydration.SET_VISIBILITY,
+        _load_full,
+        lambda run: redis_hydration.set_visibility_all([(_target(run), Visibility(run + 1, 7))]),
     ),
     Case(
         "a post that is loaded",

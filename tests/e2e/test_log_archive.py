@@ -70,7 +70,11 @@ def test_closed_days_are_archived_and_still_recounted(
 
     done = stack.invoke("MaintainLog", {})
     assert (done["corrupt"], done["unsplit"]) == (0, 0)
-    assert done["created"] >= 15
+    partitions = rows(
+        "SELECT COUNT(*) FROM information_schema.partitions"
+        " WHERE table_name = 'reaction_log' AND table_schema = DATABASE()"
+    )
+    assert partitions[0][0] >= 15, "another run may have created them"
     assert done["events"] >= 6
     assert in_log(rows, post_id) == 2
     again = stack.invoke("MaintainLog", {})

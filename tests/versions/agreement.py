@@ -49,7 +49,6 @@ _OWN_LISTS = tuple(
         "/users/me/blocks",
         "/users/me/export",
         "/posts/ranking",
-        "/shop-types",
     )
 )
 

@@ -48,6 +48,7 @@ def run_sam(*arguments: str | Path, answers: str = "") -> str:
         cwd=ROOT,
         env={
             **shell,
+            "PATH": f"{TOOLS}{os.pathsep}{os.environ['PATH']}",  # the Python of the functions
             "AWS_ACCESS_KEY_ID": "test",
             "AWS_SECRET_ACCESS_KEY": "test",
             "AWS_ENDPOINT_URL": "http://127.0.0.1:9",

@@ -12,6 +12,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from local.stack.servers import connect_mysql
+from plaza.counters import mysql_store
 from plaza.infra import mysql
 from plaza.infra.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
@@ -220,6 +221,8 @@ def fail_instead_of_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def save_uncommitted(cursor: Cursor, events: Sequence[ReactionEvent]) -> None:
     """Store events as a consumer does, without the commit."""
+    targets = sorted({event.key.target for event in events})
+    mysql_store.run_in_transaction(lambda other: mysql_store.lock_content(other, targets))
     persist._persist_batch(cursor, events, reign_guard.read_masters())
 
 
