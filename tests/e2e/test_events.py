@@ -22,7 +22,13 @@ from local.stack.stack import Stack
 from tests.support.routes import check_documented
 
 pytestmark = pytest.mark.alone
-NAMES = [name for name in samples.list_samples() if name not in LocalCallers.unavailable]
+# test_log_archive invokes it: later, rows of past days would stay in the partition of today.
+ELSEWHERE = "maintain_log.schedule"
+NAMES = [
+    name
+    for name in samples.list_samples()
+    if name not in LocalCallers.unavailable and name != ELSEWHERE
+]
 ADMIN, ADA = 5_900_001, 5_900_002
 
 
