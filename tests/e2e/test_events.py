@@ -83,7 +83,9 @@ def test_invoked_samples_leave_clean_stores_and_dead_letters_that_are_known_by_t
         assert invoke(stack, events / f"{name}.json")[0] == 200
     found = audit()
     assert (found["dead"], found["differences"]) == (before + len(poison), [])
-    assert local(stack, "events", "--clean").stdout == f"{len(poison)} dead letters deleted\n"
+    deleted, *words = local(stack, "events", "--clean").stdout.split()
+    assert words == ["dead", "letters", "deleted"]
+    assert int(deleted) >= len(poison), "the DLQ of orders has a DLQ, so one may move meanwhile"
     found = audit()
     assert (found["dead"], found["clean"]) == (before, not before)
 
