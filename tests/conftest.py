@@ -83,6 +83,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         os.nice(max(0, NICENESS - os.nice(0)))
 
 
+@pytest.fixture(autouse=True)
+def no_request() -> Iterator[None]:
+    """A request that a test leaves open does not sign the messages of the next test."""
+    yield
+    # Not imported at the top: it would be loaded before coverage is measured.
+    from plaza.infra.observability import end_request
+
+    end_request()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
     """Collect tests without the garbage collector, a fifth of the time, and let it leave out what

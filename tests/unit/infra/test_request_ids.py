@@ -24,13 +24,6 @@ TOKEN = "Zm9yLXRlc3RzLW9ubHktbm90LWEtcmVhbC10b2tlbi0"
 pytestmark = pytest.mark.usefixtures("configured")
 
 
-@pytest.fixture(autouse=True)
-def no_request() -> Iterator[None]:
-    end_request()
-    yield
-    end_request()
-
-
 def event(client_id: Any = None, gateway_id: Any = GATEWAY_ID, **more: Any) -> dict[str, Any]:
     headers = {"content-type": "application/json", "authorization": f"Bearer {TOKEN}"}
     if client_id is not None:
