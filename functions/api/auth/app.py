@@ -15,7 +15,7 @@ from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, Sessio
 from plaza.infra.api import BEARER, PUBLIC, PlazaResolver, require_caller
 from plaza.infra.errors import SwitchedOff, Unauthenticated
 from plaza.infra.http import describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
 
@@ -100,7 +100,7 @@ def delete_sessions() -> Response[None]:
     return Response(204)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about sessions."""

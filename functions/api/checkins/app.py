@@ -12,7 +12,7 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
 from plaza.infra.api import BEARER, PlazaResolver, StoppedBy, require_caller
 from plaza.infra.http import describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 
 app = PlazaResolver(identify)
@@ -51,7 +51,7 @@ def get_check_ins(month: MonthParam = None) -> CheckInsResponse:
     return CheckInsResponse.of(daily_checkin.read_month(require_caller(app), first))
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about check-ins."""

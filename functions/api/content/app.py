@@ -57,7 +57,7 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
 )
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
@@ -350,7 +350,7 @@ def list_my_collects(limit: Limit = 20, cursor: Cursor = None, expand: Expand = 
     return _my_reactions(COLLECT, limit, cursor, expand)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about content."""

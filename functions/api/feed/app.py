@@ -14,7 +14,7 @@ from plaza.feed import queries
 from plaza.infra.api import BEARER, PlazaResolver, encode_page, require_caller, unpack_cursor
 from plaza.infra.errors import BadInput
 from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 
 app = PlazaResolver(identify)
 
@@ -38,7 +38,7 @@ def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
     return encode_page([encode_preview(view, user_id) for view in page.items], page.last)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request for the feed."""

@@ -28,7 +28,7 @@ from plaza.infra.api import (
 )
 from plaza.infra.errors import BadInput
 from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import Outcome
 
@@ -170,7 +170,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about follows."""

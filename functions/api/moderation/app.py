@@ -29,7 +29,7 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
 )
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
@@ -180,7 +180,7 @@ def show_review(review_id: Id) -> HiddenResponse:
     return _show("review", review_id)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about moderation."""

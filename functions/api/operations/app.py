@@ -13,7 +13,7 @@ from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.infra import health, spill
 from plaza.infra.api import ADMIN, MAX_ID, PlazaResolver, pack_cursor, require_caller, unpack_cursor
 from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin
@@ -239,7 +239,7 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request of an operator."""

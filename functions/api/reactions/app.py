@@ -20,7 +20,7 @@ from plaza.infra.api import (
 )
 from plaza.infra.errors import PlazaError
 from plaza.infra.lazy_modules import LazyModule
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
@@ -164,7 +164,7 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     return {"items": items, "exact": exact}
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reactions."""

@@ -22,7 +22,7 @@ from plaza.infra.api import (
 )
 from plaza.infra.errors import BadInput, SwitchedOff
 from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
 from plaza.recommendations.model import ListPlace
@@ -99,7 +99,7 @@ def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Curso
     return encode_page(items, page.last)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about recommendations."""

@@ -11,7 +11,7 @@ from plaza.infra import clock
 from plaza.infra.api import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
 from plaza.infra.errors import BadInput
 from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
     AuditResponse,
@@ -78,7 +78,7 @@ def start_reconciliation() -> tuple[ReconciliationResponse, int]:
     return ReconciliationResponse.of(orchestrator.read_report(orchestrator.start())), 202
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about reconciliation."""

@@ -23,7 +23,7 @@ from plaza.infra.api import (
     unpack_cursor,
 )
 from plaza.infra.http import Cursor, IdText, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.switch_state import Switch
 from plaza.infra.texts import VISIBLE, check_line
@@ -262,7 +262,7 @@ def delete_shop(shop_id: Id) -> Response[None]:
     return Response(204)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""

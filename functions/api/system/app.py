@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 from plaza.auth.caller_identity import identify
 from plaza.infra.api import JSON, PUBLIC, PlazaResolver, as_get, drop_body
 from plaza.infra.http import ResponseModel, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -64,7 +64,7 @@ def get_contract() -> Response[str]:
     return Response(200, "application/json", _CONTRACT)
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""

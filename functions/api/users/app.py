@@ -25,7 +25,7 @@ from plaza.infra.api import (
     unpack_cursor,
 )
 from plaza.infra.http import Cursor, Ids, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.observability import logger, metrics
 from plaza.infra.switch_state import Switch
 from plaza.users import profiles
 from plaza.users.schemas import (
@@ -165,7 +165,7 @@ def delete_user_sessions(user_id: Id) -> EndSessionsResponse:
     )
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about users."""

@@ -1,12 +1,9 @@
 """Sample the gauges of all contexts for plots, every minute."""
 
-from aws_lambda_powertools.utilities.typing import LambdaContext
-
 from plaza.changes.gauges import read_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.flash_sales.gauges import read_orders
 from plaza.infra import spill
-from plaza.infra.observability import logger, metrics
 from plaza.infra.scheduled_jobs import scheduled
 from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
@@ -26,9 +23,7 @@ _METERS = (
 )
 
 
-@logger.inject_lambda_context
-@metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("sample_gauges")
-def handler(event: object, context: LambdaContext) -> dict[str, int]:
+def handler(event: object, context: object) -> dict[str, int]:
     """Store one sample."""
     return {"gauges": gauges.take_sample(_METERS)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from local.stack.functions import CONTEXT
 from plaza.infra import clock, scheduled_jobs
 from plaza.infra.scheduled_jobs import scheduled
 from tests.integration.conftest import Away
@@ -13,7 +14,7 @@ from tests.support.plaza import World
 def test_a_run_is_stored_with_its_result(plaza: World) -> None:
     assert scheduled_jobs.read_runs() == {}
     before_ms = clock.now_ms()
-    assert scheduled("work")(lambda *_: {"done": 3})({}, None) == {"done": 3}
+    assert scheduled("work")(lambda *_: {"done": 3})({}, CONTEXT) == {"done": 3}
     run = scheduled_jobs.read_runs()["work"]
     assert (run.error, run.result) == (None, {"done": 3})
     assert before_ms <= run.ended_ms <= clock.now_ms()
@@ -31,10 +32,10 @@ def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
             raise ZeroDivisionError("an error of the test")
         return result
 
-    work({}, None)
+    work({}, CONTEXT)
     success = scheduled_jobs.read_runs()["work"]
     with pytest.raises(ZeroDivisionError):
-        work({}, None)
+        work({}, CONTEXT)
     run = scheduled_jobs.read_runs()["work"]
     assert run.error == "ZeroDivisionError"
     assert (run.succeeded_ms, run.result) == (success.ended_ms, {"done": 3})
@@ -42,5 +43,5 @@ def test_a_failed_run_is_stored_and_its_error_raised(plaza: World) -> None:
 
 def test_a_run_without_redis_is_not_stored_and_succeeds(plaza: World, redis_away: Away) -> None:
     with redis_away():
-        assert scheduled("work")(lambda *_: {"done": 3})({}, None) == {"done": 3}
+        assert scheduled("work")(lambda *_: {"done": 3})({}, CONTEXT) == {"done": 3}
     assert scheduled_jobs.read_runs() == {}

@@ -10,14 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.infra import clock, dead_letters, sqs
 from plaza.infra.dead_letters import CAUSE, ORIGINAL, dlq_of
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import InvalidMessage
-from plaza.infra.observability import error_fields, record
+from plaza.infra.observability import error_fields, logger, metrics, record
 from plaza.infra.process import paused_collection
 from plaza.infra.retries import (
     ATTEMPTS,
@@ -66,6 +72,16 @@ class QueueProcessor(BatchProcessor, Generic[T]):
     ) -> None:
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
+
+    def lambda_handler(self) -> Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]:
+        """Return the handler of the queue's function."""
+
+        @logger.inject_lambda_context
+        @metrics.log_metrics(capture_cold_start_metric=True)
+        def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
+            return process_partial_response(event, self.record_handler, self, context)
+
+        return handler
 
     def record_handler(self, record: SQSRecord) -> T:
         """Return the decoded message, with the id of its request if it has a field for that."""
