@@ -67,7 +67,9 @@ def test_the_function_of_a_queue_has_its_processor_with_its_consumer(name: str) 
             assert queue is QUEUES[name]
             assert queue.handle.__name__ == handle
         case _:
-            raise AssertionError(f"{app} has no `handler = QUEUE.processor(consumer).lambda_handler()`")
+            raise AssertionError(
+                f"{app} has no `handler = QUEUE.processor(consumer).lambda_handler()`"
+            )
     assert module_file(queue.handle.__module__) in loaded_by(app)
 
 

@@ -73,7 +73,9 @@ class QueueProcessor(BatchProcessor, Generic[T]):
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
 
-    def lambda_handler(self) -> Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]:
+    def lambda_handler(
+        self,
+    ) -> Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]:
         """Return the handler of the queue's function."""
 
         @logger.inject_lambda_context
