@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from local.paths import DIRECTORY, LocalError, add_layer_to_path
-from local.stack import logs, packages, status, tokens, up
+from cli.paths import DIRECTORY, CommandError, add_layer_to_path
+from local import up
+from local.stack import logs, packages, status, tokens
 from local.stack.stack import Stack
 
 Command = Callable[[argparse.Namespace], int]
@@ -20,13 +21,13 @@ _JSON_COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status: 1 for a LocalError, 130 for an interrupt."""
+    """Run one command. Returns its exit status: 1 for a CommandError, 130 for an interrupt."""
     add_layer_to_path()
     args = build_parser().parse_args(argv)
     command: Command = args.command
     try:
         return command(args)
-    except LocalError as error:
+    except CommandError as error:
         print(f"plaza: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
@@ -94,7 +95,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "import",
-        _run_standalone("local.load.history"),
+        _run_standalone("ops.history"),
         "store old likes or collects from a CSV file, each once and with its time",
     )
     sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
