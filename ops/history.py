@@ -104,7 +104,7 @@ class Batch(NamedTuple):
 
 
 def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Batch]:
-    """Yield the lines above ``after_line``. Raises CommandError: the file or header is unreadable."""
+    """Yield the lines above ``after_line``. Raises CommandError for a bad file or header."""
     now_us = clock.now_us()
     try:
         with open_text(path) as text:

@@ -53,8 +53,10 @@ def anchors_of(document: Path) -> set[str]:
 
 
 def code_of(document: Path) -> str:
-    """What stands in code spans and code blocks, one a line."""
+    """What stands in code spans and code blocks, one a line; of the changelog, in what is new."""
     text = document.read_text()
+    if document.name == "CHANGELOG.md":
+        text = re.split(r"^## \[\d", text, maxsplit=1, flags=re.MULTILINE)[0]
     blocks = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
     rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return "\n".join([*blocks, *(span.replace("\n", " ") for span in re.findall(r"`[^`]+`", rest))])

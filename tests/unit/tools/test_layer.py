@@ -17,7 +17,7 @@ LAYERS = LAYER.parent
 FUNCTIONS = ROOT / "functions"
 AARCH64 = 183  # in ELF
 UNCHECKED = 0b01
-IMPORT = "import sys; sys.dont_write_bytecode = True; from local.stack import bytecode"
+IMPORT = "import sys; sys.dont_write_bytecode = True; from tools import bytecode"
 
 
 @pytest.fixture(scope="module")
