@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -11,23 +11,23 @@ from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
-from plaza.infra.api import BEARER, PlazaResolver, encode_page, require_caller, unpack_cursor
+from plaza.infra.api import (
+    BEARER,
+    PlazaResolver,
+    Responses,
+    encode_page,
+    require_caller,
+    unpack_cursor,
+)
 from plaza.infra.errors import BadInput
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.http import Cursor, Limit, Page
 from plaza.infra.observability import logger, metrics
 
-app = PlazaResolver(identify)
-
-_FEED: dict[str, Any] = {
-    "tags": ["feed"],
-    "security": BEARER,
-    "responses": describe_response(200, Page[PostPreview], "A page of posts.")
-    | describe_problems(400, 401),
-}
+app = PlazaResolver(identify, tag="feed")
 
 
-@app.get("/feed", **_FEED)
-def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/feed", security=BEARER, responses=Responses("A page of posts."))
+def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> Annotated[str, Page[PostPreview]]:
     """List the posts of the caller's feed.
 
     Returns previews of the posts of the users whom the caller follows, newest first. A new post

@@ -55,8 +55,10 @@ from plaza.infra.api import (
     BEARER,
     JSON,
     OPTIONAL,
+    WRITES,
     Id,
     PlazaResolver,
+    Responses,
     StoppedBy,
     find_caller,
     pack_cursor,
@@ -64,110 +66,33 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput
+from plaza.infra.errors import BadInput, Gone, NotFound
 from plaza.infra.http import (
     Cursor,
     IdempotencyKey,
     Limit,
     Page,
-    describe_problems,
-    describe_response,
 )
 from plaza.infra.observability import logger, metrics
 from plaza.infra.sql import from_us
 from plaza.infra.switch_state import Switch
 
-app = PlazaResolver(identify)
+app = PlazaResolver(identify, tag="flash sales")
 
-_OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
-_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
-_ADMIN = _WRITE | {"security": ADMIN}
-_OFFER = _ADMIN | {
-    "responses": describe_response(
-        201,
-        VoucherResponse,
-        "Created by this request, or by an earlier one with the same key.",
-        example=1,
-    )
-    | describe_problems(400, 401, 403, 404, KeyReused, 410)
-}
-_WITHDRAW = _ADMIN | {
-    "responses": {204: {"description": "Withdrawn."}} | describe_problems(401, 403, 404, 410)
-}
-_GET: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, VoucherResponse, "The voucher.")
-    | describe_problems(401, 404, 410),
-}
-_LIST: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, Page[VoucherResponse], "A page of vouchers.")
-    | describe_problems(400, 401, 404, 410),
-}
-_STATUS: dict[str, Any] = {
-    "tags": ["flash sales"],
-    "security": OPTIONAL,
-    "responses": describe_response(200, SaleStatusResponse, "The status, up to 1 s old.")
-    | describe_problems(401, 404),
-}
-_ORDER = _OWN | {
-    "middlewares": [StoppedBy(Switch.ORDERS)],
-    "responses": describe_response(
-        202,
-        OrderResponse,
-        "A unit is reserved. Read the order again after `Retry-After` seconds.",
-        example=1,
-    )
-    | describe_response(200, OrderResponse, "The order that the caller already has.")
-    | describe_problems(401, 404, SoldOut, NotOpen, 410),
-}
-_READ = _OWN | {
-    "responses": describe_response(200, OrderResponse, "The order.") | describe_problems(401, 404)
-}
-_CANCEL = _WRITE | {
-    "responses": describe_response(200, OrderResponse, "The order, which is cancelled.", example=2)
-    | describe_problems(401, 404, NotCancellable)
-}
-_CODE = _WRITE | {
-    "responses": describe_response(200, RedemptionCodeResponse, "The new code of the order.")
-    | describe_problems(401, 404, NotUsable)
-}
-_REDEEM = _ADMIN | {
-    "responses": describe_response(
-        201, RedemptionResponse, "Used by this request, or by an earlier one with the same key."
-    )
-    | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
-}
-_JOIN = _WRITE | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's place.")
-    | describe_problems(401, 404, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, 410)
-}
-_PLACE = _OWN | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's place.", example=1)
-    | describe_problems(401, 404, NotOpen, 410)
-}
-_LEAVE = _WRITE | {
-    "responses": {204: {"description": "The caller does not wait."}} | describe_problems(401, 404)
-}
-_LIST_OWN = _OWN | {
-    "responses": describe_response(200, Page[OrderResponse], "A page of orders.")
-    | describe_problems(400, 401)
-}
+_CREATED = "Created by this request, or by an earlier one with the same key."
 
-_SALES: dict[str, Any] = {
-    "tags": ["operations"],
-    "security": ADMIN,
-    "responses": describe_response(200, Page[SaleResponse], "A page of sales.")
-    | describe_problems(400, 401, 403),
-}
+
 State = Annotated[
     SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
 ]
 
 
-@app.post("/vouchers", **_OFFER)
+@app.post(
+    "/vouchers",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({201: _CREATED}, NotFound, KeyReused, Gone, example=1),
+)
 def create_voucher(
     request: VoucherRequest, key: IdempotencyKey = None
 ) -> tuple[VoucherResponse, int]:
@@ -183,7 +108,9 @@ def create_voucher(
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
 
 
-@app.get("/vouchers/<voucher_id>", **_GET)
+@app.get(
+    "/vouchers/<voucher_id>", security=OPTIONAL, responses=Responses("The voucher.", NotFound, Gone)
+)
 def get_voucher(voucher_id: Id) -> VoucherResponse:
     """Get a voucher.
 
@@ -193,18 +120,27 @@ def get_voucher(voucher_id: Id) -> VoucherResponse:
     return VoucherResponse.of(queries.read_voucher(read_id(voucher_id, "voucher")))
 
 
-@app.delete("/vouchers/<voucher_id>", **_WITHDRAW)
-def withdraw_voucher(voucher_id: Id) -> Response[None]:
+@app.delete(
+    "/vouchers/<voucher_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Withdrawn."}, NotFound, Gone),
+)
+def withdraw_voucher(voucher_id: Id) -> tuple[None, int]:
     """Withdraw a voucher.
 
     No further order succeeds: pending orders fail with the reason `withdrawn`, successful ones
     stay. A repeat is a 410. For admins.
     """
     withdraw_vouchers.withdraw_voucher(read_id(voucher_id, "voucher"), require_caller(app))
-    return Response(204)
+    return None, 204
 
 
-@app.get("/shops/<shop_id>/vouchers", **_LIST)
+@app.get(
+    "/shops/<shop_id>/vouchers",
+    security=OPTIONAL,
+    responses=Responses("A page of vouchers.", NotFound, Gone),
+)
 def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[VoucherResponse]:
     """List the vouchers of a shop.
 
@@ -215,7 +151,11 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
     return Page(items=[VoucherResponse.of(offer) for offer in page], next=_pack_next(last))
 
 
-@app.get("/vouchers/<voucher_id>/status", **_STATUS)
+@app.get(
+    "/vouchers/<voucher_id>/status",
+    security=OPTIONAL,
+    responses=Responses("The status, up to 1 s old.", NotFound),
+)
 def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
     """Get the status of a sale.
 
@@ -227,7 +167,21 @@ def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
     return Response(200, JSON, SaleStatusResponse.of(voucher_id, status), headers=headers)
 
 
-@app.post("/vouchers/<voucher_id>/orders", **_ORDER)
+@app.post(
+    "/vouchers/<voucher_id>/orders",
+    security=BEARER,
+    middlewares=[StoppedBy(Switch.ORDERS)],
+    responses=Responses(
+        {
+            200: "The order that the caller already has.",
+            202: "A unit is reserved. Read the order again after `Retry-After` seconds.",
+        },
+        NotFound,
+        SoldOut,
+        NotOpen,
+        Gone,
+    ),
+)
 def place_order(voucher_id: Id) -> Response[OrderResponse]:
     """Order a voucher.
 
@@ -240,7 +194,7 @@ def place_order(voucher_id: Id) -> Response[OrderResponse]:
     return _respond(order, 202 if made else 200)
 
 
-@app.get("/orders/<order_id>", **_READ)
+@app.get("/orders/<order_id>", security=BEARER, responses=Responses("The order.", NotFound))
 def get_order(order_id: Id) -> Response[OrderResponse]:
     """Get an order of the caller.
 
@@ -251,7 +205,14 @@ def get_order(order_id: Id) -> Response[OrderResponse]:
     return _respond(queries.read_order(read_id(order_id, "order"), buyer_id), 200)
 
 
-@app.put("/vouchers/<voucher_id>/waitlist/me", **_JOIN)
+@app.put(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses(
+        "The caller's place.", NotFound, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, Gone
+    ),
+)
 def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     """Wait for a unit of a voucher.
 
@@ -262,7 +223,11 @@ def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     return WaitlistResponse.of(voucher_id, place)
 
 
-@app.get("/vouchers/<voucher_id>/waitlist/me", **_PLACE)
+@app.get(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    responses=Responses("The caller's place.", NotFound, NotOpen, Gone, example=1),
+)
 def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
     """Get the caller's place in a waitlist.
 
@@ -272,17 +237,27 @@ def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
     return WaitlistResponse.of(voucher_id, place)
 
 
-@app.delete("/vouchers/<voucher_id>/waitlist/me", **_LEAVE)
-def leave_waitlist(voucher_id: Id) -> Response[None]:
+@app.delete(
+    "/vouchers/<voucher_id>/waitlist/me",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses({204: "The caller does not wait."}, NotFound),
+)
+def leave_waitlist(voucher_id: Id) -> tuple[None, int]:
     """Leave the waitlist of a voucher.
 
     A unit that was offered to the caller goes to the next one.
     """
     waitlist.leave_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
-    return Response(204)
+    return None, 204
 
 
-@app.delete("/orders/<order_id>", **_CANCEL)
+@app.delete(
+    "/orders/<order_id>",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The order, which is cancelled.", NotFound, NotCancellable, example=2),
+)
 def cancel_order(order_id: Id) -> OrderResponse:
     """Cancel an order of the caller.
 
@@ -293,7 +268,12 @@ def cancel_order(order_id: Id) -> OrderResponse:
     return OrderResponse.of(return_unit(read_id(order_id, "order"), buyer_id))
 
 
-@app.put("/orders/<order_id>/code", **_CODE)
+@app.put(
+    "/orders/<order_id>/code",
+    security=BEARER,
+    middlewares=WRITES,
+    responses=Responses("The new code of the order.", NotFound, NotUsable),
+)
 def issue_code(order_id: Id) -> RedemptionCodeResponse:
     """Issue the code of an order.
 
@@ -305,7 +285,18 @@ def issue_code(order_id: Id) -> RedemptionCodeResponse:
     return RedemptionCodeResponse(order_id=order_id, code=code)
 
 
-@app.post("/vouchers/<voucher_id>/redemptions", **_REDEEM)
+@app.post(
+    "/vouchers/<voucher_id>/redemptions",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses(
+        {201: "Used by this request, or by an earlier one with the same key."},
+        WrongCode,
+        AlreadyUsed,
+        NotUsable,
+        KeyReused,
+    ),
+)
 def redeem_code(
     voucher_id: Id, request: RedemptionRequest, key: IdempotencyKey = None
 ) -> tuple[RedemptionResponse, int]:
@@ -326,7 +317,7 @@ def redeem_code(
     return response, 201
 
 
-@app.get("/users/me/orders", **_LIST_OWN)
+@app.get("/users/me/orders", security=BEARER, responses=Responses("A page of orders."))
 def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderResponse]:
     """List the caller's orders.
 
@@ -336,7 +327,9 @@ def list_my_orders(limit: Limit = 20, cursor: Cursor = None) -> Page[OrderRespon
     return Page(items=[OrderResponse.of(order) for order in page], next=_pack_next(last))
 
 
-@app.get("/ops/vouchers", **_SALES)
+@app.get(
+    "/ops/vouchers", security=ADMIN, tags=["operations"], responses=Responses("A page of sales.")
+)
 def list_sales(
     state: State = "running", limit: Limit = 20, cursor: Cursor = None
 ) -> Page[SaleResponse]:

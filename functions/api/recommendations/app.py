@@ -15,13 +15,14 @@ from plaza.infra.api import (
     OPTIONAL,
     Id,
     PlazaResolver,
+    Responses,
     encode_page,
     find_caller,
     read_id,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput, SwitchedOff
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.errors import BadInput, Gone, NotFound, SwitchedOff
+from plaza.infra.http import Cursor, Limit, Page
 from plaza.infra.observability import logger, metrics
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
@@ -38,29 +39,19 @@ InWindow = Annotated[
     ),
 ]
 
-app = PlazaResolver(identify)
-
-_ANY: dict[str, Any] = {"tags": ["recommendations"], "security": OPTIONAL}
-_RECOMMENDED = _ANY | {
-    "responses": describe_response(
-        200, Page[Review], "A page of reviews. Empty until the first list is computed."
-    )
-    | describe_problems(400, 401, 404, 410, SwitchedOff)
-}
-_RANKING = _ANY | {
-    "responses": describe_response(200, Page[RankedPostResponse], "A page of posts.")
-    | describe_problems(400, 401, SwitchedOff)
-}
-_SCORE: dict[str, Any] = {
-    "tags": ["operations"],
-    "security": ADMIN,
-    "responses": describe_response(200, ReviewScoreResponse, "The score and its components.")
-    | describe_problems(401, 403, 404, 410),
-}
+app = PlazaResolver(identify, tag="recommendations")
 
 
-@app.get("/shops/<shop_id>/reviews/recommended", **_RECOMMENDED)
-def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get(
+    "/shops/<shop_id>/reviews/recommended",
+    security=OPTIONAL,
+    responses=Responses(
+        "A page of reviews. Empty until the first list is computed.", NotFound, Gone, SwitchedOff
+    ),
+)
+def list_recommended_reviews(
+    shop_id: Id, limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, Page[Review]]:
     """List the recommended reviews of a shop.
 
     Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and
@@ -75,7 +66,12 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 
 
-@app.get("/ops/reviews/<review_id>/score", **_SCORE)
+@app.get(
+    "/ops/reviews/<review_id>/score",
+    security=ADMIN,
+    tags=["operations"],
+    responses=Responses("The score and its components.", NotFound, Gone),
+)
 def get_review_score(review_id: Id) -> ReviewScoreResponse:
     """Get the score of a review.
 
@@ -84,8 +80,10 @@ def get_review_score(review_id: Id) -> ReviewScoreResponse:
     return ReviewScoreResponse.of(recommend.explain_score(read_id(review_id, "review")))
 
 
-@app.get("/posts/ranking", **_RANKING)
-def list_ranked_posts(window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None) -> str:
+@app.get("/posts/ranking", security=OPTIONAL, responses=Responses("A page of posts.", SwitchedOff))
+def list_ranked_posts(
+    window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, Page[RankedPostResponse]]:
     """List the most liked posts.
 
     Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each
