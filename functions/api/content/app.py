@@ -23,6 +23,7 @@ from plaza.infra.api import (
     BEARER,
     OPTIONAL,
     WRITES,
+    BodyOf,
     Id,
     PlazaResolver,
     Responses,
@@ -68,7 +69,7 @@ _REACTED = Responses("A page of targets.")
 )
 def create_post(
     request: schemas.PostRequest, key: http.IdempotencyKey = None
-) -> tuple[Annotated[str, schemas.Post], int]:
+) -> tuple[Annotated[str, BodyOf(schemas.Post)], int]:
     """Create a post.
 
     The post appears in the feeds of the author's followers. With an `Idempotency-Key` the request
@@ -81,7 +82,7 @@ def create_post(
 @app.get("/posts", security=OPTIONAL, responses=Responses("The posts, in the order of `ids`."))
 def list_posts_by_id(
     ids: http.Ids, cursor: http.Cursor = None
-) -> Annotated[str, http.Page[schemas.PostPreview]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.PostPreview])]:
     """List posts by id.
 
     Leaves out ids of posts that do not exist, were deleted or are hidden. Send `next` as `cursor`
@@ -105,7 +106,7 @@ def list_posts_by_id(
 )
 def get_post(
     post_id: Id, visitor_id: reach_schemas.VisitorId = None
-) -> Annotated[str, schemas.PostDetails]:
+) -> Annotated[str, BodyOf(schemas.PostDetails)]:
     """Get a post.
 
     Counts the caller as a viewer of the post, once. Without a session that is the anonymous id in
@@ -125,7 +126,9 @@ def get_post(
     middlewares=[StoppedBy(Switch.POSTS)],
     responses=Responses("The changed post.", Forbidden, NotFound, Gone),
 )
-def update_post(post_id: Id, change: schemas.PostUpdateRequest) -> Annotated[str, schemas.Post]:
+def update_post(
+    post_id: Id, change: schemas.PostUpdateRequest
+) -> Annotated[str, BodyOf(schemas.Post)]:
     """Update a post of the caller.
 
     Changes the fields that are sent: title, body, images. Feeds, lists and rankings show the
@@ -147,7 +150,7 @@ def delete_post(post_id: Id) -> tuple[None, int]:
 @app.get("/users/<user_id>/posts", security=OPTIONAL, responses=Responses(_PAGE, NotFound))
 def list_user_posts(
     user_id: Id, limit: http.Limit = 20, cursor: http.Cursor = None
-) -> Annotated[str, http.Page[schemas.PostPreview]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.PostPreview])]:
     """List the posts of a user.
 
     Newest first.
@@ -167,7 +170,7 @@ def list_user_posts(
 )
 def create_comment(
     post_id: Id, request: schemas.CommentRequest, key: http.IdempotencyKey = None
-) -> tuple[Annotated[str, schemas.Comment], int]:
+) -> tuple[Annotated[str, BodyOf(schemas.Comment)], int]:
     """Create a comment on a post.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -188,7 +191,7 @@ def list_comments(
     limit: http.Limit = 20,
     cursor: http.Cursor = None,
     order: schemas.SortOrder = "latest",
-) -> Annotated[str, http.Page[schemas.Comment]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.Comment])]:
     """List the comments of a post.
 
     Newest first, unless `order` says otherwise. Comments of users whom the caller blocks are left
@@ -205,7 +208,7 @@ def list_comments(
     security=OPTIONAL,
     responses=Responses("The comment.", NotFound, Gone, TargetHidden),
 )
-def get_comment(comment_id: Id) -> Annotated[str, schemas.Comment]:
+def get_comment(comment_id: Id) -> Annotated[str, BodyOf(schemas.Comment)]:
     """Get a comment.
 
     Returns one comment with its likes.
@@ -231,7 +234,7 @@ def delete_comment(comment_id: Id) -> tuple[None, int]:
 )
 def create_review(
     shop_id: Id, request: schemas.ReviewRequest, key: http.IdempotencyKey = None
-) -> tuple[Annotated[str, schemas.Review], int]:
+) -> tuple[Annotated[str, BodyOf(schemas.Review)], int]:
     """Create a review of a shop.
 
     With an `Idempotency-Key` the request can be repeated; without one, each request creates a
@@ -245,7 +248,7 @@ def create_review(
 @app.get("/shops/<shop_id>/reviews", security=OPTIONAL, responses=Responses(_PAGE, NotFound, Gone))
 def list_reviews(
     shop_id: Id, limit: http.Limit = 20, cursor: http.Cursor = None
-) -> Annotated[str, http.Page[schemas.Review]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.Review])]:
     """List the reviews of a shop.
 
     Newest first. Reviews of users whom the caller blocks are left out, so a page may be shorter
@@ -261,7 +264,7 @@ def list_reviews(
     security=OPTIONAL,
     responses=Responses("The review.", NotFound, Gone, TargetHidden),
 )
-def get_review(review_id: Id) -> Annotated[str, schemas.Review]:
+def get_review(review_id: Id) -> Annotated[str, BodyOf(schemas.Review)]:
     """Get a review.
 
     Returns one review with its likes.
@@ -324,7 +327,7 @@ def list_review_likers(
 @app.get("/users/me/likes", security=BEARER, tags=["reactions"], responses=_REACTED)
 def list_my_likes(
     limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
-) -> Annotated[str, http.Page[schemas.ReactionListItem]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller likes.
 
     Latest like first. A new like appears after a second or two. With `expand=post` each item has
@@ -336,7 +339,7 @@ def list_my_likes(
 @app.get("/users/me/collects", security=BEARER, tags=["reactions"], responses=_REACTED)
 def list_my_collects(
     limit: http.Limit = 20, cursor: http.Cursor = None, expand: schemas.Expand = None
-) -> Annotated[str, http.Page[schemas.ReactionListItem]]:
+) -> Annotated[str, BodyOf(http.Page[schemas.ReactionListItem])]:
     """List the targets that the caller collects.
 
     Latest collect first. A new collect appears after a second or two. With `expand=post` each

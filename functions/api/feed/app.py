@@ -13,6 +13,7 @@ from plaza.content.schemas import PostPreview
 from plaza.feed import queries
 from plaza.infra.api import (
     BEARER,
+    BodyOf,
     PlazaResolver,
     Responses,
     encode_page,
@@ -27,7 +28,9 @@ app = PlazaResolver(identify, tag="feed")
 
 
 @app.get("/feed", security=BEARER, responses=Responses("A page of posts."))
-def list_feed_posts(limit: Limit = 20, cursor: Cursor = None) -> Annotated[str, Page[PostPreview]]:
+def list_feed_posts(
+    limit: Limit = 20, cursor: Cursor = None
+) -> Annotated[str, BodyOf(Page[PostPreview])]:
     """List the posts of the caller's feed.
 
     Returns previews of the posts of the users whom the caller follows, newest first. A new post

@@ -11,6 +11,7 @@ from plaza.infra.api import (
     BEARER,
     OPTIONAL,
     WRITES,
+    BodyOf,
     Id,
     PlazaResolver,
     Responses,
@@ -41,7 +42,7 @@ _UNLIKED = Responses(
 
 
 @app.put("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def like_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a post.
 
     Idempotent: a like counts once.
@@ -50,7 +51,7 @@ def like_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeRespon
 
 
 @app.delete("/posts/<post_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED)
-def unlike_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def unlike_post(post_id: Id) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a post.
 
     Idempotent.
@@ -59,7 +60,9 @@ def unlike_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResp
 
 
 @app.put("/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_comment(comment_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def like_comment(
+    comment_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a comment.
 
     Idempotent: a like counts once.
@@ -70,7 +73,9 @@ def like_comment(comment_id: Id) -> tuple[Annotated[dict[str, Any], schemas.Like
 @app.delete(
     "/comments/<comment_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
 )
-def unlike_comment(comment_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def unlike_comment(
+    comment_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a comment.
 
     Idempotent.
@@ -79,7 +84,9 @@ def unlike_comment(comment_id: Id) -> tuple[Annotated[dict[str, Any], schemas.Li
 
 
 @app.put("/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_LIKED)
-def like_review(review_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def like_review(
+    review_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Like a review.
 
     Idempotent: a like counts once.
@@ -90,7 +97,9 @@ def like_review(review_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeRe
 @app.delete(
     "/reviews/<review_id>/likes/me", security=BEARER, middlewares=WRITES, responses=_UNLIKED
 )
-def unlike_review(review_id: Id) -> tuple[Annotated[dict[str, Any], schemas.LikeResponse], int]:
+def unlike_review(
+    review_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.LikeResponse)], int]:
     """Unlike a review.
 
     Idempotent.
@@ -106,7 +115,9 @@ def unlike_review(review_id: Id) -> tuple[Annotated[dict[str, Any], schemas.Like
         {200: "The caller collects it.", 202: _PROVISIONAL}, NotFound, Gone, TargetHidden
     ),
 )
-def collect_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.CollectResponse], int]:
+def collect_post(
+    post_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
     """Collect a post.
 
     Saves the post in the caller's private list. Idempotent: a collect counts once.
@@ -122,7 +133,9 @@ def collect_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.Collect
         {200: "The caller does not collect it.", 202: _PROVISIONAL}, NotFound, Gone, example=2
     ),
 )
-def uncollect_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.CollectResponse], int]:
+def uncollect_post(
+    post_id: Id,
+) -> tuple[Annotated[dict[str, Any], BodyOf(schemas.CollectResponse)], int]:
     """Remove a post from the caller's collects.
 
     Idempotent.
@@ -133,7 +146,7 @@ def uncollect_post(post_id: Id) -> tuple[Annotated[dict[str, Any], schemas.Colle
 @app.post("/reactions/query", security=OPTIONAL, responses=Responses("The totals."))
 def query_reactions(
     request: schemas.ReactionQueryRequest,
-) -> Annotated[dict[str, Any], schemas.ReactionQueryResponse]:
+) -> Annotated[dict[str, Any], BodyOf(schemas.ReactionQueryResponse)]:
     """Query the totals of up to 100 targets.
 
     Returns likes, collects and the caller's state of each target. A target that does not exist has

@@ -13,6 +13,7 @@ from plaza.content.schemas import Review
 from plaza.infra.api import (
     ADMIN,
     OPTIONAL,
+    BodyOf,
     Id,
     PlazaResolver,
     Responses,
@@ -51,7 +52,7 @@ app = PlazaResolver(identify, tag="recommendations")
 )
 def list_recommended_reviews(
     shop_id: Id, limit: Limit = 20, cursor: Cursor = None
-) -> Annotated[str, Page[Review]]:
+) -> Annotated[str, BodyOf(Page[Review])]:
     """List the recommended reviews of a shop.
 
     Returns up to 100 reviews, those with the highest score first: of likes, length, images, age and
@@ -83,7 +84,7 @@ def get_review_score(review_id: Id) -> ReviewScoreResponse:
 @app.get("/posts/ranking", security=OPTIONAL, responses=Responses("A page of posts.", SwitchedOff))
 def list_ranked_posts(
     window: InWindow = "all", limit: Limit = 20, cursor: Cursor = None
-) -> Annotated[str, Page[RankedPostResponse]]:
+) -> Annotated[str, BodyOf(Page[RankedPostResponse])]:
     """List the most liked posts.
 
     Returns up to 1,000 posts, the most liked first and of equals the newest first. In `hot` each

@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import JSON, PUBLIC, PlazaResolver, Responses, as_get, drop_body
+from plaza.infra.api import JSON, PUBLIC, BodyOf, PlazaResolver, Responses, as_get, drop_body
 from plaza.infra.http import ResponseModel
 from plaza.infra.observability import logger, metrics
 
@@ -49,7 +49,7 @@ def get_health() -> Health:
 
 
 @app.get("/openapi.json", security=PUBLIC, responses=Responses("An OpenAPI 3.1 document."))
-def get_contract() -> Response[Annotated[str, dict[str, Any]]]:
+def get_contract() -> Response[Annotated[str, BodyOf(dict[str, Any])]]:
     """Get this contract.
 
     Returns the OpenAPI document of the API.

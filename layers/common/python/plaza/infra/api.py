@@ -136,6 +136,13 @@ WRITES = [StoppedBy(Switch.WRITES)]
 """The middlewares of a route that is stopped while Plaza is read-only."""
 
 
+class BodyOf(NamedTuple):
+    """The type of a body that a function returns as JSON or as a dict, for the contract:
+    ``Annotated[str, BodyOf(Post)]``."""
+
+    type: Any
+
+
 class Responses:
     """What a route returns: a text for each status, and its ``errors``. For the contract.
 

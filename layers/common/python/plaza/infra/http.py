@@ -167,12 +167,12 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
 
 def _find_body(returned: Any) -> Any:
     """Return the type of a body: X for X, ``tuple[X, int]``, ``Response[X]`` and
-    ``Annotated[str, X]``, which is the JSON of X; None for none."""
+    ``Annotated[str, BodyOf(X)]``; None for none."""
     if returned in (None, type(None)):
         return None
     origin, inner = get_origin(returned), get_args(returned)
     if origin is Annotated:
-        return inner[1]
+        return inner[1].type
     return _find_body(inner[0]) if origin in (tuple, Response) else returned
 
 
