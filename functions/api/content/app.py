@@ -19,7 +19,7 @@ from plaza.content.encoder import (
     encode_review,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     WRITES,
@@ -35,10 +35,10 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput, Forbidden, Gone, NotFound
-from plaza.infra.lazy_modules import LazyModule
-from plaza.infra.observability import logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.runtime.errors import BadInput, Forbidden, Gone, NotFound
+from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.infra.runtime.observability import logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
@@ -46,10 +46,10 @@ from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
     from plaza.content import schemas
-    from plaza.infra import http
+    from plaza.infra.http import schemas as http
     from plaza.reach import schemas as reach_schemas
 else:  # a request without parameters needs no pydantic
-    http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.content.schemas")
+    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.content.schemas")
     reach_schemas = LazyModule("plaza.reach.schemas")
 
 app = PlazaResolver(identify, tag="content", names={"/posts/ranking": ["GET"]})

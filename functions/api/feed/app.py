@@ -11,7 +11,7 @@ from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     BodyOf,
     PlazaResolver,
@@ -20,9 +20,9 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput
-from plaza.infra.http import Cursor, Limit, Page
-from plaza.infra.observability import logger, metrics
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.observability import logger, metrics
 
 app = PlazaResolver(identify, tag="feed")
 

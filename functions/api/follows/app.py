@@ -14,7 +14,7 @@ from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     WRITES,
@@ -27,9 +27,9 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput, NotFound
-from plaza.infra.http import Cursor, Limit, Page
-from plaza.infra.observability import logger, metrics
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.runtime.errors import BadInput, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import Outcome
 
 SortOrder = Annotated[

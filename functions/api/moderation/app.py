@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     WRITES,
@@ -22,14 +22,14 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import Gone, NotFound
-from plaza.infra.http import (
+from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
     Limit,
     Page,
 )
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
 from plaza.moderation.schemas import (

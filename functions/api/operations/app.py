@@ -10,8 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_lag as read_binlog_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
-from plaza.infra import health, spill
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     MAX_ID,
     PlazaResolver,
@@ -20,9 +19,11 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import NotFound
-from plaza.infra.http import Cursor, Limit, Page
-from plaza.infra.observability import logger, metrics
+from plaza.infra.http.schemas import Cursor, Limit, Page
+from plaza.infra.jobs import health
+from plaza.infra.queues import spill
+from plaza.infra.runtime.errors import NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin

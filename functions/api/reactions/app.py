@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     WRITES,
@@ -19,18 +19,18 @@ from plaza.infra.api import (
     read_id,
     require_caller,
 )
-from plaza.infra.errors import Gone, NotFound
-from plaza.infra.lazy_modules import LazyModule
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
-    from plaza.infra import http
+    from plaza.infra.http import schemas as http
     from plaza.reactions import schemas
 else:  # a like needs no pydantic
-    http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
+    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
 
 app = PlazaResolver(identify, tag="reactions")
 

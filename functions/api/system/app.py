@@ -11,9 +11,17 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import JSON, PUBLIC, BodyOf, PlazaResolver, Responses, as_get, drop_body
-from plaza.infra.http import ResponseModel
-from plaza.infra.observability import logger, metrics
+from plaza.infra.http.resolver import (
+    JSON,
+    PUBLIC,
+    BodyOf,
+    PlazaResolver,
+    Responses,
+    as_get,
+    drop_body,
+)
+from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.runtime.observability import logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -62,7 +70,7 @@ def get_contract() -> Response[Annotated[str, BodyOf(dict[str, Any])]]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
     if "routeKey" not in event:
-        from plaza.infra import balancer_events
+        from plaza.infra.http import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
     if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged

@@ -2,9 +2,9 @@
 
 from plaza import idempotency
 from plaza.auth import expired_sessions
-from plaza.infra.expiry import delete_in_steps
-from plaza.infra.observability import record
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.expiry import delete_in_steps
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.runtime.observability import record
 from plaza.operations import gauges
 
 _DELETES = {

@@ -1,7 +1,7 @@
 """Compare finished sales, Redis with MySQL, and remove them from Redis, every minute."""
 
 from plaza.flash_sales.finalize_vouchers import finalize_vouchers
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 
 
 @scheduled("finalize_vouchers")

@@ -1,7 +1,7 @@
 """Project changes that bypassed the API, read from the binlog of MySQL, to Redis."""
 
 from plaza.changes.follow_binlog import follow_changes
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 
 
 @scheduled("follow_binlog")

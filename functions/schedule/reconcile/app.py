@@ -1,6 +1,6 @@
 """Start a reconciliation run every night, or continue one that has not ended."""
 
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.reconciliation.orchestrator import start
 
 

@@ -1,6 +1,6 @@
 """Bring the rankings of posts to the counts in MySQL."""
 
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.recommendations.post_rankings import refresh_rankings
 
 

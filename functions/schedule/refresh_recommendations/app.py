@@ -1,6 +1,6 @@
 """Request new recommendations for shops whose reviews got votes."""
 
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.recommendations.recommend import refresh_recommendations
 
 

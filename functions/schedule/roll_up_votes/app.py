@@ -1,6 +1,6 @@
 """Roll likes up to votes of reviews and hours of posts, in the order of the log."""
 
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.recommendations.vote_roll_up import roll_up_votes
 
 

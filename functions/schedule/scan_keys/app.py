@@ -1,6 +1,6 @@
 """Scan Redis for large and hot keys, every five minutes."""
 
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.keyspace.key_scan import scan_keys
 
 

@@ -17,8 +17,8 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 
 from local.stack.functions import CONTEXT
-from plaza.infra import switch_state
-from plaza.infra.api import (
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     ID_PATTERN,
@@ -32,10 +32,10 @@ from plaza.infra.api import (
     StoppedBy,
     require_caller,
 )
-from plaza.infra.callers import Caller
-from plaza.infra.errors import Forbidden, Gone, SwitchedOff
-from plaza.infra.http import FieldProblem
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.schemas import FieldProblem
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import Forbidden, Gone, SwitchedOff
+from plaza.infra.runtime.switch_state import Switch
 
 pytestmark = pytest.mark.usefixtures("configured")
 
