@@ -18,7 +18,7 @@ from local.output import mark, new_summary, new_table, print_report
 from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.status import count_messages
-from plaza.infra.objects import ObjectsDown
+from plaza.infra.aws.objects import ObjectsDown
 from plaza.vote_log.s3_archive import ArchiveCorrupt
 
 SHOWN = 20

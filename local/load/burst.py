@@ -30,8 +30,9 @@ from local.output import (
 from local.paths import LocalError
 from local.stack import packages, servers
 from local.stack.processes import wait_until
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, Target, queries, react
 
 POST = 9_700_001

@@ -14,7 +14,7 @@ from local.load import samples
 from local.load.samples import SAMPLES, LocalCallers
 from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 

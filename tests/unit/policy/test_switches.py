@@ -8,8 +8,8 @@ import pytest
 
 from local.stack.functions import load_function
 from local.stack.openapi import API, CONTRACT
-from plaza.infra.api import Endpoint
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.resolver import Endpoint
+from plaza.infra.runtime.switch_state import Switch
 
 ROUTES = [
     route
