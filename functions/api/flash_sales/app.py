@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
+import plaza.flash_sales.cancel_order
+import plaza.flash_sales.create_voucher
+import plaza.flash_sales.place_order
 from plaza import flash_sales
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales import (
@@ -22,8 +23,6 @@ from plaza.flash_sales import (
     waitlist,
     withdraw_vouchers,
 )
-from plaza.flash_sales.cancel_order import cancel_order as return_unit
-from plaza.flash_sales.create_voucher import create_voucher as store_voucher
 from plaza.flash_sales.model import (
     NEVER_CLOSES_US,
     AlreadyOrdered,
@@ -31,13 +30,11 @@ from plaza.flash_sales.model import (
     NotCancellable,
     NotOpen,
     NotUsable,
-    SaleState,
     SoldOut,
     UnitsLeft,
     WaitlistFull,
     WrongCode,
 )
-from plaza.flash_sales.place_order import place_order as reserve_unit
 from plaza.flash_sales.schemas import (
     OrderResponse,
     RedemptionCodeResponse,
@@ -45,6 +42,7 @@ from plaza.flash_sales.schemas import (
     RedemptionResponse,
     SaleResponse,
     SaleStatusResponse,
+    State,
     VoucherRequest,
     VoucherResponse,
     WaitlistResponse,
@@ -53,9 +51,9 @@ from plaza.idempotency import IdempotentRequest, KeyReused
 from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
-    JSON,
     OPTIONAL,
     WRITES,
+    Headers,
     Id,
     PlazaResolver,
     Responses,
@@ -66,12 +64,7 @@ from plaza.infra.http.resolver import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdempotencyKey,
-    Limit,
-    Page,
-)
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.errors import BadInput, Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
@@ -80,11 +73,6 @@ from plaza.infra.runtime.switch_state import Switch
 app = PlazaResolver(identify, tag="flash sales")
 
 _CREATED = "Created by this request, or by an earlier one with the same key."
-
-
-State = Annotated[
-    SaleState, Query(description="State of the sales. `coming`: not open yet; `ended`: closed.")
-]
 
 
 @app.post(
@@ -104,7 +92,7 @@ def create_voucher(
     admin_id = require_caller(app)
     terms = request.terms(read_id(request.shop_id, "shop"))
     attempt = IdempotentRequest.of(key, {"voucher": asdict(terms)}) if key else None
-    voucher = store_voucher(terms, admin_id, attempt)
+    voucher = plaza.flash_sales.create_voucher.create_voucher(terms, admin_id, attempt)
     return VoucherResponse.of(VoucherAvailability(voucher, voucher.stock, exact=True)), 201
 
 
@@ -156,7 +144,7 @@ def list_vouchers(shop_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page
     security=OPTIONAL,
     responses=Responses("The status, up to 1 s old.", NotFound),
 )
-def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
+def get_sale_status(voucher_id: Id) -> tuple[SaleStatusResponse, int, Headers]:
     """Get the status of a sale.
 
     For a countdown and the units left. Without a token, the response can be cached for a second.
@@ -164,7 +152,7 @@ def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
     find_caller(app)  # refuses invalid tokens
     status = sale_status.read_status(read_id(voucher_id, "voucher"))
     headers = {"cache-control": "public, max-age=1"}
-    return Response(200, JSON, SaleStatusResponse.of(voucher_id, status), headers=headers)
+    return SaleStatusResponse.of(voucher_id, status), 200, headers
 
 
 @app.post(
@@ -182,7 +170,7 @@ def get_sale_status(voucher_id: Id) -> Response[SaleStatusResponse]:
         Gone,
     ),
 )
-def place_order(voucher_id: Id) -> Response[OrderResponse]:
+def place_order(voucher_id: Id) -> tuple[OrderResponse, int, Headers]:
     """Order a voucher.
 
     Reserves one unit. A buyer has at most one order of a voucher: a repeat returns it. A 503
@@ -190,12 +178,14 @@ def place_order(voucher_id: Id) -> Response[OrderResponse]:
     are also limited by the rate at which they can be stored; beyond it the response is a 429.
     """
     buyer_id = require_caller(app)
-    order, made = reserve_unit(read_id(voucher_id, "voucher"), buyer_id)
+    order, made = plaza.flash_sales.place_order.place_order(
+        read_id(voucher_id, "voucher"), buyer_id
+    )
     return _respond(order, 202 if made else 200)
 
 
 @app.get("/orders/<order_id>", security=BEARER, responses=Responses("The order.", NotFound))
-def get_order(order_id: Id) -> Response[OrderResponse]:
+def get_order(order_id: Id) -> tuple[OrderResponse, int, Headers]:
     """Get an order of the caller.
 
     A pending order has a `Retry-After` header. A 503 means that the order may exist but cannot be
@@ -265,7 +255,9 @@ def cancel_order(order_id: Id) -> OrderResponse:
     order can be cancelled too. Repeats return the cancelled order.
     """
     buyer_id = require_caller(app)
-    return OrderResponse.of(return_unit(read_id(order_id, "order"), buyer_id))
+    return OrderResponse.of(
+        plaza.flash_sales.cancel_order.cancel_order(read_id(order_id, "order"), buyer_id)
+    )
 
 
 @app.put(
@@ -351,10 +343,10 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve(event, context)
 
 
-def _respond(order: flash_sales.Order, status: int) -> Response[OrderResponse]:
+def _respond(order: flash_sales.Order, status: int) -> tuple[OrderResponse, int, Headers]:
     pending = order.status == PENDING
     headers = {"retry-after": str(backlog.poll_after_s())} if pending else {}
-    return Response(status, JSON, OrderResponse.of(order), headers=headers)
+    return OrderResponse.of(order), status, headers
 
 
 def _parse_cursor(cursor: str | None) -> int | None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import follows
@@ -13,7 +12,7 @@ from plaza.blocks import Blocked, BlockLimit, BlockPosition, SelfBlock, queries
 from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
-from plaza.follows.schemas import FollowListItem, FollowResponse
+from plaza.follows.schemas import FollowListItem, FollowResponse, SortOrder
 from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
@@ -31,10 +30,6 @@ from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions import Outcome
-
-SortOrder = Annotated[
-    Literal["earliest", "latest"], Query(description="Order by the time of the follow.")
-]
 
 app = PlazaResolver(identify, tag="follows")
 

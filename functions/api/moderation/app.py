@@ -22,12 +22,7 @@ from plaza.infra.http.resolver import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdempotencyKey,
-    Limit,
-    Page,
-)
+from plaza.infra.http.schemas import Cursor, IdempotencyKey, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.moderation import reports

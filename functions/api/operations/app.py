@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Path
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.changes.gauges import read_lag as read_binlog_lag
-from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.changes.gauges import read_binlog_lag
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.infra.http.resolver import (
     ADMIN,
     MAX_ID,
@@ -33,6 +32,7 @@ from plaza.operations.schemas import (
     HealthResponse,
     LagResponse,
     Minutes,
+    QueueName,
     QueueResponse,
     RedriveRequest,
     RedriveResponse,
@@ -48,11 +48,6 @@ from plaza.switches.schemas import (
     SwitchesRequest,
     SwitchesResponse,
 )
-
-QueueName = Annotated[
-    str,
-    Path(pattern=r"^[a-z_]{1,40}$", description="Name of a queue, as `GET /ops/queues` lists it."),
-]
 
 app = PlazaResolver(identify, tag="operations")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
@@ -25,20 +24,10 @@ from plaza.infra.http.resolver import (
 from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import BadInput, Gone, NotFound, SwitchedOff
 from plaza.infra.runtime.observability import logger, metrics
-from plaza.reactions.model import PostRank, Window
+from plaza.reactions.model import PostRank
 from plaza.recommendations import post_rankings, recommend
 from plaza.recommendations.model import ListPlace
-from plaza.recommendations.schemas import RankedPostResponse, ReviewScoreResponse
-
-InWindow = Annotated[
-    Window,
-    Query(
-        description=(
-            "Which likes count: of the last 24 hours, of the last 7 days, or all. `hot`: the newer "
-            "a like, the more it counts."
-        )
-    ),
-]
+from plaza.recommendations.schemas import InWindow, RankedPostResponse, ReviewScoreResponse
 
 app = PlazaResolver(identify, tag="recommendations")
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
@@ -23,14 +21,10 @@ from plaza.infra.http.resolver import (
     read_id,
     unpack_cursor,
 )
-from plaza.infra.http.schemas import Cursor, IdText, Limit, Page
-from plaza.infra.http.texts import VISIBLE, check_line
+from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.runtime.errors import Gone, NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (
-    MAX_LATITUDE,
-    MAX_LONGITUDE,
-    MAX_RADIUS_M,
     Area,
     NearPosition,
     Place,
@@ -42,31 +36,17 @@ from plaza.shops import (
 )
 from plaza.shops.model import TypeInUse
 from plaza.shops.schemas import (
+    NamePrefix,
     NearbyShopResponse,
+    Radius,
     ShopRequest,
     ShopResponse,
     ShopTypeRequest,
     ShopTypeResponse,
+    TypeId,
+    X,
+    Y,
 )
-
-X = Annotated[
-    float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
-]
-Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
-Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
-TypeId = Annotated[
-    IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
-]
-NamePrefix = Annotated[
-    str,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="Beginning of the name, of any case, without control characters.",
-        json_schema_extra={"pattern": VISIBLE},
-    ),
-    AfterValidator(check_line),
-]
 
 app = PlazaResolver(identify, tag="shops")
 

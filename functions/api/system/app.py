@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
 from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
@@ -57,12 +56,12 @@ def get_health() -> Health:
 
 
 @app.get("/openapi.json", security=PUBLIC, responses=Responses("An OpenAPI 3.1 document."))
-def get_contract() -> Response[Annotated[str, BodyOf(dict[str, Any])]]:
+def get_contract() -> Annotated[str, BodyOf(dict[str, Any])]:
     """Get this contract.
 
     Returns the OpenAPI document of the API.
     """
-    return Response(200, "application/json", _CONTRACT)
+    return _CONTRACT
 
 
 @logger.inject_lambda_context

@@ -29,12 +29,7 @@ from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
 from plaza.infra.runtime.errors import NotFound
 from plaza.infra.runtime.observability import logger, metrics
 from plaza.users import profiles
-from plaza.users.schemas import (
-    EndSessionsResponse,
-    OwnProfile,
-    ProfileUpdateRequest,
-    UserProfile,
-)
+from plaza.users.schemas import EndSessionsResponse, OwnProfile, ProfileUpdateRequest, UserProfile
 
 app = PlazaResolver(identify, tag="users")
 

@@ -1,7 +1,7 @@
 """Sample the gauges of all contexts for plots, every minute."""
 
-from plaza.changes.gauges import read_lag
-from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
+from plaza.changes.gauges import read_binlog_lag
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.flash_sales.gauges import read_orders
 from plaza.infra.jobs.scheduled_jobs import scheduled
 from plaza.infra.queues import spill
@@ -15,7 +15,7 @@ _METERS = (
     read_outboxes,
     read_checkin_outboxes,
     spill.read_gauges,
-    read_lag,
+    read_binlog_lag,
     read_saved,
     read_orders,
     audit_active,

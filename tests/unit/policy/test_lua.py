@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.redis.scripts import find_include, load_script
+from plaza.infra.redis.script_assembly import find_include
+from plaza.infra.redis.scripts import load_script
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))

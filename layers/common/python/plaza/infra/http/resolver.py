@@ -85,6 +85,9 @@ _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
 # Further fields of the log line of the current request; a Lambda serves one request at a time.
 _log_fields: dict[str, Any] = {}
 
+Headers = dict[str, str]
+"""Headers of a response, with names in lower case: the third part of what a route returns."""
+
 Security = list[dict[str, list[str]]]
 """What a route declares about sessions, as OpenAPI's ``security``."""
 
@@ -132,7 +135,7 @@ class StoppedBy(BaseMiddlewareHandler[APIGatewayHttpResolver]):
         return next_middleware(app)
 
 
-WRITES = [StoppedBy(Switch.WRITES)]
+WRITES: list[Callable[..., Any]] = [StoppedBy(Switch.WRITES)]
 """The middlewares of a route that is stopped while Plaza is read-only."""
 
 
@@ -143,7 +146,7 @@ class BodyOf(NamedTuple):
     type: Any
 
 
-class Responses:
+class Responses(dict[int, Any]):
     """What a route returns: a text for each status, and its ``errors``. For the contract.
 
     A text alone is that of the status 200. The body is of the type that the function returns, and
@@ -155,7 +158,7 @@ class Responses:
     def __init__(
         self, texts: str | Mapping[int, str], *errors: type[PlazaError], example: int = 0
     ) -> None:
-        self.texts = {200: texts} if isinstance(texts, str) else texts
+        super().__init__({200: texts} if isinstance(texts, str) else texts)
         self.errors = errors
         self.example = example
 
@@ -396,12 +399,13 @@ def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any
 
 
 def render(result: Any) -> dict[str, Any]:
-    """Return the response of API Gateway for a dict, a model, JSON, None, one of them and its
-    status, or a Response."""
+    """Return the response of API Gateway for a dict, a model, JSON or None, for a tuple of one of
+    them, its status and maybe headers, or for a Response."""
     headers: dict[str, str] = {}
     status, content_type = 200, JSON
     if type(result) is tuple:
-        result, status = result
+        result, status, *more = result
+        headers = dict(*more)
     elif isinstance(result, Response):
         status, content_type = result.status_code, result.content_type or JSON
         headers = {name.lower(): str(value) for name, value in result.headers.items()}

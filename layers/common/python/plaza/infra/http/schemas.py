@@ -150,7 +150,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
     declared: Any = endpoint.route.responses
     if not isinstance(declared, Responses):
         return dict(declared or {})
-    errors = [
+    errors: list[type[PlazaError]] = [
         *([Unauthenticated] if endpoint.security else []),
         *([Forbidden] if endpoint.security == ADMIN else []),
         *declared.errors,
@@ -159,7 +159,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[int, Any]:
     ]
     body = _find_body(get_type_hints(endpoint.route.func, include_extras=True)["return"])
     described = describe_problems(*errors)
-    for example, (status, text) in enumerate(declared.texts.items(), declared.example):
+    for example, (status, text) in enumerate(declared.items(), declared.example):
         content = {JSON: {"model": body, "x-example": example}}
         described[status] = {"description": text} | ({"content": content} if body else {})
     return described

@@ -75,7 +75,8 @@ def scheduled(name: str) -> Callable[[Handler[E]], Handler[E]]:
             _store_run(name, began_s, None, result)
             return result
 
-        return run
+        decorated: Handler[E] = run
+        return decorated
 
     return decorate
 

@@ -41,6 +41,7 @@ from plaza.infra.runtime.observability import error_fields, logger, metrics, rec
 from plaza.infra.runtime.process import paused_collection
 
 T = TypeVar("T")
+Handler = Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]
 
 _MAX_SPLITS = 40
 _RETRY = RetryPolicy()
@@ -74,9 +75,7 @@ class QueueProcessor(BatchProcessor, Generic[T]):
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._queue, self._decode, self._handle, self._retry = queue, decode, handle, retry
 
-    def lambda_handler(
-        self,
-    ) -> Callable[[dict[str, Any], LambdaContext], PartialItemFailureResponse]:
+    def lambda_handler(self) -> Handler:
         """Return the handler of the queue's function."""
 
         @logger.inject_lambda_context
@@ -84,7 +83,8 @@ class QueueProcessor(BatchProcessor, Generic[T]):
         def handler(event: dict[str, Any], context: LambdaContext) -> PartialItemFailureResponse:
             return process_partial_response(event, self.record_handler, self, context)
 
-        return handler
+        decorated: Handler = handler
+        return decorated
 
     def record_handler(self, record: SQSRecord) -> T:
         """Return the decoded message, with the id of its request if it has a field for that."""
