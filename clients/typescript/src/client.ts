@@ -58,7 +58,7 @@ interface AnyInput extends RequestOptions {
   query?: Record<string, unknown>;
   body?: unknown;
 }
-type WishPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
+type ReactionPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
 
 /** A client of one deployment of Plaza, with at most one session. */
 export class Plaza {
@@ -179,21 +179,21 @@ export class Plaza {
   like(type: Schemas["TargetReference"]["type"], target: Likeable): Reaction {
     const total = (body: Schemas["LikeResponse"]) => body.likes;
     const { likes = null, mine } = target;
-    return this.#reaction(`/${type}s/{id}/likes/me` as WishPath, target, mine?.liked, likes, total);
+    return this.#reaction(`/${type}s/{id}/likes/me` as ReactionPath, target, mine?.liked, likes, total);
   }
 
   /** Returns the caller's collect of a post. */
   collect(post: Collectable): Reaction {
     const total = (body: Schemas["CollectResponse"]) => body.collects;
     const { collects = null, mine } = post;
-    return this.#reaction("/posts/{id}/collects/me" as WishPath, post, mine?.collected, collects, total);
+    return this.#reaction("/posts/{id}/collects/me" as ReactionPath, post, mine?.collected, collects, total);
   }
 
   /** Returns the caller's follow of a user. */
   follow(user: Followable): Reaction {
     const total = (body: Schemas["FollowResponse"]) => body.followers;
     const { followers = null, mine } = user;
-    return this.#reaction("/users/{id}/followers/me" as WishPath, user, mine?.following, followers, total);
+    return this.#reaction("/users/{id}/followers/me" as ReactionPath, user, mine?.following, followers, total);
   }
 
   /** Orders one unit and waits until the order is decided. Repeated, it returns the same order. */
@@ -302,7 +302,7 @@ export class Plaza {
   }
 
   #reaction<Body>(
-    path: WishPath,
+    path: ReactionPath,
     target: { id: string; exact?: boolean },
     active = false,
     total: number | null,
@@ -316,8 +316,8 @@ export class Plaza {
       known.observe(read, at);
       return known;
     }
-    const send = async (wanted: boolean) => {
-      const reply = await this.#send(wanted ? "put" : "delete", path, { path: { id: target.id } });
+    const send = async (active: boolean) => {
+      const reply = await this.#send(active ? "put" : "delete", path, { path: { id: target.id } });
       return totalOf(reply.body as Body);
     };
     const made = new Reaction(send, () => this.#tick(), read, at);

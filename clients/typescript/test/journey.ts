@@ -55,7 +55,7 @@ await until("both posts are in the feed", async () => {
   return found.length === 2 && (assert.deepEqual(found, [second.id, post.id]), true);
 });
 
-// Bo toggles a like quickly; the last wish is what all others see.
+// Bo toggles a like quickly; all others see the last state.
 const read = await bo.get("/posts/{post_id}", { path: { post_id: post.id } });
 const like = bo.like("post", read);
 for (let toggle = 0; toggle < 4; toggle += 1) void like.toggle();

@@ -40,7 +40,7 @@ test("a like is shown before its answer and confirmed by it", async () => {
   assert.deepEqual(seen, ["♥ 42", "♥ 50"]);
 });
 
-test("of rapid toggles one request is in flight, and the last wish wins", async () => {
+test("of rapid toggles one request is in flight, and the last state is sent", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   const seen = watch(like);
@@ -70,7 +70,7 @@ test("toggles that end where they began need no second request", async () => {
   assert.equal(waiting.length, 1);
 });
 
-test("a wish that is already confirmed sends nothing", async () => {
+test("a state that is already confirmed sends nothing", async () => {
   const { plaza, requests } = serve(() => liked(1));
   assert.equal((await plaza.like("post", POST).set(false)).total, 41);
   assert.equal(requests.length, 0);
@@ -154,7 +154,7 @@ test("an ignored promise of a refused like is no unhandled rejection", async () 
   assert.deepEqual(unhandled, []);
 });
 
-test("after a lost answer the next wish is sent although it equals the last known state", async () => {
+test("after a lost response the next state is sent although it equals the last known state", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   void like.set(true);
@@ -169,7 +169,7 @@ test("after a lost answer the next wish is sent although it equals the last know
   assert.deepEqual(await done, { active: false, total: 41, pending: false, exact: true });
 });
 
-test("a wish that follows a failing one is sent, and no error is shown", async () => {
+test("a state after a failing one is sent, and no error is shown", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   void like.set(true);
@@ -182,7 +182,7 @@ test("a wish that follows a failing one is sent, and no error is shown", async (
   assert.equal((await done).error, undefined);
 });
 
-test("a wish from a listener is sent", async () => {
+test("a state set by a listener is sent", async () => {
   const { plaza, requests } = serve(({ method }) => liked(method === "PUT" ? 42 : 41, method === "PUT"));
   const like = plaza.like("post", POST);
   const end = like.subscribe((state) => {
@@ -194,7 +194,7 @@ test("a wish from a listener is sent", async () => {
   assert.deepEqual(requests.map((one) => one.method), ["PUT", "DELETE"]);
 });
 
-test("any order of toggles, answers, failures and reads ends with the last wish", async () => {
+test("any order of toggles, answers, failures and reads ends with the last state", async () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     let state = seed * 7919;
     const chance = (below: number) => {

@@ -1,4 +1,4 @@
-/** Buttons for likes, collects and follows. They answer at once; the client confirms them. */
+/** Buttons for likes, collects and follows. They change at once; the client confirms them. */
 import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
 import type { Collectable, Followable, Likeable } from "plaza-client";
 import { useEffect } from "preact/hooks";
@@ -8,7 +8,7 @@ import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
 import { Count, Icon, type IconName, Total } from "shared/ui.tsx";
 
-/** Says why a wish was taken back. */
+/** Shows why a reaction was reverted. */
 function useRefusal({ error }: ReactionState): void {
   useEffect(() => {
     if (error !== undefined) say(error instanceof PlazaError ? error.message : "That did not work.");

@@ -55,7 +55,7 @@ function Stores() {
         )}
       </Shown>
       <Shown live={breakers}>
-        {({ complete }) => !complete && <p class="fine">Redis is away: breakers of other processes are not known.</p>}
+        {({ complete }) => !complete && <p class="fine">Redis is unavailable: breakers of other processes are not known.</p>}
       </Shown>
     </>
   );
