@@ -237,7 +237,7 @@ def test_like_refused_by_sqs_survives_a_master_that_dies_before_replication(
         statuses = [traffic.like(post) for _ in range(5)]
         plaza.queues.away = False
     assert set(statuses) <= {200, 202, 503}
-    assert events(capsys.readouterr().out, "publish_postponed"), "an event is logged"
+    assert events(capsys.readouterr().out, "message_unsent"), "an event is logged"
     traffic.run_until_normal()
     sweep.sweep_outbox()
     truth = quiet()

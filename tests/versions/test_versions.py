@@ -137,7 +137,7 @@ def test_baseline_is_an_ancestor() -> None:
 
 def test_failures_are_found_in_logs() -> None:
     assert find_problem('{"event": "batch_consumed", "batch_size": 3}') == ""
-    assert "RedisDown" in find_problem('{"event": "publish_postponed", "error": "RedisDown"}')
+    assert "RedisDown" in find_problem('{"event": "message_unsent", "error": "RedisDown"}')
     assert find_problem("Traceback (most recent call last):")
 
 

@@ -294,7 +294,7 @@ def test_texts_are_created_and_deleted_without_the_queue(
 ) -> None:
     world.queues.away = True
     post_id = post()
-    assert "write_not_announced" in capsys.readouterr().out
+    assert "message_unsent" in capsys.readouterr().out
     comment(post_id)
     assert ask("GET", f"/posts/{post_id}").body["comments"] == 1
     assert ask("DELETE", f"/posts/{post_id}").status == 204

@@ -54,7 +54,7 @@ def test_a_like_is_spilled_while_the_queue_is_unavailable(
     plaza.queues.away = True
     outcome = react.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
-    assert "publish_postponed" in capsys.readouterr().out
+    assert "message_unsent" in capsys.readouterr().out
     assert set(outbox()) == {7}
     [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
     event = REACTIONS.decode(str(body))

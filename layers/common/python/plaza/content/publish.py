@@ -13,7 +13,7 @@ from plaza.content import redis_store
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.infra import clock
 from plaza.infra.clock import Deadline
-from plaza.infra.observability import error_fields, record
+from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown
 
@@ -28,9 +28,7 @@ def publish(post_ids: Sequence[int]) -> None:
     try:
         _send(post_ids)
     except QueueDown as error:
-        record(
-            "publication_delayed", {"publications_delayed": len(post_ids)}, **error_fields(error)
-        )
+        FANOUTS.record_unsent(len(post_ids), error)
         with suppress(RedisDown):  # the daily rebuild of each inbox adds the posts
             redis_store.add_unsent(post_ids, int(clock.now_s()))
         return

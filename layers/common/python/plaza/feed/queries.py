@@ -23,8 +23,7 @@ from plaza.feed.model import (
 )
 from plaza.feed.rebuild import request_rebuild
 from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
+from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import FOLLOW, Target
@@ -143,10 +142,7 @@ def _read_visible(user_id: int, batch: _Batch) -> list[ContentView]:
 def _request_removal(user_id: int, author_ids: Iterable[int]) -> None:
     """Queue the removal of authors from the inbox: a late push may have added them again."""
     if pairs := [(user_id, author_id) for author_id in sorted(author_ids)]:
-        try:
-            FOLLOWS.send(pairs)
-        except QueueDown as error:
-            record("removal_not_queued", **error_fields(error))
+        FOLLOWS.try_send(pairs)
 
 
 def _drop_deleted(user_id: int, missing: Sequence[FeedEntry]) -> None:

@@ -12,7 +12,7 @@ from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MAX_TIMELINES, Timeline, floor_of
 from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
-from plaza.infra.observability import error_fields, record
+from plaza.infra.observability import record
 from plaza.infra.queues import QueueDown
 
 __all__ = ["INBOXES", "rebuild", "request_rebuild"]
@@ -27,7 +27,7 @@ def request_rebuild(timelines: Sequence[Timeline]) -> None:
     try:
         INBOXES.send_all(parts)
     except QueueDown as error:
-        record("inbox_rebuild_not_queued", {"inbox_rebuilds_not_queued": 1}, **error_fields(error))
+        INBOXES.record_unsent(len(parts), error)
 
 
 @INBOXES.consumer

@@ -28,9 +28,9 @@ from plaza.infra.clock import Deadline
 from plaza.infra.codec import MAX_VERSION, TEXT, Codec, Meta, Struct
 from plaza.infra.errors import Unavailable
 from plaza.infra.messages import message_codec
-from plaza.infra.observability import error_fields, record
+from plaza.infra.observability import record
 from plaza.infra.projections import Projection
-from plaza.infra.queues import Queue, QueueDown
+from plaza.infra.queues import Queue
 from plaza.infra.redis import RedisDown, RunAll
 
 T = TypeVar("T")
@@ -165,12 +165,7 @@ def drop_all(versions: Mapping[str, int]) -> None:
 
 def schedule_drop(versions: Mapping[str, int]) -> bool:
     """Queue a second drop in 1 s; return False if the queue is unavailable. One call."""
-    try:
-        DROPS.send(CacheDrops(dict(versions)), delay_s=DROP_AGAIN_S)
-    except QueueDown as error:
-        record("delayed_drop_not_queued", {"delayed_drops_not_queued": 1}, **error_fields(error))
-        return False
-    return True
+    return DROPS.try_send(CacheDrops(dict(versions)), delay_s=DROP_AGAIN_S)
 
 
 @DROPS.consumer

@@ -68,11 +68,8 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
 def publish(event: ReactionEvent) -> bool:
     """Send an event to the queue, or spill it to MySQL while SQS is unavailable. False when neither
     accepted it: the sweeper sends it from the outbox."""
-    try:
-        REACTIONS.send(event)
+    if REACTIONS.try_send(event):
         return True
-    except QueueDown as error:
-        record("publish_postponed", {"postponed": 1}, **error_fields(error))
     try:
         spill(REACTIONS.name, REACTIONS.encode(event))
         return True
@@ -82,11 +79,8 @@ def publish(event: ReactionEvent) -> bool:
 
 
 def request_rebuild(kind: Kind, target: Target) -> None:
-    """Queue a build of a target's Bloom filter. A failure is recorded; the gate requests again."""
-    try:
-        REBUILDS.send(BloomBuildStep(kind, target))
-    except QueueDown as error:
-        record("rebuild_postponed", **error_fields(error))
+    """Queue a build of a target's Bloom filter. If SQS refuses, the gate requests it again."""
+    REBUILDS.try_send(BloomBuildStep(kind, target))
 
 
 def hydrate(

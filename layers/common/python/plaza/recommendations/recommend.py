@@ -8,8 +8,7 @@ from plaza.content import ContentView, queries
 from plaza.infra import switch_state
 from plaza.infra.clock import Deadline
 from plaza.infra.errors import SwitchedOff
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
+from plaza.infra.observability import record
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
 from plaza.reactions import Target
@@ -89,15 +88,8 @@ def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
             raise
         return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
     if cached.needs_rebuild and not switch_state.current().cached_lists_only:
-        try:
-            RECOMMENDATIONS.send(RebuildLists([shop_id]))
-        except QueueDown as error:  # a reader requests it again after 2 s
-            record(
-                "rebuild_not_queued",
-                {"rebuilds_not_queued": 1},
-                shop_id=shop_id,
-                **error_fields(error),
-            )
+        # If SQS refuses, a reader requests it again after 2 s.
+        RECOMMENDATIONS.try_send(RebuildLists([shop_id]))
     return cached.review_ids, cached.number
 
 

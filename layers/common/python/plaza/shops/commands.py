@@ -10,7 +10,6 @@ from plaza.infra import cache, ids, mysql
 from plaza.infra.errors import Unavailable
 from plaza.infra.mysql import Cursor
 from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
 from plaza.infra.settings import settings
 from plaza.shops import mysql_shops, redis_store, refresh
 from plaza.shops.model import (
@@ -63,12 +62,7 @@ def delete(shop_id: int) -> None:
 
 def _announce(shop_id: int) -> bool:
     """Queue a delayed refresh; return False if SQS refuses, which does not fail the write."""
-    try:
-        SHOPS.send(ShopRefresh([shop_id]), delay_s=settings().announce_delay_s)
-    except QueueDown as error:
-        record("write_not_announced", {"writes_not_announced": 1}, **error_fields(error))
-        return False
-    return True
+    return SHOPS.try_send(ShopRefresh([shop_id]), delay_s=settings().announce_delay_s)
 
 
 def _require_live_shop(cursor: Cursor, shop_id: int) -> None:

@@ -18,6 +18,7 @@ from plaza.shops.model import (
     ShopDistance,
     ShopJobStep,
 )
+from plaza.shops.queues import SHOPS
 from plaza.shops.redis_store import NearResult
 
 # Searches of one process in MySQL while Redis has no places. Each reads all shops of a box.
@@ -61,7 +62,7 @@ def _search(area: Area, after: ShopDistance, limit: int) -> NearResult:
         _take_fallback_token(error)
     else:
         if result.build_due:
-            queries.enqueue(ShopJobStep(PLACES))
+            SHOPS.try_send(ShopJobStep(PLACES))
         if result.truncated:
             found = len(result.found or ())
             record("near_search_truncated", {"near_search_truncated": 1}, found=found)

@@ -19,9 +19,7 @@ from plaza.infra.cache import (
 )
 from plaza.infra.codec import DELETED, Deleted
 from plaza.infra.hot_reads import HotReads
-from plaza.infra.observability import error_fields, record
 from plaza.infra.process import LocalCache
-from plaza.infra.queues import QueueDown
 from plaza.infra.redis import RedisDown, RunAll
 from plaza.infra.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, redis_store
@@ -123,14 +121,6 @@ def take_fallback_token(error: RedisDown | StillLoading) -> None:
         raise error
 
 
-def enqueue(message: ShopRefresh | ShopJobStep) -> None:
-    """Queue background work. If SQS refuses, the next reader requests it again."""
-    try:
-        SHOPS.send(message)
-    except QueueDown as error:
-        record("rebuild_not_queued", {"rebuilds_not_queued": 1}, **error_fields(error))
-
-
 def entry_of(stored: StoredShop) -> CacheEntry[Shop | Deleted]:
     return CacheEntry(stored.version, DELETED if stored.deleted else stored.shop)
 
@@ -149,7 +139,7 @@ def _find(shop_id: int, source: RunAll = redis.run_all) -> CachedValue[Shop | De
     if cached is None:
         may_exist, build_due = redis_store.SHOP_IDS.query(shop_id)
         if build_due:
-            enqueue(ShopJobStep(FILTER))
+            SHOPS.try_send(ShopJobStep(FILTER))  # else the next reader sends it
         if not may_exist:
             raise _missing(shop_id)
         return cache.load_single_flight(STALE_WHILE_REBUILDING, key, SHOP, lambda: _load(shop_id))
@@ -165,7 +155,7 @@ def _request_refresh(stale: Sequence[int]) -> None:
     claims = cache.claim_rebuilds([redis_store.page_key(shop_id) for shop_id in stale])
     claimed = [shop_id for shop_id, claim in zip(stale, claims, strict=True) if claim]
     for start in range(0, len(claimed), MAX_SHOPS_PER_MESSAGE):
-        enqueue(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
+        SHOPS.try_send(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
 
 
 def _load(shop_id: int) -> CacheEntry[Shop | Deleted]:
