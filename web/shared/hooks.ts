@@ -1,4 +1,11 @@
-import { type ItemOf, type ListPath, ProblemError, type Reaction, type ReactionState, type Session } from "plaza-client";
+import {
+  type ItemOf,
+  type ListPath,
+  ProblemError,
+  type Reaction,
+  type ReactionState,
+  type Session,
+} from "plaza-client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plaza } from "./plaza.ts";
 
@@ -102,7 +109,8 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
 
   const load = async (before: Read<ItemOf<P>> | undefined) => {
     ends.current?.abort();
-    const { signal } = (ends.current = new AbortController());
+    ends.current = new AbortController();
+    const { signal } = ends.current;
     setLoading(true);
     setError(undefined);
     try {

@@ -80,10 +80,12 @@ export class Plaza {
     this.#store = options.store ?? memoryStore();
     const stored = this.#store.load();
     if (stored instanceof Promise) {
-      this.#loading = stored.catch(() => null).then((session) => {
-        this.#loading = undefined;
-        this.#set(session);
-      });
+      this.#loading = stored
+        .catch(() => null)
+        .then((session) => {
+          this.#loading = undefined;
+          this.#set(session);
+        });
     } else {
       this.#session = stored;
     }
@@ -110,7 +112,11 @@ export class Plaza {
   }
 
   /** Sends a request and returns its response with status and request id. */
-  send<M extends Method, P extends PathOf<M>>(method: M, path: P, ...[input]: Args<M, P>): Promise<Reply<Result<M, P>>> {
+  send<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    ...[input]: Args<M, P>
+  ): Promise<Reply<Result<M, P>>> {
     return this.#send(method, path, input as AnyInput | undefined) as Promise<Reply<Result<M, P>>>;
   }
 
@@ -224,7 +230,7 @@ export class Plaza {
     await this.#loading;
     const { token } = this.#session ?? {};
     const headers: Record<string, string> = { accept: "application/json" };
-    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    if (token !== undefined) headers.authorization = `Bearer ${token}`;
     else if (method === "get" && path === VIEW) {
       const visitorId = await this.#loadVisitorId();
       if (visitorId !== undefined) headers["x-visitor-id"] = visitorId;

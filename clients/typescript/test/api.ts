@@ -41,7 +41,12 @@ export function json(body: unknown, status = 200, headers: Record<string, string
   return new Response(text, { status, headers: { "x-request-id": `request-${status}`, ...headers } });
 }
 
-export function problem(status: number, slug: string, more: object = {}, headers: Record<string, string> = {}): Response {
+export function problem(
+  status: number,
+  slug: string,
+  more: object = {},
+  headers: Record<string, string> = {},
+): Response {
   const type = `https://plaza.example/problems/${slug}`;
   return json({ type, title: slug, status, detail: `It is ${slug}.`, ...more }, status, headers);
 }

@@ -52,7 +52,9 @@ assert.equal((await bo.follow(await bo.get("/users/{user_id}", { path: { user_id
 await until("both posts are in the feed", async () => {
   const found = [];
   for await (const one of bo.items("/feed", { query: { limit: 1 } })) found.push(one.id);
-  return found.length === 2 && (assert.deepEqual(found, [second.id, post.id]), true);
+  if (found.length < 2) return false;
+  assert.deepEqual(found, [second.id, post.id]);
+  return true;
 });
 
 // Bo toggles a like quickly; all others see the last state.
@@ -74,8 +76,15 @@ await until("the like is listed", async () => {
 });
 
 // Both want the last unit: one of them gets it, and gets it once.
-const outcomes = await Promise.allSettled([ada.buy(voucherId), bo.buy(voucherId), ada.buy(voucherId), bo.buy(voucherId)]);
-const bought = outcomes.flatMap((one) => (one.status === "fulfilled" && one.value.status === "success" ? [one.value.order_id] : []));
+const outcomes = await Promise.allSettled([
+  ada.buy(voucherId),
+  bo.buy(voucherId),
+  ada.buy(voucherId),
+  bo.buy(voucherId),
+]);
+const bought = outcomes.flatMap((one) =>
+  one.status === "fulfilled" && one.value.status === "success" ? [one.value.order_id] : [],
+);
 assert.equal(new Set(bought).size, 1);
 
 assert.equal((await bo.put("/checkins/today")).total, 1);

@@ -72,7 +72,12 @@ function OneOrder({ order, change }: { order: Order; change: (order: Order) => v
               {code === "" ? "Show the code" : "New code"}
             </button>
           )}
-          <ConfirmButton label="Cancel" confirm="Really cancel this order?" act={() => run(cancel)} class="small quiet" />
+          <ConfirmButton
+            label="Cancel"
+            confirm="Really cancel this order?"
+            act={() => run(cancel)}
+            class="small quiet"
+          />
         </p>
       )}
     </article>

@@ -1,6 +1,7 @@
 /** Buttons for likes, collects and follows. They change at once; the client confirms them. */
-import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
+
 import type { Collectable, Followable, Likeable } from "plaza-client";
+import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
 import { useEffect } from "preact/hooks";
 import { useReaction, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";

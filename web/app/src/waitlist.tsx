@@ -43,7 +43,10 @@ export function Waitlist({ voucherId, buy }: { voucherId: string; buy: () => voi
 
 function Place({ joined, buy, leave }: { joined: Place; buy: () => void; leave: () => void }) {
   const path = { voucher_id: joined.voucher_id };
-  const place = useLive((signal) => plaza.get("/vouchers/{voucher_id}/waitlist/me", { path, signal, ...ONCE }), EVERY_MS);
+  const place = useLive(
+    (signal) => plaza.get("/vouchers/{voucher_id}/waitlist/me", { path, signal, ...ONCE }),
+    EVERY_MS,
+  );
   const { status, position, accept_by } = place.data ?? joined;
   const hasEnded = place.error instanceof ProblemError && place.error.status === 404;
   if (hasEnded) return <p role="status">You do not wait any more: the time of your offer is over.</p>;

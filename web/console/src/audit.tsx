@@ -1,7 +1,7 @@
 /** The live audit: whether Redis, the counters and the rows of the most active targets agree. */
 import type { Schemas } from "plaza-client";
-import { plaza } from "shared/plaza.ts";
 import { ONCE } from "shared/live.ts";
+import { plaza } from "shared/plaza.ts";
 import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
 
 export type Audit = Schemas["AuditResponse"];
@@ -32,7 +32,13 @@ export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
     <section class={isZero ? "verdict good" : "verdict bad"} aria-label="Live audit">
       <p class="drift">
         <b>{formatNumber(totals.drift)}</b>
-        <span>{isZero ? "No drift" : totals.differing === 1 ? "1 target differs" : `${formatNumber(totals.differing)} targets differ`}</span>
+        <span>
+          {isZero
+            ? "No drift"
+            : totals.differing === 1
+              ? "1 target differs"
+              : `${formatNumber(totals.differing)} targets differ`}
+        </span>
       </p>
       <dl>
         {figures.map(([name, value]) => (

@@ -20,7 +20,9 @@ const HEIGHT = 140;
 const MAX_SHORT_S = 600;
 const DAY_S = 86_400;
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
-const STEPS = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros)).sort((a, b) => a - b);
+const STEPS = [1, 2, 5]
+  .flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros))
+  .sort((a, b) => a - b);
 const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
@@ -49,7 +51,7 @@ export function Plot({ title, times, lines }: PlotProps) {
       ticks: { show: false },
     };
     const formatTimes = ({ scales }: uPlot, times: number[]) => {
-      const { min = 0, max = 0 } = scales["x"] ?? {};
+      const { min = 0, max = 0 } = scales.x ?? {};
       const spanS = (max ?? 0) - (min ?? 0);
       const format = spanS > DAY_S ? DAY : spanS > MAX_SHORT_S ? MINUTE : SECOND;
       return times.map((time) => format.format(time * 1000));
@@ -117,5 +119,8 @@ function newest(values: (number | null)[]): number | null {
 }
 
 function highest(values: (number | null)[]): number | null {
-  return values.reduce<number | null>((most, value) => (value === null || (most !== null && most > value) ? most : value), null);
+  return values.reduce<number | null>(
+    (most, value) => (value === null || (most !== null && most > value) ? most : value),
+    null,
+  );
 }

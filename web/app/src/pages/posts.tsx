@@ -14,7 +14,12 @@ const COMMENT_ORDERS = ["latest", "earliest"] as const;
 
 export function PostPage({ id }: { id: string }) {
   const path = { post_id: id };
-  const { data: post, error, reload, set } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
+  const {
+    data: post,
+    error,
+    reload,
+    set,
+  } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
   const session = useSession();
   const [shown, setShown] = useState<"comments" | "likers">("comments");
   const [isEdited, setEdited] = useState(false);
@@ -106,7 +111,7 @@ function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; 
       <Title text="Edit the post" />
       <form noValidate onSubmit={form.submit}>
         <PostFields form={form} rows={8} post={post} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           Save
         </button>{" "}
         <button type="button" class="quiet" onClick={cancel}>
@@ -180,7 +185,7 @@ function Comments({ postId }: { postId: string }) {
         <form class="comment" noValidate onSubmit={form.submit}>
           <Field form={form} name="body" label="Your comment" rows={2} />
           <Problem error={form.problem} />
-          <button class="small primary" disabled={form.isSending}>
+          <button type="submit" class="small primary" disabled={form.isSending}>
             Comment
           </button>
         </form>
@@ -196,7 +201,10 @@ function Comments({ postId }: { postId: string }) {
       )}
       <List of={comments} empty={<Empty icon="comment" title="No comments yet" />}>
         {(comment) => (
-          <OneComment comment={comment} remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))} />
+          <OneComment
+            comment={comment}
+            remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))}
+          />
         )}
       </List>
     </section>
@@ -247,7 +255,7 @@ export function Write() {
           ))}
         </fieldset>
         <PostFields form={form} rows={kind === "note" ? 5 : 14} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           {form.isSending ? "Publishing…" : "Publish"}
         </button>
       </form>

@@ -8,7 +8,7 @@ import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Tota
 import { Orders } from "../orders.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
-import { Followers, FollowButton } from "../reactions.tsx";
+import { FollowButton, Followers } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 
 const OWN_TABS = [
@@ -20,9 +20,11 @@ const OWN_TABS = [
 
 export function Profile({ id, tab }: { id: string; tab: string | null }) {
   const session = useSession();
-  const { data: user, error, reload } = useRead(`user ${id}`, (signal) =>
-    plaza.get("/users/{user_id}", { path: { user_id: id }, signal }),
-  );
+  const {
+    data: user,
+    error,
+    reload,
+  } = useRead(`user ${id}`, (signal) => plaza.get("/users/{user_id}", { path: { user_id: id }, signal }));
   const isOwn = session?.user.id === id;
   const shown = isOwn ? (tab ?? "posts") : "posts";
   if (user === undefined) {
@@ -90,7 +92,9 @@ function BlockButton({ userId, isBlocked = false }: { userId: string; isBlocked?
   const [blocked, setBlocked] = useState(isBlocked);
   const path = { user_id: userId };
   const set = (wanted: boolean) => {
-    const sent = wanted ? plaza.put("/users/{user_id}/blocks/me", { path }) : plaza.delete("/users/{user_id}/blocks/me", { path });
+    const sent = wanted
+      ? plaza.put("/users/{user_id}/blocks/me", { path })
+      : plaza.delete("/users/{user_id}/blocks/me", { path });
     sent.then(
       (reply) => setBlocked(reply.blocked),
       (error: unknown) => say(error instanceof Error ? error.message : "That did not work."),
@@ -162,7 +166,11 @@ function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects
       }
     >
       {({ post, type, id }) =>
-        post ? <PostCard post={post} /> : <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
+        post ? (
+          <PostCard post={post} />
+        ) : (
+          <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
+        )
       }
     </List>
   );
@@ -206,7 +214,9 @@ export function Settings() {
   const form = useForm(async (data) => {
     const avatar = String(data.get("avatar")).trim();
     const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
-    const changed = await plaza.patch("/users/me", { body: { nickname, time_zone, avatar: avatar === "" ? null : avatar } });
+    const changed = await plaza.patch("/users/me", {
+      body: { nickname, time_zone, avatar: avatar === "" ? null : avatar },
+    });
     say("Saved.");
     go(`/users/${changed.id}`);
   });
@@ -246,7 +256,7 @@ export function Settings() {
             hint="It decides when a day begins for check-ins: Europe/Berlin."
           />
           <Problem error={form.problem} />
-          <button class="primary" disabled={form.isSending}>
+          <button type="submit" class="primary" disabled={form.isSending}>
             Save
           </button>
         </form>

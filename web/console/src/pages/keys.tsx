@@ -1,5 +1,5 @@
-import { plaza } from "shared/plaza.ts";
 import { ONCE, useLive } from "shared/live.ts";
+import { plaza } from "shared/plaza.ts";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 
 /** The hottest and the largest keys of Redis. */
@@ -44,7 +44,11 @@ export function Keys() {
                 one.type,
                 formatBytes(one.bytes),
                 formatNumber(one.members),
-                one.oversized ? <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "large by design" : "exceeded"}</Badge> : "kept",
+                one.oversized ? (
+                  <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "large by design" : "exceeded"}</Badge>
+                ) : (
+                  "kept"
+                ),
               ])}
             />
           </>

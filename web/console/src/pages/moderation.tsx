@@ -65,7 +65,11 @@ interface ReportProps {
   resolve: (outcome: ReportOutcome) => void;
 }
 
-function OneReport({ report: { id, target, reason, details, reporter_id, created_at, content }, action, ...act }: ReportProps) {
+function OneReport({
+  report: { id, target, reason, details, reporter_id, created_at, content },
+  action,
+  ...act
+}: ReportProps) {
   return (
     <article class="card report" aria-label={`Report ${id}`}>
       <header>

@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
+import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Empty, Tabs } from "shared/ui.tsx";
-import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
 
 type Sale = Schemas["SaleResponse"];
@@ -48,7 +48,8 @@ function OneSale({ sale }: { sale: Sale }) {
     <section class="card run" aria-label={`${sale.title}, voucher ${sale.voucher_id}`}>
       <header>
         <h2>
-          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>} {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
+          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>}{" "}
+          {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
         </h2>
         <span class="fine">
           Voucher {sale.voucher_id}, {sale.kind}

@@ -89,7 +89,7 @@ function LevelForm({ present: { level, version }, reload }: { present: Present; 
       </fieldset>
       <Field form={form} name="reason" label="Reason" autocomplete="off" hint="For the other operators." />
       <Problem error={form.problem} />
-      <button class="primary" disabled={form.isSending}>
+      <button type="submit" class="primary" disabled={form.isSending}>
         Set the level
       </button>
     </form>
