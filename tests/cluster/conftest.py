@@ -276,7 +276,7 @@ def toggles(traffic: Traffic) -> Toggles:
     """Return likes, collects and follows, over all masters."""
     actors = range(501, 505)
     followees = [Target("user", user_id) for user_id in range(601, 609)]
-    values = ", ".join(["(%s, 'somebody')"] * (len(actors) + len(followees)))
+    values = ", ".join(["(%s, 'ada')"] * (len(actors) + len(followees)))
     mysql.write(
         f"INSERT INTO user (id, nickname) VALUES {values}",
         (*actors, *(target.id for target in followees)),

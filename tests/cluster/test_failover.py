@@ -277,7 +277,7 @@ def test_check_in_refused_by_sqs_survives_a_master_that_dies_before_replication(
     traffic: Traffic, nodes: Cluster, plaza: World, quiet: Callable[[], AuditReport]
 ) -> None:
     user_id = 711
-    mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'somebody')", (user_id,))
+    mysql.write("INSERT INTO user (id, nickname) VALUES (%s, 'ada')", (user_id,))
     daily_checkin.read_month(user_id, date(2026, 1, 1))
     with nodes.lose_unreplicated_writes(CheckInKeys(user_id).head):
         plaza.queues.away = True

@@ -129,7 +129,7 @@ def populate(harness: Harness) -> None:
     for user_id in (ADMIN, READER, NEIGHBOUR, AUTHOR, FAN, *CROWD):
         role = "admin" if user_id == ADMIN else "user"
         harness.sql(
-            "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "somebody", role
+            "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "ada", role
         )
     harness.ids["type_id"] = 3
     harness.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")

@@ -133,7 +133,7 @@ def test_an_author_without_a_user_has_a_placeholder_card() -> None:
     mysql.write("DELETE FROM user")
     assert ask("GET", f"/posts/{post()}").body["author"] == {
         "id": "7",
-        "nickname": "somebody",
+        "nickname": "unknown user",
         "avatar": None,
     }
 

@@ -48,7 +48,7 @@ def test_likers_have_a_nickname_and_an_avatar(world: World) -> None:
     items = ask("GET", f"/posts/{post_id}/likers", user=None).body["items"]
     assert [item["user"] for item in items] == [
         card(8) | {"avatar": "https://a.example/8.png"},
-        {"id": "99", "nickname": "somebody", "avatar": None},
+        {"id": "99", "nickname": "unknown user", "avatar": None},
         card(7),
     ]
     assert [item["user_id"] for item in items] == ["8", "99", "7"]

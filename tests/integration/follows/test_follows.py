@@ -467,7 +467,7 @@ def test_items_have_a_card_a_time_and_the_state_of_the_caller(world: World) -> N
                 "mine": {"following": True},
             },
             {
-                "user": {"id": "999", "nickname": "somebody", "avatar": None},
+                "user": {"id": "999", "nickname": "unknown user", "avatar": None},
                 "at": "2023-11-14T22:13:20.000006Z",
                 "mine": {"following": False},
             },

@@ -356,7 +356,7 @@ def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
     }
 
 
-def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_nobody_reads(plaza: World) -> None:
+def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_are_not_read(plaza: World) -> None:
     add_users(7, 8)
     before = statements()
     persist.save([follow(7, 8), follow(9, 8, at=2)])

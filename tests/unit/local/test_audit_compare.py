@@ -26,9 +26,9 @@ from plaza.reactions import Target
 from plaza.reactions.redis_keys import keys_of
 
 POST = Target("post", 7)
-SOMEBODY = Target("user", 9)
+AUTHOR = Target("user", 9)
 LIKES = ("like", POST)
-FOLLOWS = ("follow", SOMEBODY)
+FOLLOWS = ("follow", AUTHOR)
 NOTHING = {"like_total": 0, "collect_total": 0, "comment_total": 0, "follow_total": 0}
 NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
@@ -43,7 +43,7 @@ def record() -> MysqlState:
                 {**NOTHING, "like_total": 2, "comment_total": 1},
                 {**NOTHING, "like_total": 2, "comment_total": 3},
             ),
-            SOMEBODY: ContentCounter(
+            AUTHOR: ContentCounter(
                 {**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}
             ),
         },
@@ -149,7 +149,7 @@ def test_target_outside_of_redis_is_compared_in_mysql(record: MysqlState) -> Non
 
 def test_followers_are_compared_as_totals(record: MysqlState, cache: RedisState) -> None:
     cache.hot[FOLLOWS].base = 2
-    set_total(record, SOMEBODY, "follow_total", 3)
+    set_total(record, AUTHOR, "follow_total", 3)
     found = truth(record, cache)
     assert [str(difference) for difference in found.differences] == [
         "follow user:9: Redis 2, counter 3, rows 1"
@@ -180,7 +180,7 @@ def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
 
 
 def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(record: MysqlState) -> None:
-    set_total(record, SOMEBODY, "like_total", 1)
+    set_total(record, AUTHOR, "like_total", 1)
     assert [d.subject for d in truth(record, RedisState()).differences] == ["like user:9"]
 
 
@@ -363,15 +363,15 @@ def test_keys_of_redis_are_classified() -> None:
         user_key(7),
         comments_key(8),
         user_key(9).replace("counters", "claims"),
-        keys_of("follow", SOMEBODY).meta,
+        keys_of("follow", AUTHOR).meta,
         keys_of("like", POST).outbox,
         keys_of("like", POST).outboxes,
     ]
     others = [
-        keys_of("follow", SOMEBODY).recent,
-        keys_of("follow", SOMEBODY).fence,
-        keys_of("follow", SOMEBODY).lease,
-        keys_of("follow", SOMEBODY).bloom,
+        keys_of("follow", AUTHOR).recent,
+        keys_of("follow", AUTHOR).fence,
+        keys_of("follow", AUTHOR).lease,
+        keys_of("follow", AUTHOR).bloom,
         "{3}:user:7:card",
         "{3}:user:7:existence",
         "{3}:user:7:comments",

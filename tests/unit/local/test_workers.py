@@ -448,7 +448,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     (build / "Broken" / "app.py").write_text("import nothing_of_this_name\n")
     (build / "Layer" / "python" / "shared.py").write_text("")
     with pytest.MonkeyPatch.context() as shell:
-        shell.setenv("AWS_PROFILE", "somebody")
+        shell.setenv("AWS_PROFILE", "ada")
         shell.setenv("PLAZA_REDIS_URL", "redis://elsewhere")
         return asyncio.run(serve_all(build))
 

@@ -49,7 +49,7 @@ export function ShopPage({ id }: { id: string }) {
 }
 
 const REASONS: Record<NonNullable<Schemas["OrderResponse"]["reason"]>, string> = {
-  "sold-out": "Somebody was faster: all units are sold.",
+  "sold-out": "Another buyer was faster: all units are sold.",
   "already-bought": "You have one already.",
   "timed-out": "The order could not be decided in time, and its unit is free again.",
   withdrawn: "The sale was withdrawn.",

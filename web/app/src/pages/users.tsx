@@ -153,7 +153,7 @@ function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
   );
 }
 
-/** The posts, comments and reviews that the caller likes or collects: nobody else sees them. */
+/** The posts, comments and reviews that the caller likes or collects, for the caller only. */
 function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects"; what: string }) {
   const reacted = usePages(path, { query: { expand: "post" } });
   return (
@@ -188,7 +188,7 @@ export function UserList({ id, of }: { id: string; of: "followers" | "following"
           <a href={`#/users/${id}`}>{user.nickname}</a>
         </p>
       )}
-      <List class="list people" of={users} empty={<Empty icon="person" title="Nobody yet" />}>
+      <List class="list people" of={users} empty={<Empty icon="person" title="No users yet" />}>
         {(item) => (
           <>
             <UserLink user={item.user} />
