@@ -58,7 +58,7 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 	@.venv/bin/python -m local packages --tests
 
 .PHONY: test
-test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: not those of `make check`)
+test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: without `make check`)
 	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),4) \
 	  --no-loadscope-reorder --ignore tests/cluster $(if $(CHECKED),--ignore tests/unit/policy) --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)

@@ -48,7 +48,7 @@ ROUNDS = 9
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure each part beside that of Powertools. The best of nine rounds, in turn."""
+    """Measure each part beside its counterpart in Powertools. The best of nine rounds, in turn."""
     return [*_log_lines(harness), *_routes(harness), *_batches(harness), *_imports(harness)]
 
 
@@ -170,7 +170,7 @@ def _imports(harness: Harness) -> list[Figure]:
     rounds = [[run(module) for module in IMPORTED.values()] for _ in range(ROUNDS)]
     medians = [statistics.median(of_module) for of_module in zip(*rounds, strict=True)]
     return [
-        Figure(f"import of {name}, after those of a like", ms, "ms")
+        Figure(f"import of {name}, after the imports of a like", ms, "ms")
         for name, ms in zip(IMPORTED, medians, strict=True)
     ]
 

@@ -66,7 +66,7 @@ def _compress(handler: Handler, event: Event) -> list[Figure]:
 
 
 def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) -> list[Figure]:
-    """Return the CPU of ``work`` beside that of its commands, measured in turns."""
+    """Return the CPU of ``work`` and of its commands, measured in turns."""
     work()
     with _recorded_commands() as sent:
         work()

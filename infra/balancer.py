@@ -69,7 +69,7 @@ def read_routes(template: str) -> dict[str, list[str]]:
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
     """Return the rules in order. Raises ValueError if one takes requests of another function."""
     if {*ORDER, DEFAULT} != set(routes):
-        raise ValueError(f"ORDER is not that of the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
+        raise ValueError(f"ORDER differs from the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
     rules = [
         Rule(function, number, PRIORITIES * position + number, patterns)
         for position, function in enumerate(ORDER, 1)

@@ -44,7 +44,7 @@ class DeployError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stack of an environment. ``region``: None for that of the environment."""
+    """A stack of an environment. ``region``: None for the environment's."""
 
     name: str
     template: Path
@@ -103,7 +103,7 @@ class Account:
         ]  # fmt: skip
         if not self._confirms:
             command.append("--no-confirm-changeset")
-        if values:  # instead of those of samconfig.toml, which are the application's
+        if values:  # instead of the values in samconfig.toml, which are the application's
             command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise DeployError(f"{part.stack_name(environment)} was not deployed")
@@ -183,7 +183,7 @@ def read_settings(environment: str) -> Settings:
         found = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
     except KeyError:
         raise DeployError(
-            f"samconfig.toml has no section {environment}.global.parameters; copy those of staging"
+            f"samconfig.toml has no section {environment}.global.parameters; copy staging's"
         ) from None
     overrides = dict(entry.split("=", 1) for entry in found["parameter_overrides"])
     values = {n: v for n, v in overrides.items() if not v.startswith(f"/plaza/{environment}/")}

@@ -3,7 +3,7 @@
   PLAZA_SMOKE_TOKEN=... python -m infra.smoke staging
   PLAZA_SMOKE_TOKEN=... python -m infra.smoke --url http://127.0.0.1:8000
 
-The token is that of an admin: it offers a voucher and starts a reconciliation, which is the audit.
+The token belongs to an admin: it offers a voucher and starts a reconciliation, which is the audit.
 What the check creates, it deletes. Exits 1 at the first answer that is wrong.
 """
 

@@ -55,7 +55,7 @@ def read_calendars(
     client: redis.Redis, found: CheckinKeys, find_reign: Callable[[str], str]
 ) -> dict[int, Calendar]:
     """Read the calendars of the users of ``found``, without what was hydrated under another reign
-    than that of a key's node, which ``find_reign`` returns. One pipeline."""
+    than the reign of a key's node, which ``find_reign`` returns. One pipeline."""
     pipe = client.pipeline(transaction=False)
     for user_id, months in found.users.items():
         keys = CheckInKeys(user_id)
@@ -87,7 +87,7 @@ def read_calendars(
 def find_wrong_calendars(
     days: Mapping[int, Collection[date]], calendars: Mapping[int, Calendar]
 ) -> Iterator[tuple[str, str]]:
-    """Yield users whose days or streak in Redis are not those of the rows.
+    """Yield users whose days or streak in Redis differ from the rows.
 
     Users with pending days are skipped: Redis has days that MySQL does not have yet.
     """

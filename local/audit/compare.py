@@ -283,7 +283,7 @@ def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
 
 
 def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Yield actors whose state in Redis is not that of their row.
+    """Yield actors whose state in Redis differs from their row.
 
     Actors with a commit since the version that Redis has are skipped.
     """
@@ -306,7 +306,7 @@ def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Differen
 
 
 def _find_denied(hot: TargetState, actor_ids: Collection[int]) -> list[int]:
-    """Return those of ``actor_ids``, or of a sample of them, that the Bloom filter denies."""
+    """Return the actors, of all or of a sample, that the Bloom filter denies."""
     if not hot.bits:
         return []
     checked = sorted(actor_ids)

@@ -130,7 +130,7 @@ def find_stranded_orders(
 ) -> Iterator[tuple[str, str]]:
     """Yield orders without a row that no queue, outbox or recovery will decide.
 
-    Exact while the queues of orders are empty. ``generations``: voucher -> present generation.
+    Exact while the queues of orders are empty. ``generations``: voucher -> current generation.
     Pointers are checked only when ``quiet``. A pending order of an older generation without a
     pointer was never confirmed to its buyer.
     """

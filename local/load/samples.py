@@ -64,7 +64,7 @@ class Sample(NamedTuple):
 
 
 class Callers:
-    """Users of an environment who stand in for those of the samples.
+    """Users of an environment who stand in for the users of the samples.
 
     ``unavailable``: sample -> why the environment gets no copy of it. An environment without those
     that need them has to find users only.
@@ -144,7 +144,7 @@ class World:
         self._special, self._own, self._own_user = special, {}, None
 
     def find(self, kind: str, sample_id: str) -> str:
-        """Return the id that stands in for that of a sample. Raises LocalError."""
+        """Return the id that stands in for the id of a sample. Raises LocalError."""
         how = self._special.own.get(kind, kind)
         found = self._own if kind in self._special.own else self._found
         if (kind, sample_id) not in found:

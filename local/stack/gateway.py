@@ -60,7 +60,7 @@ class Match:
 class Routes:
     """The routing table: the most specific route serves a request, ``$default`` the rest.
 
-    A HEAD without a route goes to that of GET. API Gateway would send it to ``$default``: the
+    A HEAD without a route goes to the route of GET. API Gateway would send it to ``$default``: the
     template has no routes of HEAD yet (docs/limits.md).
     """
 
@@ -183,7 +183,7 @@ class Gateway:
 
 
 class Cors:
-    """CORS as the API is configured; its headers replace those of functions."""
+    """CORS as the API is configured; its headers replace the functions'."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         self._origins = [origin.lower() for origin in configuration.get("AllowOrigins", [])]

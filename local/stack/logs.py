@@ -131,7 +131,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str, str]]:
     """Yield (milliseconds since 1970, logical id, line) of functions, oldest first for each.
 
-    ``directory``: of the stack. A line without a time, as in a traceback, has that of the line
+    ``directory``: of the stack. A line without a time, as in a traceback, has the time of the line
     before.
     """
     for logical_id in functions:

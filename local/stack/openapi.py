@@ -2,7 +2,7 @@
 
 ``make contract`` writes it; a policy test fails while it is out of date. The first line of a
 handler's docstring is the summary of its operation, the rest the description, and the handler's
-name is the operation id. Examples come from the models; those of problems from ``DETAILS``.
+name is the operation id. Examples come from the models; examples of problems from ``DETAILS``.
 """
 
 import inspect
@@ -101,8 +101,8 @@ DETAILS = {
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
-    "switched-off": "Plaza is read-only at present.",
-    "switches-changed": "The switches are no longer those of 2.",
+    "switched-off": "Plaza is in read-only mode.",
+    "switches-changed": "The switches are newer than version 2.",
     "type-in-use": "Shop type 3 has shops. Move or delete them first.",
     "wrong-code": "No unused order of this voucher has this code.",
     "units-left": "Units are left: order one.",
@@ -225,7 +225,7 @@ def _tidy_operation(
     if method == "get" and (not security or {} in security):
         operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
         operation["responses"]["304"] = {
-            "description": "Not modified: `If-None-Match` has the present `ETag`."
+            "description": "Not modified: `If-None-Match` has the current `ETag`."
         }
 
 

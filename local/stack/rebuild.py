@@ -25,7 +25,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print the differences. Returns 1 when there are any and the recount is up to now."""
     until_us = None if args.as_of is None else parse_time(args.as_of)
     if until_us is not None and not args.from_log:
-        raise LocalError("rows have only the present state: --as-of needs --from-log")
+        raise LocalError("rows have only the current state: --as-of needs --from-log")
     scope = parse_scope(args.target, args.user)
     with use_stack(stack):
         found = recount_counters(scope, args.from_log, until_us)

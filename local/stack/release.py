@@ -22,7 +22,7 @@ def read_version() -> str:
 
 
 def read_versions() -> dict[str, str]:
-    """Return the version that each file names. That of the changelog is its newest release."""
+    """Return the version that each file names. The changelog's is its newest release."""
     locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
     versions = {
         "pyproject.toml": read_version(),

@@ -90,7 +90,7 @@ class Faults:
         return special[cell]()
 
     def replicate(self) -> None:
-        """Give the present Redis a replica, unless it has one.
+        """Give the current Redis a replica, unless it has one.
 
         The first replica changes the name of the mastership, so all targets are loaded again.
         """

@@ -157,7 +157,7 @@ class Harness:
         return None
 
     def _follow_redis(self) -> None:
-        """Make this process use the present Redis."""
+        """Make this process use the current Redis."""
         if self.stack.redis_url != self._redis_url:
             self._redis_url = self.stack.redis_url
             os.environ.update(self.stack.environment())
@@ -256,7 +256,7 @@ class Harness:
         return int(count)
 
     def _bring_buyers(self, count: int) -> Mapping[int, str]:
-        """Create users with sessions in Redis, like those of active users."""
+        """Create users with sessions in Redis, as active users have them."""
         buyers = list(itertools.islice(self._buyers, count))
         tokens = open_sessions(self.stack, buyers)
         for token in tokens:

@@ -156,7 +156,7 @@ def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: f
 
 
 def _in_order() -> list[str]:
-    """Return the sort key: faults of Redis and the cluster first, those of SQS last."""
+    """Return the sort key: faults of Redis and the cluster first, faults of SQS last."""
     order = ("redis", "redis+mysql", "cluster", "mysql", "sqs")
     return sorted(FAULTS, key=lambda name: order.index(name.split()[0]))
 

@@ -107,8 +107,8 @@ def label_of_reaction(reply: Reply) -> str:
 class Operation:
     """A repeated action. ``step`` performs it once and returns a sample.
 
-    ``phase`` names the present phase, by which ``promises`` and ``find_lost`` count.
-    ``is_202_final``: whether a reaction answered with 202 keeps a copy in the present phase.
+    ``phase`` names the current phase, by which ``promises`` and ``find_lost`` count.
+    ``is_202_final``: whether a reaction answered with 202 keeps a copy in the current phase.
     """
 
     name = ""

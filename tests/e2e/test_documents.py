@@ -125,7 +125,7 @@ def guide(stack: Stack, tmp_path: Path, sign_in: Callable[..., str]) -> Guide:
 
 
 def shape(value: Any) -> Any:
-    """Return the names of a JSON value, and its booleans and words; of a list those of one item."""
+    """Return the names of a JSON value, its booleans and words; of a list: of one item."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -236,7 +236,7 @@ def test_the_request_of_the_readme_gets_the_response_that_is_printed(stack: Stac
 
 
 def examples() -> list[tuple[str, dict[str, Any]]]:
-    """(request, response) of docs/api.md, without those of sign-in and of a sale."""
+    """(request, response) of docs/api.md, without sign-in and a sale."""
     blocks = FENCED.findall((ROOT / "docs" / "api.md").read_text())
     return [
         (request, json.loads(response))

@@ -103,7 +103,7 @@ def test_read_only_stops_writes_and_loses_nothing_that_was_accepted(
     assert wait_until_on(lambda: ada("PUT", path)).status == 200
     with throw(read_only=True):
         refused = wait_until_off(lambda: ada("PUT", path))
-        assert refused.json["detail"] == "Plaza is read-only at present."
+        assert refused.json["detail"] == "Plaza is in read-only mode."
         for method, route in (("PUT", "/checkins/today"), ("POST", "/posts"), ("POST", "/shops")):
             wait_until_off(lambda: admin(method, route, POST))  # noqa: B023 - called here
         assert is_off(ada("DELETE", path))

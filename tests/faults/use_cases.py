@@ -430,7 +430,7 @@ def _route(
     separate: Collection[str] = (),
     varying: Collection[str] = (),
 ) -> UseCase:
-    """Return a use case of a request, followed by that of a neighbour, or by ``then``."""
+    """Return a use case of a request, followed by a neighbour's, or by ``then``."""
     act = ClientRequest(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)

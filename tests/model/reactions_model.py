@@ -426,7 +426,7 @@ class Run:
             redis._nodes[name] = node._replace(reign=reign)
 
     def jump(self) -> None:
-        """Move the clock of Redis by an hour, or back to that of the processes."""
+        """Move the clock of Redis by an hour, or back to the processes' clock."""
         hour_us = HOUR_US if self.trouble.ahead else -HOUR_US
         self.time_offset_us = 0 if self.time_offset_us else hour_us
         self.note(f"TIME {self.time_offset_us // 1_000_000} s")

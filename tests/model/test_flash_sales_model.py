@@ -125,7 +125,7 @@ class Run:
     ``sent``: order id -> identity of all events that were ever on the queue. ``codes``: order id
     -> a code that was issued. ``used``: order ids whose redemption was answered. ``places``:
     (voucher, buyer) -> the seq of a place that was answered, until it is offered a unit or its
-    buyer sends a request that may end it. ``waiting`` and ``offered`` of each voucher are those of
+    buyer sends a request that may end it. ``waiting`` and ``offered`` of each voucher are as of
     the step before. ``saved``: the copy of Redis of the next rollback.
     """
 
@@ -429,7 +429,7 @@ class Run:
         self.waiting.clear()
 
     def loses_reply(self) -> bool:
-        """Return whether the reply to the present call is lost."""
+        """Return whether the reply to the current call is lost."""
         if self.calm or getcurrent() is self.scheduler.main:
             return False
         return self.rng.random() < self.trouble.lost_reply

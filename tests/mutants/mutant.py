@@ -96,7 +96,7 @@ def _functions_of(text: str) -> dict[str, str]:
 
 def mutants_of(file: str, tests: Sequence[str], *mutants: tuple[str, ...]) -> list[Mutant]:
     """Return the mutants (name, old, new, breaks, why it is equivalent) of ``file``. A name begins
-    with that of the file."""
+    with the file's."""
     stem = Path(file).name.partition(".")[0].replace("_", "-")
     prefix = f"{Path(file).parts[0].replace('_', '-')}/{stem}"
     return [

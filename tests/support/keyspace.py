@@ -29,7 +29,7 @@ def redis_us() -> int:
 
 @contextmanager
 def own_client() -> Iterator[Any]:
-    """Open a client for a thread, besides that of the process."""
+    """Open a client for a thread, besides the process's."""
     own = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
     try:
         yield own

@@ -1,7 +1,7 @@
 """A Redis master with a replica that is promoted, and later demoted, without a restart.
 
 Both keep their process and resynchronise partially where their histories allow it, as nodes under
-Sentinel do, and those of ElastiCache in a planned failover.
+Sentinel do, and ElastiCache in a planned failover.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTINGS = {
 
 
 class RedisPair:
-    """Two servers: ``master``, and ``replica``, which is that of the master once ``follow`` ran."""
+    """Two servers: ``master``, and ``replica``, which follows the master once ``follow`` ran."""
 
     def __init__(self, master: Server, replica: Server) -> None:
         self.master, self.replica = master, replica
@@ -113,7 +113,7 @@ class RedisPair:
 
 
 def prepare_pair(directory: Path, settings: Iterable[str] = ()) -> RedisPair:
-    """Configure two servers; ``settings`` are added to those of both."""
+    """Configure two servers; ``settings`` are added to the settings of both."""
     return RedisPair(
         *(
             prepare_redis(directory / name, settings=("shutdown-timeout 0", *settings))

@@ -202,7 +202,7 @@ class Deployment(Harness):
         **options: Any,
     ) -> Answer:
         """Return the answer of a version. ``options``: as of ``request``, and ``ids``, parameters
-        of the path beside those of the deployment. A 5xx is noted as a problem."""
+        of the path beside the deployment's. A 5xx is noted as a problem."""
         event, known = self._prepare(Asked(version, operation, caller, body, options))
         return self._finish(version, operation, self._send(version, operation, event, known))
 
@@ -385,7 +385,7 @@ def open_deployment(
     *,
     seed: int = 0,
 ) -> Iterator[Deployment]:
-    """Yield both versions on these servers, which are emptied; the schema is that of ``new``."""
+    """Yield both versions on these servers, which are emptied; the schema is ``new``'s."""
     with ExitStack() as stack:
         aws = Aws()
         stack.enter_context(aws.serving())

@@ -39,7 +39,7 @@ def roll_out(
     *,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Play all steps in each phase, in random order, until it ``is_over``. Problems are those of
+    """Play all steps in each phase, in random order, until it ``is_over``. Problems are from
     the deployment."""
     if traffic.deployment.phase == BEFORE:
         traffic.deployment.phase = phases[0]

@@ -546,7 +546,7 @@ class Traffic:
     # ------------------------------------------------------------ operators
 
     def operate(self, first: str, second: str) -> None:
-        """Switches that one version changed are those of the other; a reconciliation of one finds
+        """Switches that one version changed are read by the other; a reconciliation of one finds
         nothing."""
         before = self._expect(first, "GET /ops/switches", ADMIN, role="admin")
         changed = {**before["switches"], **_DEFAULT_SWITCHES, "log_sample_rate": 1.0}

@@ -135,7 +135,7 @@ def monitoring(url: str, found: Values) -> Iterator[None]:
 
 
 def add_commands(found: Values, lines: Sequence[bytes]) -> None:
-    """Read the lines of MONITOR in order. A command of a script is that of the script's client."""
+    """Read the lines of MONITOR in order. A command of a script counts for the script's client."""
     names: dict[bytes, str] = {}
     last_writers: dict[str, str] = {}
     client = b""

@@ -15,7 +15,7 @@ export function useSession(): Session | null {
   return session;
 }
 
-/** Follows one reaction; `make` returns it for the present `inputs`. */
+/** Follows one reaction; `make` returns it for the current `inputs`. */
 export function useReaction(make: () => Reaction, inputs: unknown[]): [ReactionState, Reaction] {
   const session = useSession();
   const reaction = useMemo(make, [...inputs, session]);
@@ -202,7 +202,7 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
   };
 }
 
-/** The present time, renewed every second while `isActive`. */
+/** The current time, renewed every second while `isActive`. */
 export function useNow(isActive: boolean): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

@@ -84,7 +84,7 @@ _SERIES = _ADMIN | {
 }
 _METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
 _SWITCHES = _ADMIN | {
-    "responses": describe_response(200, SwitchesResponse, "The present switches.")
+    "responses": describe_response(200, SwitchesResponse, "The current switches.")
     | describe_problems(401, 403)
 }
 _CHANGE = _ADMIN | {
@@ -112,7 +112,7 @@ def get_store_health() -> HealthResponse:
 def get_keys() -> KeysResponse:
     """Get the largest and the hottest keys of Redis.
 
-    Large keys are those of the last complete scan, which takes some minutes. For admins.
+    Large keys are as of the last complete scan, which takes some minutes. For admins.
     """
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
 
@@ -216,7 +216,7 @@ def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
 def replace_level(request: LevelRequest) -> SwitchesResponse:
     """Set a level of degradation.
 
-    Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as
+    Replaces all switches by the level's; `stopped_sales` stays. Otherwise as
     `PUT /ops/switches`. For admins.
     """
     changed = change_switches.set_level(

@@ -662,7 +662,7 @@ def rotate(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
 
 
 def restart() -> None:
-    """Let the next call be that of a new process, which reads the secret."""
+    """Let the next call be made by a new process, which reads the secret."""
     clear_caches()
 
 

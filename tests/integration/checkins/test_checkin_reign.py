@@ -113,7 +113,7 @@ def test_check_in_after_one_that_was_not_replicated_continues_its_streak(
 def test_check_in_on_a_connection_that_outlived_two_failovers_continues_its_streak(
     world: World, pair: RedisPair
 ) -> None:
-    """The reply that shows the reign comes with that of the script, which the node has cached."""
+    """The reply that shows the reign comes with the script's, which the node has cached."""
     assert redis_store.check_in(OTHER, TODAY, clock.now_us()).state is None
     with pair.lose_unreplicated_writes():
         day_before = YESTERDAY - timedelta(days=1)

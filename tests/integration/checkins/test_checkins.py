@@ -761,7 +761,7 @@ def ask_without_month() -> dict[str, Any]:
     return found
 
 
-def test_the_month_is_the_present_one_by_default(clock: Clock) -> None:
+def test_the_month_is_the_current_one_by_default(clock: Clock) -> None:
     insert("2026-10-31", "2026-11-01", "2026-11-20")
     found = ask_without_month()
     assert (found["month"], found["days"], found["today"]) == ("2026-11", [1, 20], "2026-11-21")

@@ -227,7 +227,9 @@ def test_a_buyer_whose_offer_ended_gets_no_place_of_a_full_waitlist(
     check(voucher.id, stock=0, sold=0, offered=1, waiting=2)
 
 
-def test_a_buyer_whose_offer_ended_can_order_a_unit_without_other_waiting_buyers(plaza: World) -> None:
+def test_a_buyer_whose_offer_ended_can_order_a_unit_without_other_waiting_buyers(
+    plaza: World,
+) -> None:
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     wait(voucher.id, 2)

@@ -215,7 +215,7 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
 def test_first_counters_of_many_users_in_two_consumers_cause_no_deadlock(
     plaza: World, mysql_url: str
 ) -> None:
-    """Given batches whose users lie between those of the other, and one user that both have. For a
+    """Given batches whose users lie between each other, and one user that both have. For a
     list of 1,000 ids MariaDB would scan all users."""
     last = 10_000
     one = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]

@@ -26,7 +26,7 @@ AHEAD = 49_000
 
 @dataclass
 class Clocks:
-    """The clock of this process; that of Redis is ``redis_s`` ahead. A sleep advances both."""
+    """The clock of this process; the clock of Redis is ``redis_s`` ahead. A sleep advances both."""
 
     now_s: float = NOON_S
     redis_s: float = 0

@@ -69,7 +69,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(file: Path, tmp_path: Path) -> Callable[..., ImportReport]:
-    """``store()`` imports the file; its options are those of ``import_file``."""
+    """``store()`` imports the file; its options are the arguments of ``import_file``."""
     return lambda **options: import_file(file, LIKES, tmp_path / "imports", **options)
 
 
@@ -192,7 +192,7 @@ def test_an_interrupted_import_continues(
     monkeypatch.setattr(history, "LINES_PER_BATCH", 3)
     if loaded:
         react.hydrate([(LIKE, A), (LIKE, B)])
-    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is that of the check
+    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is read by the check
 
     def kill_in_second(name: str, work: Callable[..., object]) -> Callable[..., object]:
         def run(*args: object) -> object:

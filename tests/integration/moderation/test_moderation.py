@@ -218,7 +218,7 @@ def test_a_provisional_like_of_a_hidden_post_is_refused(
 
 @pytest.mark.parametrize("order", ["hidden, shown", "shown, hidden"])
 def test_the_newer_visibility_of_a_loaded_post_stays(plaza: World, order: str) -> None:
-    """Given the projection of a hiding that comes after that of the showing."""
+    """Given the projection of a hiding that comes after the projection of the showing."""
     post_id = post()
     target = Target("post", int(post_id))
     react_to("post", post_id, ADA)

@@ -189,7 +189,7 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
 
 
 def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> None:
-    """Its version is the time at which the first queue received it, not that of a move."""
+    """Its version is the time at which the first queue received it, not the time of a move."""
     sqs_client.send(
         "reactions",
         REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, None)),

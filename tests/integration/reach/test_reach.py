@@ -179,7 +179,7 @@ def test_neither_ids_nor_keys_contain_the_address(set_time: SetTime) -> None:
 
 
 def test_weeks_are_unions_of_their_days(set_time: SetTime) -> None:
-    """Given users who view posts on random days, the report equals that of sets of users."""
+    """Given users who view posts on random days, the report equals the counts of sets of users."""
     rng, post_id = random.Random(5), post()
     seen: dict[date, set[int]] = {}
     for day in range(16):

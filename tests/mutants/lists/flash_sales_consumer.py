@@ -132,7 +132,7 @@ MUTANTS = [
             "other-code",
             "        WHERE order_id = %s\n          AND code_sha256 = %s\n",
             "        WHERE order_id = %s\n          AND (code_sha256 = %s OR TRUE)\n",
-            "An order is used with its present code.",
+            "An order is used with its newest code.",
         ),
         (
             "code-of-used",

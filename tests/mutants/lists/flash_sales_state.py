@@ -472,7 +472,7 @@ MUTANTS = [
             "process-only",
             "return string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')\n    or",
             "return",
-            "The reign of a sale is that of its master, as the functions read it.",
+            "The reign of a sale is its master's, as the functions read it.",
         ),
     ),
     *mutants_of(

@@ -267,7 +267,7 @@ MUTANTS = [
             "age-of-newest",
             "(now_us - min(times_us, default=now_us)) / 1e6",
             "(now_us - max(times_us, default=now_us)) / 1e6",
-            "The measured age is that of the oldest entry.",
+            "The measured age is the age of the oldest entry.",
         ),
         (
             "ahead-not-found",

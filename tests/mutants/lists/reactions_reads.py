@@ -32,7 +32,7 @@ MUTANTS = [
             "outbox-ignored",
             "if entry then return {total, string.sub(entry, 1, 1), 0} end",
             "",
-            "The state of an actor is that of the outbox entry.",
+            "The state of an actor is taken from the outbox entry.",
         ),
         (
             "recent-ignored",

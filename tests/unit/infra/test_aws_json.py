@@ -1,4 +1,4 @@
-"""The requests of the JSON client equal those of botocore, byte for byte."""
+"""The requests of the JSON client equal botocore's, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The address of a client: that of the connection, unless the edge proves that it is the edge."""
+"""The address of a client: the connection's, unless the edge proves that it is the edge."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ WHOLE_NUMBERS = (
 
 
 def set_only(patch: pytest.MonkeyPatch, values: Mapping[str, str]) -> None:
-    """Set these settings, and remove those of integration tests of the same process."""
+    """Set these settings, and remove the settings of integration tests of the same process."""
     for name in [name for name in os.environ if name.startswith("PLAZA_")]:
         patch.delenv(name)
     for name, value in values.items():

@@ -43,9 +43,7 @@ def record() -> MysqlState:
                 {**NOTHING, "like_total": 2, "comment_total": 1},
                 {**NOTHING, "like_total": 2, "comment_total": 3},
             ),
-            AUTHOR: ContentCounter(
-                {**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}
-            ),
+            AUTHOR: ContentCounter({**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}),
         },
         users={
             1: UserCounter(following_total=1, version=1),

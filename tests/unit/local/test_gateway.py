@@ -1,6 +1,6 @@
-"""Events and responses of the HTTP API equal those of API Gateway.
+"""Events and responses of the HTTP API equal API Gateway's.
 
-RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is that of AWS's
+RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is from AWS's
 reference for payload format 2.0.
 """
 

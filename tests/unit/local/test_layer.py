@@ -22,7 +22,7 @@ IMPORT = "import sys; sys.dont_write_bytecode = True; from local.stack import by
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The layer for arm64. That of this machine is a part of the stack of the end-to-end tests."""
+    """The layer for arm64. The end-to-end tests use the one for this machine."""
     artifacts = tmp_path_factory.mktemp("layer")
     command = ["make", "--makefile", "arm64/Makefile", "build-CommonLayer"]
     command += [f"ARTIFACTS_DIR={artifacts}", f"PYTHON={sys.executable}"]

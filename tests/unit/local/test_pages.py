@@ -136,7 +136,7 @@ def test_a_page_without_its_last_slash_is_redirected() -> None:
 
 
 def test_the_address_that_a_client_sent_is_overwritten() -> None:
-    """Given a request that names another address, the API gets that of its connection."""
+    """Given a request that names another address, the API gets the address of its connection."""
     request = {"headers": {"x-viewer-ip": {"value": "192.0.2.7"}}}
     answer = run_edge_function(
         "ReportAddress", {"request": request, "viewer": {"ip": "203.0.113.9"}}

@@ -396,7 +396,7 @@ TIMEOUT_S = 2.0
 
 
 class Served(NamedTuple):
-    """Results of real workers for EVENTS and one more, in a folder like that of ``sam build``."""
+    """Results of real workers for EVENTS and one more, in a folder as ``sam build`` makes it."""
 
     build: Path
     likes: list[tuple[str, bool, Any]]

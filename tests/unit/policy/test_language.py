@@ -1,4 +1,4 @@
-"""Names are those of docs/glossary.md: what it retired stays away, and no name stands twice."""
+"""Names follow docs/glossary.md: what it retired does not come back, and no name stands twice."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ READERS = {
         },
         "an export has all rows about a user",
     ),
-    "auth": ({"user"}, "a session has the present role of its user"),
+    "auth": ({"user"}, "a session has the current role of its user"),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),

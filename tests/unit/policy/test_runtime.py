@@ -50,7 +50,7 @@ def test_no_file_but_tests_names_another_version() -> None:
 
 
 def test_an_older_version_is_found_when_the_newer_one_is_missing(tmp_path: Path) -> None:
-    """Given commands that fail, as those of pyenv do for a version that it has not selected."""
+    """Given commands that fail, as pyenv's do for a version that it has not selected."""
     fake = tmp_path / "python3.11"
     fake.write_text("#!/bin/sh\necho old\n")
     missing = tmp_path / "python3.99"

@@ -46,7 +46,7 @@ def test_the_cell_of_each_place_in_an_area_is_found_within_its_bounds(
 
 @given(longitudes, latitudes)
 def test_a_cell_has_the_scores_of_its_places(x: float, y: float) -> None:
-    """The number of a cell is that of its lowest corner, by the same interleaving."""
+    """The number of a cell is the number of its lowest corner, by the same interleaving."""
     number = cells.cell_of(cells.fit(Place(x, y)))
     assert 0 <= number < (2**26 // CELL_SIDE) ** 2
 

@@ -113,7 +113,7 @@ export function Plot({ title, times, lines }: PlotProps) {
   );
 }
 
-/** The last sample: the present minute may have none yet. */
+/** The last sample: the current minute may have none yet. */
 function newest(values: (number | null)[]): number | null {
   return values.findLast((value) => value !== null) ?? null;
 }

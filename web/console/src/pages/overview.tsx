@@ -156,7 +156,7 @@ function LastRun() {
   );
 }
 
-/** The plots, with the names of their gauges; those of queues are added up. */
+/** The plots, with the names of their gauges; gauges of queues are added up. */
 const PLOTS: [title: string, gauges: [name: string, label: string][]][] = [
   ["Reactions saved a minute", [["reactions_saved_per_min", "reactions"]]],
   ["Orders a minute", [["orders_per_min", "orders"]]],

@@ -18,7 +18,7 @@ from plaza.infra.codec import Codec
 from plaza.infra.limits import Bucket, Quota
 from plaza.infra.lua import load_script
 from plaza.infra.shards import shard_of
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 # For a token without a session: longer than any request that may have read one earlier.
 NO_SESSION_TTL_S = 60
@@ -52,7 +52,7 @@ def read_and_take(
     Refreshes the switches if they are due. Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
-    *replies, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
+    *replies, value = switch_refresh.run_all(calls, [("GET", session_key(token_sha256))])
     session = SESSION.read(value)
     return (session, *bucket.read_reply(replies[0])) if bucket else (session, 0, None)
 

@@ -15,7 +15,7 @@ when the oldest entry was accepted. Days are numbers: 1 January of year 1
 is 1 (``date.toordinal``).
 
 A streak and a month that were hydrated under another reign are not read: a master that failed may
-have acknowledged days that the present one never received.
+have acknowledged days that the current one never received.
 """
 
 from __future__ import annotations

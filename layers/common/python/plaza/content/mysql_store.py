@@ -144,7 +144,7 @@ def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> No
 
 
 def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
-    """Return those of ``post_ids`` with delayed deltas, sorted. One statement. Raises MysqlDown."""
+    """Return the ids of posts with delayed deltas, sorted. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(post_ids)
     if not numbers:
         return []
@@ -187,7 +187,7 @@ def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
 
 
 def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
-    """Return those of ``targets`` that exist or were deleted. One statement. Raises MysqlDown."""
+    """Return the targets that exist or were deleted. One statement. Raises MysqlDown."""
     arms = [
         f"""
         SELECT {_COLUMNS}

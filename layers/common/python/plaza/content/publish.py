@@ -37,7 +37,7 @@ def publish(post_ids: Sequence[int]) -> None:
 
 
 def publish_missing(post_ids: Sequence[int]) -> None:
-    """Publish those of the posts that have no mark. Raises RedisDown."""
+    """Publish the posts that have no mark. Raises RedisDown."""
     if post_ids:
         publish(redis_store.find_unpublished(post_ids))
 

@@ -88,7 +88,7 @@ def read_stored(target: Target) -> StoredText:
 
 
 def read_all_stored(targets: Iterable[Target]) -> dict[Target, StoredText]:
-    """Return those of ``targets`` that exist or were deleted, from MySQL. One statement. Raises
+    """Return the targets that exist or were deleted, from MySQL. One statement. Raises
     MysqlDown."""
     return mysql_store.read(targets)
 
@@ -108,7 +108,7 @@ def require_existing(target: Target, existence: Existence) -> None:
 
 def require_parent(draft: Draft) -> None:
     """Raise NotFound or Gone if the parent of ``draft`` does not exist; Blocked if its author and
-    that of ``draft`` may not have contact; MysqlDown, RedisDown."""
+    the author of ``draft`` may not have contact; MysqlDown, RedisDown."""
     if draft.parent_id is None:
         return
     if draft.type == "comment":
@@ -140,7 +140,7 @@ def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -
 def read_posts(
     post_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
 ) -> dict[int, ContentView]:
-    """Return the views of those of ``post_ids`` that the actor may see, by id. Five round trips to
+    """Return id -> view of the posts that the actor may see. Five round trips to
     Redis if all are cached, otherwise one statement more; with ``cached_only`` posts whose texts
     are not cached are left out instead. Raises MysqlDown, RedisDown."""
     return _read_views("post", post_ids, actor_id, cached_only)
@@ -149,7 +149,7 @@ def read_posts(
 def read_reviews(
     review_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
 ) -> dict[int, ContentView]:
-    """Return the views of those of ``review_ids`` that the actor may see, by id. Three round trips
+    """Return id -> view of the reviews that the actor may see. Three round trips
     to Redis if all are cached, otherwise as ``read_posts``. Raises MysqlDown, RedisDown."""
     return _read_views("review", review_ids, actor_id, cached_only)
 
@@ -185,7 +185,7 @@ def list_posts(
 def list_comments(
     post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the comments of a post, newest first if ``latest``, without those of users
+    """Return a page of the comments of a post, newest first if ``latest``, without texts of users
     whom the actor blocks. Raises ContentMissing,
     ContentDeleted, TargetHidden, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id), actor_id)
@@ -195,7 +195,7 @@ def list_comments(
 def list_reviews(
     shop_id: int, after: ListPosition | None, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the reviews of a shop, newest first, without those of users whom the actor
+    """Return a page of the reviews of a shop, newest first, without texts of users whom the actor
     blocks. Raises ShopMissing, ShopDeleted,
     ContentListsBusy, MysqlDown, RedisDown."""
     require_shop(shop_id)

@@ -120,7 +120,7 @@ def mark_published(post_ids: Sequence[int]) -> None:
 
 
 def find_unpublished(post_ids: Sequence[int]) -> list[int]:
-    """Return those of the posts without a mark. One round trip. Raises RedisDown."""
+    """Return the posts without a mark. One round trip. Raises RedisDown."""
     marks = redis.pipeline([("EXISTS", published_key(post_id)) for post_id in post_ids])
     return [post_id for post_id, marked in zip(post_ids, marks, strict=True) if not marked]
 

@@ -44,7 +44,7 @@ class FollowState(NamedTuple):
 
 
 def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
-    """Return those of the posts that are live, by id. One statement. Raises MysqlDown."""
+    """Return id -> the posts that are live. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),

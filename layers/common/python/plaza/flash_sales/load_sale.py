@@ -43,7 +43,7 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Load the state of a voucher into Redis unless it is live there and was read under the present
+    """Load the state of a voucher into Redis unless it is live there and was read under the current
     reign. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes

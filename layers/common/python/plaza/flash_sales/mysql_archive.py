@@ -37,7 +37,7 @@ def read_final(after_id: int, end_id: int, before: datetime, limit: int) -> list
 
 
 def lock(cursor: Cursor, order_ids: Collection[int]) -> dict[int, ArchivedOrder]:
-    """Return those of the orders that have a row, by id, locked until the commit."""
+    """Return id -> the orders that have a row, locked until the commit."""
     cursor.execute(
         f"""
         SELECT {_COLUMNS}

@@ -104,7 +104,7 @@ def read_by_state(
 ) -> list[Voucher]:
     """Return a page of the vouchers in a state, after (time, id) of the page before.
 
-    The time is that of the opening for coming sales, of the closing for others. Ended sales are in
+    The time is the opening of coming sales, the closing of others. Ended sales are in
     descending order. Raises MysqlDown.
     """
     column, index_name, order, where = {

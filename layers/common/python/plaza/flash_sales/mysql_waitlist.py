@@ -21,7 +21,7 @@ def add(voucher_id: int, buyer_id: int) -> int:
 
 
 def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:
-    """Return (seq, buyer) of those of the buyers who wait. One statement. Raises MysqlDown."""
+    """Return (seq, buyer) of the buyers who wait. One statement. Raises MysqlDown."""
     return [
         (seq, buyer_id)
         for seq, buyer_id in mysql.fetch_all(

@@ -34,7 +34,7 @@ from plaza.infra.observability import record
 from plaza.infra.process import LocalCache
 from plaza.infra.redis import RedisDown
 from plaza.infra.token_bucket import TokenBucket
-from plaza.shops import queries
+from plaza.shops import queries as shop_queries
 
 # Lists of vouchers are public, so the reads of one process from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
@@ -44,14 +44,20 @@ _UNKNOWN_RETRY_S = 5
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
-    """Return an order of a buyer: from Redis while it is pending, then from MySQL, which knows
-    whether a success was used, then from the archive. At most three round trips and a statement;
-    for an id older than a month a statement more, for an archived order two calls of S3 more.
+    """Return an order of a buyer.
 
-    An order with a pointer has its second copy: it is pending until it has a row, even if Redis
-    lost it. While MySQL is unavailable, a success of Redis is returned. Raises OrderMissing, also
-    for another buyer's order; NotReady for a young id found in neither: the pointer may be lost;
-    RedisDown, MysqlDown, ObjectsDown; ArchiveUnreadable.
+    * Pending: from Redis. An order with a pointer has its second copy, so it is pending until it
+      has a row, even if Redis lost it.
+    * Decided: from MySQL, which knows whether a success was used; while MySQL is unavailable, a
+      success of Redis.
+    * Archived: from S3.
+
+    At most three round trips and a statement; for an id older than a month a statement more, for
+    an archived order two calls of S3 more.
+
+    Raises OrderMissing, also for another buyer's order.
+    Raises NotReady for a young id that neither store has: the pointer may be lost.
+    Raises RedisDown, MysqlDown, ObjectsDown, ArchiveUnreadable.
     """
     redis_error: RedisDown | None = None
     voucher_id: int | None = None
@@ -142,7 +148,7 @@ def list_vouchers(
 
     Raises ShopMissing, ShopDeleted, VoucherWithdrawn; NotReady, MysqlDown, RedisDown.
     """
-    queries.read(shop_id)  # the filter of all shops keeps invented ids from MySQL
+    shop_queries.read(shop_id)  # the filter of all shops keeps invented ids from MySQL
     vouchers = _read_page(shop_id, before_id, limit + 1)
     if vouchers and vouchers[0].shop_deleted:
         mysql_vouchers.check_shop(shop_id)

@@ -96,7 +96,7 @@ class Reservation(NamedTuple):
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
-    seq, too. ``is_current``: the waitlist was read under the present reign."""
+    seq, too. ``is_current``: the waitlist was read under the current reign."""
 
     sale: SaleGeneration
     phase: str
@@ -327,7 +327,7 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 
 
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
-    """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
+    """Return the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
     entries = redis.pipeline(
         [("HGET", buyers_key(sale, buyer_id), str(buyer_id)) for sale in sales.values()]

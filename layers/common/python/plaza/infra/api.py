@@ -160,7 +160,7 @@ class PlazaResolver(APIGatewayHttpResolver):
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
     ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
     the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
-    with their methods; by default those of the routes. ``names`` are paths of other functions whose
+    with their methods; by default the app's routes. ``names`` are paths of other functions whose
     last part API Gateway takes for an id of a route of this one, with their methods.
     """
 
@@ -299,7 +299,7 @@ class PlazaResolver(APIGatewayHttpResolver):
 
 
 def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
-    """Return whether the segments of a path fit those of a pattern, of which some are ``{id}``."""
+    """Return whether the segments of a path fit a pattern, whose segments may be ``{id}``."""
     return len(pattern) == len(segments) and all(
         part == segment or (part[:1] == "{" and segment != "")
         for part, segment in zip(pattern, segments, strict=True)
@@ -456,7 +456,7 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
         response["headers"]["cache-control"] = "no-store"
         return
     tag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
-    # A weak tag: it is that of the compressed response, too.
+    # A weak tag: it is valid for the compressed response, too.
     response["headers"] |= {"etag": f"W/{tag}", "vary": "authorization, accept-encoding"}
     response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
@@ -481,9 +481,9 @@ def _add_limit_headers(response: dict[str, Any], caller: Caller) -> None:
 def _compress(event: Event, response: dict[str, Any]) -> None:
     """Compress a response that is longer than a packet, if the client accepts gzip.
 
-    Not a response that could have a secret, whose length would depend on text of others in it:
-    tokens and codes are in responses to POST and PUT, a phone number is in the export. The other
-    risk, a foreign page that sends the requests of a user, does not exist without cookies.
+    Never compresses a response that mixes a secret with text that an attacker controls (BREACH):
+    tokens and codes are in responses to POST and PUT, a phone number is in the export. CSRF does
+    not apply: sessions are not cookies.
     """
     body, route = response["body"], event["routeKey"]
     if (

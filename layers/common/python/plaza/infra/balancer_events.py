@@ -1,4 +1,4 @@
-"""Requests of an Application Load Balancer, answered as those of API Gateway are.
+"""Requests of an Application Load Balancer, answered as requests of API Gateway are.
 
 The load balancer matches a path to a function (infra/balancer_rules.json) and does no more. What
 API Gateway does besides is done here: it finds the route and its parameters, answers preflights and

@@ -40,7 +40,7 @@ _RETRY = RetryPolicy()
 
 
 class _FailedMessage(NamedTuple):
-    """A message that was not handled, and the decision about it."""
+    """One failed message of a batch, and the decision about it."""
 
     record: dict[str, Any]
     delivery: Delivery
@@ -74,7 +74,7 @@ class QueueProcessor(BatchProcessor, Generic[T]):
 
     @paused_collection()
     def process(self) -> list[tuple[Any, ...]]:
-        """Decode the messages and handle them as one batch. Those that Lambda shall leave in the
+        """Decode the messages and handle them as one batch. Those that Lambda leaves in the
         queue are failures."""
         good: list[tuple[dict[str, Any], T]] = []
         left: list[dict[str, Any]] = []
@@ -96,8 +96,8 @@ class QueueProcessor(BatchProcessor, Generic[T]):
     def _handle_all(
         self, good: list[tuple[dict[str, Any], T]], undone: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Handle decoded messages; add those that were not handled to ``undone``. Return those of
-        them that are still in the queue."""
+        """Handle decoded messages; add the failed ones to ``undone``. Return the failed ones that
+        are still in the queue."""
         hidden: list[dict[str, Any]] = []
         todo, splits = [good] if good else [], 0
         while todo:

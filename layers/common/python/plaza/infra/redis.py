@@ -172,7 +172,7 @@ REDIS = Dependency(
     # After a failover an old connection leads to a replica, a new one to the master.
     retries=(RetryRule(_is_read_only),),
 )
-MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over that of this process
+MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over this process's
 _TAGS = [f"{{{shard}" for shard in range(SHARDS)]
 _MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
 # Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.
@@ -213,7 +213,9 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if to_replicas:  # their clock is not that of the node that decides, and they have no reign
+    if (
+        to_replicas
+    ):  # their clock differs from the clock of the node that decides, and they have no reign
         if cluster:
             return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
     elif cluster:

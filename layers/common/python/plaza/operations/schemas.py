@@ -383,7 +383,7 @@ class SeriesResponse(ResponseModel):
     )
 
     minutes: Annotated[
-        list[datetime], Field(description="Begin of each minute; the last is the present one.")
+        list[datetime], Field(description="Begin of each minute; the last is the current one.")
     ]
     series: Annotated[list[GaugeSeriesResponse], Field(description="By name and queue.")]
 
@@ -400,5 +400,5 @@ class SeriesResponse(ResponseModel):
 
 
 Minutes = Annotated[
-    int, Query(ge=1, le=RETAINED_MIN, description="How many minutes, the present one included.")
+    int, Query(ge=1, le=RETAINED_MIN, description="How many minutes, with the current one.")
 ]

@@ -30,7 +30,7 @@ class FailoverProgress(NamedTuple):
 
 
 def read_progress() -> tuple[FailoverProgress, int]:
-    """Return the progress and the present head of the log."""
+    """Return the progress and the current head of the log."""
     [(*progress, head)] = mysql.fetch_all(
         """
         SELECT epochs.epoch, epochs.recovering_epoch, epochs.recovered_seq,

@@ -69,7 +69,7 @@ def pass_log_gate(cursor: Cursor) -> LogGate:
 
 
 def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str) -> None:
-    """Replace the reign of a master by that of its successor, unless another one did."""
+    """Replace the reign of a master by its successor's, unless another one did."""
     cursor.execute(
         """
         UPDATE redis_reign
@@ -95,7 +95,7 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
 
 
 def read_epoch(cursor: Cursor) -> int:
-    """Return the first version of the present epoch."""
+    """Return the first version of the current epoch."""
     cursor.execute(f"SELECT {EPOCH_NOW}")
     [(epoch,)] = cursor.fetchall()
     return int(epoch)

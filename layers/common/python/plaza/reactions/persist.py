@@ -190,7 +190,7 @@ def _apply(saved: PersistedBatch) -> list[ApplyResult]:
     node took over before they were saved."""
     if saved.is_deposed:
         redis.forget_client()
-        raise MasterDeposed("This process is not connected to the present master of Redis")
+        raise MasterDeposed("This process is not connected to the current master of Redis")
     return redis_commits.apply_all(saved.commits)
 
 
@@ -252,7 +252,7 @@ def resync(
 
 @ACKNOWLEDGEMENTS.consumer
 def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
-    """Apply commits that Redis did not accept, and the present rows of keys. Safe to repeat. Raises
+    """Apply commits that Redis did not accept, and the current rows of keys. Safe to repeat. Raises
     MysqlDown, RedisDown."""
     for message in messages:
         rows_of = [

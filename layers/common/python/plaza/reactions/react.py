@@ -207,7 +207,7 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
 
 
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
-    """Queue the event without a version: its order is that of its arrival on the queue, but not
+    """Queue the event without a version: it is ordered by its arrival on the queue, but not
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if not markers.is_cached_live(*target):

@@ -3,7 +3,7 @@
 ``redis_reign`` has a row for each master of Redis. A transaction reads it with the log gate, under
 the shared lock that it keeps until its commit; the recovery after a failover replaces the rows
 under the exclusive lock, before it reads the log. So each commit is either in the part of the log
-that the recovery reads, or its consumer found another reign than that of its own master.
+that the recovery reads, or its consumer found another reign than its own master's.
 See docs/decisions/0007-detect-lost-and-restored-data-by-a-reign-and-an-epoch.md.
 """
 

@@ -101,6 +101,6 @@ class RankedHours(NamedTuple):
     @property
     def landmark(self) -> int:
         """The hour from which weights are counted. It moves every ten half-lives; weights of one
-        landmark are those of another times a power of two."""
+        landmark are the scores of another times a power of two."""
         period_h = HOT_HALF_LIVES * (self.half_life_h or 1)
         return self.first // period_h * period_h

@@ -26,7 +26,7 @@ from plaza.recommendations.model import (
     RankedPost,
     RankingPage,
 )
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
 WINDOWS: Sequence[Window] = ("hot", *WINDOW_HOURS)
@@ -41,7 +41,7 @@ def refresh_rankings() -> int:
     """Update all rankings in Redis from MySQL; return the length of the ranking of all time. Safe
     to repeat, also concurrently: the newer result stays. Skipped while operators allow cached lists
     only. Raises MysqlDown, RedisDown."""
-    if refresh.read().cached_lists_only:
+    if switch_refresh.read().cached_lists_only:
         record("refresh_skipped", {"refreshes_skipped": 1})
         return 0
     at_us = clock.now_us()

@@ -21,7 +21,7 @@ from plaza.recommendations.model import (
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 __all__ = [
     "MAX_RUN_S",
@@ -65,7 +65,7 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
 
 
 def explain_score(review_id: int) -> ReviewScore:
-    """Return the score of a review at present, and its rank in the latest list. Two statements and
+    """Return the current score of a review, and its rank in the latest list. Two statements and
     one round trip. Raises ContentMissing, ContentDeleted, MysqlDown, RedisDown."""
     target = Target("review", review_id)
     text, deleted = queries.read_stored(target)
@@ -114,7 +114,7 @@ def refresh_recommendations() -> int:
     is above 1,000, or while operators allow cached lists only. A list stays stale until it is
     rebuilt. Raises MysqlDown, QueueDown."""
     backlog = RECOMMENDATIONS.count_backlog()
-    if backlog > _MAX_BACKLOG or refresh.read().cached_lists_only:
+    if backlog > _MAX_BACKLOG or switch_refresh.read().cached_lists_only:
         record("refresh_skipped", {"refreshes_skipped": 1}, backlog=backlog)
         return 0
     deadline, requested, after_id = Deadline.in_s(MAX_RUN_S), 0, 0

@@ -52,7 +52,7 @@ def rebuild_key(shop_id: int) -> str:
 
 
 def read_list(shop_id: int, number: int = 0) -> CachedList:
-    """Return the list of a shop: that of ``number`` if it is still stored, else the latest. One
+    """Return the list of a shop: ``number`` if it is still stored, else the latest. One
     round trip. Raises RedisDown."""
     must_request, found, ids = redis.run(
         READ_LIST, keys_of(shop_id), (REBUILD_REQUEST_TTL_MS, secrets.token_hex(8), number)

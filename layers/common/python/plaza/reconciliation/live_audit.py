@@ -106,7 +106,7 @@ def _compare_redis(
     for state in (before, after):
         if isinstance(state, Unreadable):
             return None, (UNREADABLE,), 1
-    # The second state may be newer than that of MySQL, which proves nothing.
+    # The second state may be newer than MySQL's, which proves nothing.
     is_same = isinstance(after, CachedTarget) and after.db_version == recorded.version
     for state in (before, after if is_same else None):
         if isinstance(state, CachedTarget):

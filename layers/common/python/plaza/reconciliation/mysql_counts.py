@@ -325,7 +325,7 @@ def read_newest_versions(
 def read_active_versions(
     wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[dict[int, int]]:
-    """Return actor -> version of those of each target's given actors whose row is active.
+    """Return actor -> version of each target's given actors whose row is active.
 
     One statement. Raises MysqlDown.
     """

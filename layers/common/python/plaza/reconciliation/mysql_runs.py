@@ -190,7 +190,7 @@ def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
 
 
 def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
-    """Return those of the findings that are not repaired. One statement. Raises MysqlDown."""
+    """Return the findings that are not repaired. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(finding_ids)
     rows = mysql.fetch_all(
         f"""

@@ -67,7 +67,7 @@ def read(shop_id: int, *, is_anonymous: bool = False) -> Shop:
 
 
 def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
-    """Return those of ``shop_ids`` that exist. One round trip if all are cached, otherwise one more
+    """Return the shops that exist. One round trip if all are cached, otherwise one more
     and one statement. Raises MysqlDown."""
     keys = {shop_id: redis_store.page_key(shop_id) for shop_id in shop_ids}
     cached: dict[int, CachedValue[Shop | Deleted]] = {}

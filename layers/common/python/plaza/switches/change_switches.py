@@ -30,7 +30,7 @@ class ListedChange(NamedTuple):
 
 
 def read_newest() -> SwitchChange:
-    """Return the newest change, whose switches are the present ones. One statement. Raises
+    """Return the newest change, whose switches are the current ones. One statement. Raises
     MysqlDown."""
     return mysql_store.read_newest()
 
@@ -74,7 +74,7 @@ def _change(
         if before.version != expected_version or not mysql_store.insert(
             cursor, expected_version + 1, switches, reason, operator_id
         ):
-            raise SwitchesChanged(f"The switches are no longer those of {expected_version}.")
+            raise SwitchesChanged(f"The switches are newer than version {expected_version}.")
         return mysql_store.lock_newest(cursor)
 
     change = mysql.run_in_transaction(work)

@@ -38,14 +38,14 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
 
 
 def read() -> Switches:
-    """Return the present switches, at most 2 s old. Costs as ``run_all`` does."""
+    """Return the current switches, at most 2 s old. Costs as ``run_all`` does."""
     with suppress(RedisDown):
         run_all(())
     return switch_state.current()
 
 
 def _follow(stored: StoredSwitches | None) -> None:
-    """Follow the switches of Redis, or those of MySQL if there are none or the caller compares."""
+    """Follow the switches of Redis, or of MySQL if there are none or the caller compares."""
     switch_state.follow(None)  # a failure is not repeated before the next refresh
     try:
         if stored is None or (stored.is_due and _claim_comparison()):

@@ -68,13 +68,13 @@ def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existe
 
 
 def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Return those of ``targets`` that exist and are not deleted, at the cost of ``find_all``."""
+    """Return the targets that exist and are not deleted, at the cost of ``find_all``."""
     found = find_all(targets)
     return {target for target, existence in found.items() if existence is Existence.LIVE}
 
 
 def find_hidden(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
-    """Return those of ``texts`` that a moderator hid. One statement. Raises MysqlDown."""
+    """Return the texts that a moderator hid. One statement. Raises MysqlDown."""
     return mysql_store.read_hidden(texts)
 
 

@@ -49,7 +49,7 @@ def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, in
 
 
 def read_hidden(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
-    """Return those of ``targets``, which are texts, that are hidden."""
+    """Return the targets, which are texts, that are hidden."""
     arms = [
         f"""
         SELECT content_type, content_id, version, author_id

@@ -51,7 +51,7 @@ def mark_all(found: Mapping[tuple[str, int], Existence]) -> None:
 
 
 def read_marks(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
-    """Return the markers of those of ``targets`` that have one."""
+    """Return the markers of the targets that have one."""
     wanted = list(targets)
     marks = redis.pipeline([("GET", existence_key(*target)) for target in wanted])
     return {target: Existence(mark) for target, mark in zip(wanted, marks, strict=True) if mark}

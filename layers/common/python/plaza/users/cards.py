@@ -53,7 +53,7 @@ def refresh_cards(user_ids: Iterable[int]) -> None:
 
 
 def read_cards_as(user_ids: Iterable[int], actor_id: int | None) -> dict[int, Card]:
-    """Return the cards for a caller: as ``read_cards``; for an anonymous one, those of hot users up
+    """Return the cards for a caller: as ``read_cards``; for an anonymous one, cards of hot users up
     to 2 s late."""
     if actor_id is not None:
         return read_cards(user_ids)

@@ -2,14 +2,14 @@
 
   KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built, requested
   ARGV[1]  time of the first post, microseconds since 1970, or +inf
-  ARGV[2]  post after which the page begins, among those of that time: 19 digits; '' for all of them
+  ARGV[2]  post after which the page begins, among the posts of that time: 19 digits; '' for all of them
   ARGV[3]  count: maximum number of posts
   ARGV[4]  ttl of a timeline that was read, milliseconds
   ARGV[5]  ttl of a timeline that is not built, milliseconds
   ARGV[6]  minimum time between two requests for a rebuild, microseconds
   ARGV[7]  age at which a rebuild is due, microseconds
 
-  Bounded by: ARGV[3] posts, those of one microsecond, and the 5,000 stars that one user may follow.
+  Bounded by: ARGV[3] posts, the posts of one microsecond, and the 5,000 stars that one user may follow.
 
   Returns {floor, rebuild_due, {star:<author>, ...}, {member, score, member, score, ...}}
     floor  the time above which the timeline is complete; 0 if it is not built

@@ -8,7 +8,7 @@
   ARGV[3]  asc or desc
   ARGV[4]  count: minimum of actors, if there are so many; of actors with the last version all are in the page
 
-  Bounded by: ARGV[4] actors, and those of equal versions.
+  Bounded by: ARGV[4] actors, and actors of equal versions.
 
   Returns {complete, actor, version, actor, version, ...}, or false when the target is not loaded
     complete  1 when recent has all actors; 2 when the page is the cached first page of the earliest; else 0

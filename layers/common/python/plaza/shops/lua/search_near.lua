@@ -6,7 +6,7 @@
   ARGV[2]  latitude
   ARGV[3]  radius, metres
   ARGV[4]  distance after which the page begins, tenths of a millimetre
-  ARGV[5]  shop after which the page begins, among those of that distance
+  ARGV[5]  shop after which the page begins, among the shops at that distance
   ARGV[6]  count: maximum number of shops to return
   ARGV[7]  maximum number of cells to count
   ARGV[8]  maximum number of shops to measure
