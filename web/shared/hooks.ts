@@ -176,9 +176,9 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
   const [problem, setProblem] = useState<unknown>();
   const fields = problem instanceof ProblemError ? problem.errors : [];
   const problemOf = (name: string) => {
-    const place = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
-    const found = fields.find((one) => place.test(one.field));
-    return found && inWords(found.detail);
+    const pattern = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
+    const problem = fields.find((field) => pattern.test(field.field));
+    return problem && inWords(problem.detail);
   };
   const submit = async (event: Event) => {
     event.preventDefault();

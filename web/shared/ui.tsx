@@ -70,13 +70,13 @@ export function Count({ of }: { of: number | null }) {
   );
 }
 
-export function Total({ of, one, many }: { of: number | null; one: string; many: string }) {
+export function Total({ of, singular, plural }: { of: number | null; singular: string; plural: string }) {
   return (
     <>
       <b>
         <Count of={of} />
       </b>{" "}
-      {of === 1 ? one : many}
+      {of === 1 ? singular : plural}
     </>
   );
 }

@@ -291,8 +291,8 @@ export class Plaza {
 
   #remember(body: unknown, began: number): void {
     const { items } = body as { items?: unknown };
-    for (const one of [body, ...(Array.isArray(items) ? items : [])]) {
-      if (typeof one === "object" && one !== null) this.#readAt.set(one, began);
+    for (const item of [body, ...(Array.isArray(items) ? items : [])]) {
+      if (typeof item === "object" && item !== null) this.#readAt.set(item, began);
     }
   }
 
@@ -333,20 +333,20 @@ export class Plaza {
   }
 
   #dropIdle(): void {
-    for (const [name, one] of this.#reactions) {
+    for (const [name, reaction] of this.#reactions) {
       if (this.#reactions.size <= MAX_IDLE_REACTIONS) return;
-      if (!one.inUse) this.#reactions.delete(name);
+      if (!reaction.inUse) this.#reactions.delete(name);
     }
   }
 }
 
 function expand(path: string, { path: parameters = {}, query = {} }: AnyInput): string {
-  const found = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
+  const expanded = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.set(name, String(value));
   }
-  return search.size > 0 ? `${found}?${search}` : found;
+  return search.size > 0 ? `${expanded}?${search}` : expanded;
 }
 
 /** Returns 128 random bits in hexadecimal, also where `crypto.randomUUID` is missing (plain HTTP). */

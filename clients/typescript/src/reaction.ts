@@ -78,13 +78,13 @@ export class Reaction {
     this.#active = active;
     this.#error = undefined;
     if (this.#running === null && !this.#isSettled()) this.#running = this.#confirm();
-    const done = Promise.resolve(this.#running).then(() => {
+    const confirmed = Promise.resolve(this.#running).then(() => {
       if (this.#error !== undefined) throw this.#error;
       return this.#state;
     });
-    done.catch(() => undefined);
+    confirmed.catch(() => undefined);
     this.#notify();
-    return done;
+    return confirmed;
   }
 
   toggle(): Promise<ReactionState> {

@@ -57,9 +57,9 @@ export const SIGNED_IN = { token: "t-1", expires_in: 60, user: { id: "7", nickna
 export function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
   let resolve!: (value: T) => void;
   let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((one, other) => {
-    resolve = one;
-    reject = other;
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil;
+    reject = refuse;
   });
   return { promise, resolve, reject };
 }

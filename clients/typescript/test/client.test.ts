@@ -25,7 +25,7 @@ test("path and query parameters are encoded, and undefined ones are left out", a
   await plaza.get("/posts/{post_id}/likers", { path: { post_id: "1/2?" }, query: { limit: 5, order: "latest" } });
   await plaza.get("/posts/ranking", { query: {} });
   assert.deepEqual(
-    requests.map((one) => one.path),
+    requests.map((request) => request.path),
     ["/posts/1%2F2%3F/likers?limit=5&order=latest", "/posts/ranking"],
   );
 });
@@ -43,7 +43,7 @@ test("a creation keeps its idempotency key over its attempts, and each call has 
   await plaza.post("/posts", { body: POST });
   await plaza.post("/posts", { body: POST });
   await plaza.post("/posts", { body: POST, idempotencyKey: "mine" });
-  const keys = requests.map((one) => one.headers.get("idempotency-key"));
+  const keys = requests.map((request) => request.headers.get("idempotency-key"));
   assert.equal(keys.length, 5);
   assert.equal(new Set(keys.slice(0, 3)).size, 1);
   assert.match(keys[0] ?? "", /^[0-9a-f]{32}$/);
@@ -59,7 +59,7 @@ test("requests that may have a second effect are not repeated", async () => {
     await assert.rejects(plaza.post("/shop-types", { body: { name: "Food", sort: 1 } }), PlazaError);
     await assert.rejects(plaza.patch("/users/me", { body: { nickname: "ada" } }), PlazaError);
     assert.equal(requests.length, 4);
-    assert.ok(requests.every((one) => !one.headers.has("idempotency-key")));
+    assert.ok(requests.every((request) => !request.headers.has("idempotency-key")));
   }
 });
 
@@ -92,9 +92,9 @@ test("delays are Retry-After plus full jitter that doubles", async (t) => {
   t.mock.method(Math, "random", () => 0.5);
   const waits: number[] = [];
   const schedule = globalThis.setTimeout;
-  t.mock.method(globalThis, "setTimeout", (done: () => void, delayMs: number) => {
+  t.mock.method(globalThis, "setTimeout", (callback: () => void, delayMs: number) => {
     waits.push(delayMs);
-    return schedule(done, 0);
+    return schedule(callback, 0);
   });
   const answers = [
     problem(429, "too-many-requests", {}, { "retry-after": "2" }),
@@ -102,12 +102,12 @@ test("delays are Retry-After plus full jitter that doubles", async (t) => {
     new TypeError("x"),
   ];
   const { plaza } = serve((_, number) => answers[number - 1] ?? json({}), { retry: { baseMs: 100 } });
-  const done = plaza.get("/health");
+  const health = plaza.get("/health");
   for (let turn = 0; turn < 100; turn += 1) {
     await new Promise(setImmediate);
     t.mock.timers.tick(0);
   }
-  await done;
+  await health;
   assert.deepEqual(waits, [2050, 100, 200]);
 });
 
@@ -198,12 +198,12 @@ test("items asks for a page when it is needed, and keeps the parameters", async 
     "/feed?limit=2&cursor=c2": { items: [{ id: "2" }], next: null },
   };
   const { plaza, requests } = serve(({ path }) => json(pages[path]));
-  const found: string[] = [];
+  const ids: string[] = [];
   for await (const post of plaza.items("/feed", { query: { limit: 2 } })) {
-    found.push(post.id);
-    if (found.length === 2) assert.equal(requests.length, 1);
+    ids.push(post.id);
+    if (ids.length === 2) assert.equal(requests.length, 1);
   }
-  assert.deepEqual(found, ["4", "3", "2"]);
+  assert.deepEqual(ids, ["4", "3", "2"]);
   for await (const post of plaza.items("/feed", { query: { limit: 2 } })) if (post.id === "4") break;
   assert.equal(requests.length, 4);
 });
@@ -221,12 +221,12 @@ test("sign-in stores the session, and its token is sent", async () => {
   await plaza.signOut();
   await plaza.get("/health");
   assert.deepEqual(
-    saved.map((one) => one?.token),
+    saved.map((session) => session?.token),
     ["t-1", undefined],
   );
   assert.deepEqual(heard, ["7", undefined]);
   assert.deepEqual(
-    requests.map((one) => [one.path, one.headers.get("authorization")]),
+    requests.map((request) => [request.path, request.headers.get("authorization")]),
     [
       ["/auth/sessions", null],
       ["/feed", "Bearer t-1"],
@@ -308,7 +308,7 @@ test("views of posts without a session send one anonymous id until it ends", asy
   const view = () => plaza.get("/posts/{post_id}", { path: { post_id: "1" } });
   await Promise.all([view(), view()]);
   await plaza.get("/posts/ranking", {});
-  const sent = requests.map((one) => [one.method, one.path, one.headers.get("x-visitor-id")]);
+  const sent = requests.map((request) => [request.method, request.path, request.headers.get("x-visitor-id")]);
   assert.deepEqual(sent, [
     ["POST", "/visitors", null],
     ["GET", "/posts/1", "v-1"],
@@ -330,7 +330,7 @@ test("a view does not fail without an anonymous id, and a session sends none", a
   await view();
   await view();
   assert.deepEqual(
-    requests.map((one) => one.path),
+    requests.map((request) => request.path),
     ["/visitors", "/posts/1", "/posts/1"],
   );
   void visitor.save({ id: "v-1", expiresAt: Date.now() + 1000 });
@@ -345,7 +345,7 @@ test("buy waits for the decision at the pace of Retry-After", async () => {
   const { plaza, requests } = serve((_, number) => answers[number - 1] ?? new Error("no more"));
   assert.equal((await plaza.buy("1")).status, "success");
   assert.deepEqual(
-    requests.map((one) => `${one.method} ${one.path}`),
+    requests.map((request) => `${request.method} ${request.path}`),
     ["POST /vouchers/1/orders", "GET /orders/9", "GET /orders/9"],
   );
 });

@@ -21,8 +21,8 @@ async function signIn(phone: string): Promise<Plaza> {
 async function until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
   const deadline = Date.now() + DEADLINE_MS;
   for (;;) {
-    const found = await read();
-    if (found !== undefined && found !== false) return found;
+    const value = await read();
+    if (value !== undefined && value !== false) return value;
     assert.ok(Date.now() < deadline, `waited ${DEADLINE_MS} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -50,10 +50,10 @@ assert.ok(refusal instanceof ProblemError && refusal.field("title") && refusal.r
 // Bo follows Ada and reads both posts in the feed, page by page.
 assert.equal((await bo.follow(await bo.get("/users/{user_id}", { path: { user_id: adaId } })).set(true)).total, 1);
 await until("both posts are in the feed", async () => {
-  const found = [];
-  for await (const one of bo.items("/feed", { query: { limit: 1 } })) found.push(one.id);
-  if (found.length < 2) return false;
-  assert.deepEqual(found, [second.id, post.id]);
+  const ids = [];
+  for await (const item of bo.items("/feed", { query: { limit: 1 } })) ids.push(item.id);
+  if (ids.length < 2) return false;
+  assert.deepEqual(ids, [second.id, post.id]);
   return true;
 });
 
@@ -82,8 +82,8 @@ const outcomes = await Promise.allSettled([
   ada.buy(voucherId),
   bo.buy(voucherId),
 ]);
-const bought = outcomes.flatMap((one) =>
-  one.status === "fulfilled" && one.value.status === "success" ? [one.value.order_id] : [],
+const bought = outcomes.flatMap((outcome) =>
+  outcome.status === "fulfilled" && outcome.value.status === "success" ? [outcome.value.order_id] : [],
 );
 assert.equal(new Set(bought).size, 1);
 

@@ -38,11 +38,11 @@ test("a like is shown before its answer and confirmed by it", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   const seen = watch(like);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   assert.deepEqual(like.state, { active: true, total: 42, pending: true, exact: true });
   await turn();
   waiting[0]?.answer(liked(50));
-  assert.deepEqual(await done, { active: true, total: 50, pending: false, exact: true });
+  assert.deepEqual(await confirmed, { active: true, total: 50, pending: false, exact: true });
   assert.deepEqual(seen, ["♥ 42", "♥ 50"]);
 });
 
@@ -53,15 +53,15 @@ test("of rapid toggles one request is in flight, and the last state is sent", as
   void like.toggle();
   void like.toggle();
   void like.toggle();
-  const done = like.toggle();
+  const confirmed = like.toggle();
   await turn();
   assert.equal(waiting.length, 1);
   waiting[0]?.answer(liked(42));
   await turn();
   waiting[1]?.answer(liked(41, false));
-  assert.equal((await done).active, false);
+  assert.equal((await confirmed).active, false);
   assert.deepEqual(
-    waiting.map((one) => one.request.method),
+    waiting.map((answer) => answer.request.method),
     ["PUT", "DELETE"],
   );
   assert.deepEqual(seen, ["♥ 42", "♡ 41", "♥ 42", "♡ 41"]);
@@ -72,10 +72,10 @@ test("toggles that end where they began need no second request", async () => {
   const like = plaza.like("post", POST);
   void like.set(true);
   void like.set(false);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   waiting[0]?.answer(liked(42));
-  assert.equal((await done).active, true);
+  assert.equal((await confirmed).active, true);
   assert.equal(waiting.length, 1);
 });
 
@@ -91,10 +91,10 @@ test("a read that began before the answer of a like changes nothing", async () =
   const seen = watch(like);
   const read = plaza.get("/posts/{post_id}", { path: { post_id: "12" } });
   await turn();
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   waiting[1]?.answer(liked(42));
-  await done;
+  await confirmed;
   waiting[0]?.answer(json({ ...POST, likes: 40 }));
   assert.equal(plaza.like("post", await read), like);
   assert.deepEqual(seen, ["♥ 42"]);
@@ -120,7 +120,7 @@ test("of two reads the one that began later counts, whichever arrives first", as
 test("a read that arrives while a like is in flight changes nothing", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   const read = plaza.get("/posts/{post_id}", { path: { post_id: "12" } });
   await turn();
@@ -128,7 +128,7 @@ test("a read that arrives while a like is in flight changes nothing", async () =
   plaza.like("post", await read);
   assert.equal(like.state.active, true);
   waiting[0]?.answer(liked(42));
-  assert.equal((await done).active, true);
+  assert.equal((await confirmed).active, true);
 });
 
 test("a provisional like keeps the shown number, and an inexact read does not take it back", async () => {
@@ -171,11 +171,11 @@ test("after a lost response the next state is sent although it equals the last k
   waiting[0]?.fail(new TypeError("reset"));
   await turn();
   assert.equal(like.state.active, false);
-  const done = like.set(false);
+  const confirmed = like.set(false);
   await turn();
   assert.equal(waiting[1]?.request.method, "DELETE");
   waiting[1]?.answer(liked(41, false));
-  assert.deepEqual(await done, { active: false, total: 41, pending: false, exact: true });
+  assert.deepEqual(await confirmed, { active: false, total: 41, pending: false, exact: true });
 });
 
 test("a state after a failing one is sent, and no error is shown", async () => {
@@ -183,12 +183,12 @@ test("a state after a failing one is sent, and no error is shown", async () => {
   const like = plaza.like("post", POST);
   void like.set(true);
   await turn();
-  const done = like.set(false);
+  const confirmed = like.set(false);
   waiting[0]?.fail(new TypeError("reset"));
   await turn();
   assert.equal(waiting[1]?.request.method, "DELETE");
   waiting[1]?.answer(liked(41, false));
-  assert.equal((await done).error, undefined);
+  assert.equal((await confirmed).error, undefined);
 });
 
 test("a state set by a listener is sent", async () => {
@@ -201,7 +201,7 @@ test("a state set by a listener is sent", async () => {
   while (like.state.pending || like.state.active) await new Promise(setImmediate);
   end();
   assert.deepEqual(
-    requests.map((one) => one.method),
+    requests.map((request) => request.method),
     ["PUT", "DELETE"],
   );
 });
@@ -220,13 +220,13 @@ test("any order of toggles, answers, failures and reads ends with the last state
     const shown: boolean[] = [];
     like.subscribe(({ active }) => shown.push(active === last));
     const answerOne = () => {
-      const [one] = waiting.splice(chance(waiting.length), 1);
-      if (one === undefined) return;
-      if (one.request.method !== "GET") server.liked = one.request.method === "PUT";
+      const [sent] = waiting.splice(chance(waiting.length), 1);
+      if (sent === undefined) return;
+      if (sent.request.method !== "GET") server.liked = sent.request.method === "PUT";
       server.others += chance(2);
       const likes = server.others + Number(server.liked);
-      one.answer(
-        one.request.method === "GET"
+      sent.answer(
+        sent.request.method === "GET"
           ? json({ ...POST, likes, mine: { liked: server.liked } })
           : liked(likes, server.liked),
       );
@@ -263,7 +263,7 @@ test("collect and follow work as like does, and need no total", async () => {
   assert.equal(follow.state.total, null);
   assert.equal((await follow.set(true)).total, 3);
   assert.deepEqual(
-    requests.map((one) => one.path),
+    requests.map((request) => request.path),
     ["/posts/5/collects/me", "/users/9/followers/me"],
   );
 });

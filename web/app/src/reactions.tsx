@@ -68,5 +68,5 @@ export function FollowButton({ user, name }: { user: Followable; name: string })
 /** The followers of a user, which the caller's own follow changes at once. */
 export function Followers({ user }: { user: Followable }) {
   const [{ total }] = useReaction(() => plaza.follow(user), [user]);
-  return <Total of={total} one="follower" many="followers" />;
+  return <Total of={total} singular="follower" plural="followers" />;
 }

@@ -46,9 +46,9 @@ export function ReportButton({ target, ownerId }: { target: Target; ownerId: str
           <h2>Report this {target.type}</h2>
           <fieldset class="choice">
             <legend>What is wrong with it?</legend>
-            {Object.entries(REASONS).map(([reason, text], place) => (
+            {Object.entries(REASONS).map(([reason, text], index) => (
               <label key={reason}>
-                <input type="radio" name="reason" value={reason} defaultChecked={place === 0} />
+                <input type="radio" name="reason" value={reason} defaultChecked={index === 0} />
                 {text}
               </label>
             ))}

@@ -43,12 +43,12 @@ export function Waitlist({ voucherId, buy }: { voucherId: string; buy: () => voi
 
 function Place({ joined, buy, leave }: { joined: Place; buy: () => void; leave: () => void }) {
   const path = { voucher_id: joined.voucher_id };
-  const place = useLive(
+  const waiting = useLive(
     (signal) => plaza.get("/vouchers/{voucher_id}/waitlist/me", { path, signal, ...ONCE }),
     EVERY_MS,
   );
-  const { status, position, accept_by } = place.data ?? joined;
-  const hasEnded = place.error instanceof ProblemError && place.error.status === 404;
+  const { status, position, accept_by } = waiting.data ?? joined;
+  const hasEnded = waiting.error instanceof ProblemError && waiting.error.status === 404;
   if (hasEnded) return <p role="status">You do not wait any more: the time of your offer is over.</p>;
   return (
     <>

@@ -20,7 +20,7 @@ export const readAudit = (signal: AbortSignal) => plaza.get("/ops/audit", { quer
 export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
   const isZero = totals.drift === 0 && totals.differing === 0;
   const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
-  const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, one) => all + (one[field] ?? 0), 0);
+  const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, target) => all + (target[field] ?? 0), 0);
   const figures: [string, number][] = [
     ["Redis total", sum("total")],
     ["counter", sum("counter")],
@@ -58,16 +58,16 @@ export function AuditedTargets({ audit }: { audit: Audit }) {
       label="Audited targets"
       head={["Target", "State", "Redis total", "Unconfirmed", "Counter", "Rows", "Drift"]}
       empty="Nothing was reacted to."
-      rows={audit.items.map((one) => {
-        const [text, tone] = STATES[one.state];
+      rows={audit.items.map((target) => {
+        const [text, tone] = STATES[target.state];
         return [
-          `${one.kind} of ${one.type} ${one.id}`,
+          `${target.kind} of ${target.type} ${target.id}`,
           <Badge tone={tone}>{text}</Badge>,
-          formatNumber(one.total),
-          formatNumber(one.outbox),
-          formatNumber(one.counter),
-          formatNumber(one.rows),
-          one.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(one.drift)}</Badge>,
+          formatNumber(target.total),
+          formatNumber(target.outbox),
+          formatNumber(target.counter),
+          formatNumber(target.rows),
+          target.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(target.drift)}</Badge>,
         ];
       })}
     />

@@ -120,9 +120,9 @@ export function Table({ label, head, rows, empty }: TableProps) {
       <table>
         <thead>
           <tr>
-            {head.map((one) => (
-              <th key={one} scope="col">
-                {one}
+            {head.map((title) => (
+              <th key={title} scope="col">
+                {title}
               </th>
             ))}
           </tr>
@@ -131,8 +131,8 @@ export function Table({ label, head, rows, empty }: TableProps) {
           {rows.map(([name, ...cells], row) => (
             <tr key={row}>
               <th scope="row">{name}</th>
-              {cells.map((cell, place) => (
-                <td key={place} class={typeof cell === "string" && /^[\d.,–-]/.test(cell) ? "number" : ""}>
+              {cells.map((cell, column) => (
+                <td key={column} class={typeof cell === "string" && /^[\d.,–-]/.test(cell) ? "number" : ""}>
                   {cell}
                 </td>
               ))}

@@ -29,8 +29,8 @@ const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** Returns the value of a CSS color, which the scheme decides. */
-function colorOf(element: Element, place: number | "line" | "faint"): string {
-  const probe = element.querySelector<HTMLElement>(`.color-${place}`);
+function colorOf(element: Element, index: number | "line" | "faint"): string {
+  const probe = element.querySelector<HTMLElement>(`.color-${index}`);
   return probe === null ? "" : getComputedStyle(probe).color;
 }
 
@@ -70,9 +70,9 @@ export function Plot({ title, times, lines }: PlotProps) {
         ],
         series: [
           {},
-          ...labels.split(",").map((label, place) => ({
+          ...labels.split(",").map((label, index) => ({
             label,
-            stroke: () => colorOf(outer, place),
+            stroke: () => colorOf(outer, index),
             width: 2,
             points: { show: false },
           })),
@@ -98,9 +98,9 @@ export function Plot({ title, times, lines }: PlotProps) {
       <figcaption>
         <b>{title}</b>
         <ul>
-          {lines.map(({ label, values }, place) => (
+          {lines.map(({ label, values }, index) => (
             <li key={label}>
-              <i class={`color-${place}`} aria-hidden="true" />
+              <i class={`color-${index}`} aria-hidden="true" />
               {label} {formatNumber(newest(values))} <small>highest {formatNumber(highest(values))}</small>
             </li>
           ))}

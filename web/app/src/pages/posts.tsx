@@ -58,7 +58,7 @@ export function PostPage({ id }: { id: string }) {
               <button type="button" class="small quiet" onClick={() => setEdited(true)}>
                 Edit
               </button>
-              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} done={() => go("/")} />
+              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} after={() => go("/")} />
             </>
           )}
         </div>
@@ -147,9 +147,9 @@ function readPost(data: FormData, others: string[] = []) {
 }
 
 /** A button that deletes what the caller wrote. */
-function Delete({ what, remove, done }: { what: string; remove: () => Promise<unknown>; done: () => void }) {
+function Delete({ what, remove, after }: { what: string; remove: () => Promise<unknown>; after: () => void }) {
   const act = () => {
-    remove().then(done, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
+    remove().then(after, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
   };
   return <ConfirmButton label="Delete" confirm={`Really delete this ${what}?`} act={act} class="small quiet" />;
 }
@@ -203,7 +203,7 @@ function Comments({ postId }: { postId: string }) {
         {(comment) => (
           <OneComment
             comment={comment}
-            remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))}
+            remove={() => comments.change((items) => items.filter((item) => item.id !== comment.id))}
           />
         )}
       </List>
@@ -222,7 +222,7 @@ function OneComment({ comment, remove }: { comment: Comment; remove: () => void 
         <LikeButton type="comment" target={comment} />
         <ReportButton target={{ type: "comment", id: comment.id }} ownerId={comment.author.id} />
         {session?.user.id === comment.author.id && (
-          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} done={remove} />
+          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} after={remove} />
         )}
       </div>
     </article>

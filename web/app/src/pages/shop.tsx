@@ -193,8 +193,8 @@ function OneReview({ review }: { review: Review }) {
     <article class="remark">
       <UserLink user={review.author} note={<Ago at={review.created_at} />} />
       <p class="score" aria-label={`${review.score} of 5`} role="img">
-        {[1, 2, 3, 4, 5].map((place) => (
-          <span key={place} class={place <= review.score ? "full" : ""}>
+        {[1, 2, 3, 4, 5].map((score) => (
+          <span key={score} class={score <= review.score ? "full" : ""}>
             <Icon name="star" />
           </span>
         ))}

@@ -43,18 +43,18 @@ export function Shops({ query }: { query: URLSearchParams }) {
       <div class="filters">
         <label for="radius">Within</label>
         <select id="radius" value={radius} onChange={(event) => show({ radius: event.currentTarget.value })}>
-          {RADII.map((one) => (
-            <option key={one} value={one}>
-              {formatDistance(Number(one))}
+          {RADII.map((radius) => (
+            <option key={radius} value={radius}>
+              {formatDistance(Number(radius))}
             </option>
           ))}
         </select>
         <label for="type">Type</label>
         <select id="type" value={type} onChange={(event) => show({ type: event.currentTarget.value })}>
           <option value="">All</option>
-          {types?.items.map((one) => (
-            <option key={one.id} value={one.id}>
-              {one.name}
+          {types?.items.map((type) => (
+            <option key={type.id} value={type.id}>
+              {type.name}
             </option>
           ))}
         </select>

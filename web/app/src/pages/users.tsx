@@ -60,14 +60,14 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
             </li>
             <li>
               <a href={`#/users/${id}/following`}>
-                <Total of={user.following} one="following" many="following" />
+                <Total of={user.following} singular="following" plural="following" />
               </a>
             </li>
             <li>
-              <Total of={user.posts} one="post" many="posts" />
+              <Total of={user.posts} singular="post" plural="posts" />
             </li>
             <li>
-              <Total of={user.likes_received} one="like received" many="likes received" />
+              <Total of={user.likes_received} singular="like received" plural="likes received" />
             </li>
           </ul>
           {session !== null && !isOwn && (
@@ -78,7 +78,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
           )}
         </div>
       </section>
-      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(one) => `#/users/${id}?tab=${one}`} />}
+      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(tab) => `#/users/${id}?tab=${tab}`} />}
       {shown === "posts" && <Posts userId={id} isOwn={isOwn} />}
       {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
       {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
@@ -91,8 +91,8 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
 function BlockButton({ userId, isBlocked = false }: { userId: string; isBlocked?: boolean }) {
   const [blocked, setBlocked] = useState(isBlocked);
   const path = { user_id: userId };
-  const set = (wanted: boolean) => {
-    const sent = wanted
+  const set = (blocks: boolean) => {
+    const sent = blocks
       ? plaza.put("/users/{user_id}/blocks/me", { path })
       : plaza.delete("/users/{user_id}/blocks/me", { path });
     sent.then(
@@ -204,9 +204,9 @@ const followables = new WeakMap<object, { id: string; mine: Schemas["UserViewerS
 
 /** Returns the user of a list's item with the caller's follow; the same object for the same item. */
 function followable(item: Schemas["FollowListItem"]) {
-  const found = followables.get(item) ?? { id: item.user.id, mine: item.mine };
-  followables.set(item, found);
-  return found;
+  const followable = followables.get(item) ?? { id: item.user.id, mine: item.mine };
+  followables.set(item, followable);
+  return followable;
 }
 
 export function Settings() {

@@ -167,9 +167,9 @@ function Report({ report }: { report: AuditReport }) {
         {report.others} other differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead
         letters
       </p>
-      {report.differences.map((one) => (
-        <p key={one} class="fine">
-          {one}
+      {report.differences.map((difference) => (
+        <p key={difference} class="fine">
+          {difference}
         </p>
       ))}
     </section>

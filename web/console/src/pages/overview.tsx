@@ -235,7 +235,7 @@ function Reach() {
               <Plot
                 title="Visitors a day"
                 times={days.map(({ day }) => Date.parse(day) / 1000)}
-                lines={[{ label: "visitors", values: days.map((one) => one.visitors) }]}
+                lines={[{ label: "visitors", values: days.map((day) => day.visitors) }]}
               />
             </div>
           </>
@@ -247,7 +247,7 @@ function Reach() {
 
 /** Adds up the series of a name minute by minute; null where there is no sample. */
 function addUp(series: Schemas["GaugeSeriesResponse"][], name: string, length: number): (number | null)[] {
-  const values = series.filter((one) => one.name === name).map((one) => one.values);
+  const values = series.filter((gauge) => gauge.name === name).map((gauge) => gauge.values);
   return Array.from({ length }, (_, minute) => {
     const known = values.map((all) => all[minute]).filter((value) => typeof value === "number");
     return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);

@@ -63,12 +63,12 @@ function OneRun({ run }: { run: Run }) {
           label={`Differences of run ${run.id}`}
           head={["Target", "Differs", "Found", "Values", "Repaired"]}
           empty=""
-          rows={run.examples.map((one) => [
-            `${one.type} ${one.id}`,
-            `${one.metric}: ${one.reason}`,
-            <Time at={one.found_at} />,
-            one.detail,
-            one.repaired_at === null ? <Badge tone="bad">open</Badge> : <Time at={one.repaired_at} />,
+          rows={run.examples.map((example) => [
+            `${example.type} ${example.id}`,
+            `${example.metric}: ${example.reason}`,
+            <Time at={example.found_at} />,
+            example.detail,
+            example.repaired_at === null ? <Badge tone="bad">open</Badge> : <Time at={example.repaired_at} />,
           ])}
         />
       )}

@@ -16,7 +16,7 @@ const MAX_SHOWN = 100;
 
 /** Sales by their state, with what became of their units. */
 export function Sales({ state }: { state: string | null }) {
-  const chosen = STATES.find((one) => one === state) ?? "running";
+  const chosen = STATES.find((name) => name === state) ?? "running";
   return <SalesOf key={chosen} state={chosen} />;
 }
 
@@ -26,7 +26,7 @@ function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   return (
     <>
       <LiveTitle text="Flash sales" live={sales} />
-      <Tabs label="State of the sales" tabs={TABS} value={state} href={(one) => `#/sales?state=${one}`} />
+      <Tabs label="State of the sales" tabs={TABS} value={state} href={(tab) => `#/sales?state=${tab}`} />
       <Shown live={sales}>
         {({ items }) =>
           items.length === 0 ? (
