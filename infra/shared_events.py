@@ -74,10 +74,11 @@ def find_dead_letter_queues(stack_name: str, region: str) -> list[str]:
     formation: Any = boto3.client("cloudformation", region_name=region)
     pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
     return [
-        found["PhysicalResourceId"]
+        resource["PhysicalResourceId"]
         for page in pages
-        for found in page["StackResourceSummaries"]
-        if found["ResourceType"] == "AWS::SQS::Queue" and found["LogicalResourceId"].endswith("Dlq")
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::SQS::Queue"
+        and resource["LogicalResourceId"].endswith("Dlq")
     ]
 
 

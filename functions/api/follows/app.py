@@ -166,7 +166,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
         raise BadInput("cursor", "was not returned by this API")
     page, last = queries.list_blocked(require_caller(app), after, limit)
     return Page(
-        items=[BlockListItem.of(one) for one in page], next=pack_cursor(*last) if last else None
+        items=[BlockListItem.of(item) for item in page], next=pack_cursor(*last) if last else None
     )
 
 

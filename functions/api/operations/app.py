@@ -133,7 +133,7 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    return Page(items=[QueueResponse.of(one) for one in queue_admin.read_queues()], next=None)
+    return Page(items=[QueueResponse.of(queue) for queue in queue_admin.read_queues()], next=None)
 
 
 @app.get("/ops/queues/<queue>/dead-letters", **_DEAD_LETTERS)
@@ -145,7 +145,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     """
     admin_id = require_caller(app)
     letters = queue_admin.list_dead_letters(queue, limit, operator_id=str(admin_id))
-    return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
+    return Page(items=[DeadLetterResponse.of(letter) for letter in letters], next=None)
 
 
 @app.post("/ops/queues/<queue>/redrives", **_REDRIVE)
@@ -186,8 +186,8 @@ def list_series(minutes: Minutes = 60) -> SeriesResponse:
 
     Gauges are sampled once a minute and kept for a day. For admins.
     """
-    first_minute, found = gauges.read_series(minutes)
-    return SeriesResponse.of(first_minute, minutes, found)
+    first_minute, series = gauges.read_series(minutes)
+    return SeriesResponse.of(first_minute, minutes, series)
 
 
 @app.get("/ops/switches", **_SWITCHES)
@@ -234,7 +234,7 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     below = unpack_cursor(cursor, (int,))[0] if cursor else MAX_ID
     page, last = change_switches.list_changes(below, limit)
     return Page(
-        items=[SwitchChangeResponse.of(one) for one in page],
+        items=[SwitchChangeResponse.of(change) for change in page],
         next=pack_cursor(last) if last else None,
     )
 

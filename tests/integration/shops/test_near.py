@@ -205,7 +205,7 @@ def test_a_search_crosses_the_date_line(types: World) -> None:
         from_mysql = mysql_shops.find_near(area, LIST_START, 10)
         assert sorted(near.shop_id for near in from_mysql) == [5, 6]
         build_places()
-        assert redis_store.search_near(area, LIST_START, 10).found == from_mysql
+        assert redis_store.search_near(area, LIST_START, 10).shops == from_mysql
 
 
 # ---------------------------------------------------------------- pages
@@ -234,12 +234,12 @@ def test_redis_and_mysql_return_equal_distances(types: World) -> None:
         redis.execute("FLUSHALL")
         build(ShopJobStep(PLACES))
         area = Area(Place(x, y), 25_000, None)
-        from_redis = redis_store.search_near(area, LIST_START, 300).found
+        from_redis = redis_store.search_near(area, LIST_START, 300).shops
         assert from_redis == mysql_shops.find_near(area, LIST_START, 300)
         assert from_redis
         assert len(from_redis) > 100
         after = from_redis[60]
-        assert redis_store.search_near(area, after, 20).found == from_redis[61:81]
+        assert redis_store.search_near(area, after, 20).shops == from_redis[61:81]
         assert mysql_shops.find_near(area, after, 20) == from_redis[61:81]
 
 
@@ -303,8 +303,8 @@ def test_a_distant_cluster_costs_as_many_cells_as_a_near_one(
     put_places(around(20_000, 5_000))
     area = Area(Place(X, Y + 50_000 / 111_195), 50_000, None)
     result = redis_store.search_near(area, LIST_START, 21)
-    assert result.found is not None
-    assert len(result.found) == 21
+    assert result.shops is not None
+    assert len(result.shops) == 21
     assert not result.truncated
     monkeypatch.setattr(redis_store, "MAX_SHOPS_MEASURED", 200)
     monkeypatch.setattr(redis_store, "MAX_CELLS_COUNTED", 200)
@@ -330,7 +330,7 @@ def test_more_shops_at_one_point_than_the_limit_end_the_list(types: World) -> No
     area = Area(Place(X, Y + 0.01), 5_000, None)
     result = redis_store.search_near(area, LIST_START, 101)
     assert result.truncated
-    assert sorted(found.shop_id for found in result.found or ()) == [1, 2, 3, 4, 5]
+    assert sorted(shop.shop_id for shop in result.shops or ()) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -348,10 +348,10 @@ def test_a_search_finds_the_same_shops_as_a_full_scan(types: World, seed: int) -
     area, after = Area(Place(x, y), 50_000, None), LIST_START
     for _ in range(4):
         result = redis_store.search_near(area, after, 60)
-        assert result.found
-        assert result.found == mysql_shops.find_near(area, after, 60)[: len(result.found)]
-        assert result.truncated or len(result.found) == 60
-        after = result.found[-1]
+        assert result.shops
+        assert result.shops == mysql_shops.find_near(area, after, 60)[: len(result.shops)]
+        assert result.truncated or len(result.shops) == 60
+        after = result.shops[-1]
 
 
 def test_a_cached_page_takes_two_round_trips(types: World) -> None:
@@ -664,10 +664,10 @@ def test_a_second_build_is_refused_while_one_runs(types: World) -> None:
     assert redis_store.fill_places("two", [], TYPES, True) == "LOST"
     one = ShopPlace(5, 1, Place(X, Y), FOOD)
     assert redis_store.fill_places("one", [one], TYPES, False) == "FILLED"
-    assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found is None
+    assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).shops is None
     assert redis_store.fill_places("one", [], TYPES, True) == "FINISHED"
     assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
-    [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found or []
+    [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).shops or []
     assert near.shop_id == 5
 
 

@@ -155,7 +155,7 @@ MUTANTS = [
         ),
         (
             "missing-not-created",
-            "if missing := [target for target in targets if target not in found]:",
+            "if missing := [target for target in targets if target not in counters]:",
             "if missing := [target for target in targets if False]:",
             "A counter that is missing is created and locked.",
         ),

@@ -234,7 +234,7 @@ MUTANTS = [
         ),
         (
             "confirmed-stays",
-            "if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end",
+            "if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end",
             "",
             "A confirmed entry leaves the outbox.",
         ),
@@ -246,7 +246,7 @@ MUTANTS = [
         ),
         (
             "count-of-confirmed",
-            "meta.outbox_count = meta.outbox_count - #done",
+            "meta.outbox_count = meta.outbox_count - #confirmed",
             "",
             "A confirmed entry leaves the count of the outbox.",
         ),

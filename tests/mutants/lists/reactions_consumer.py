@@ -693,8 +693,8 @@ MUTANTS = [
         ),
         (
             "unknown-is-off",
-            "c is None or c.viewer_state is None\n    ]",
-            "c is None\n    ]",
+            "if c is None or c.viewer_state is None]",
+            "if c is None]",
             "A state that Redis does not have is read from MySQL.",
         ),
         (
@@ -705,7 +705,7 @@ MUTANTS = [
         ),
         (
             "deleted-is-loaded",
-            "live = [w for w in cold if found[w[1]] is Existence.LIVE]",
+            "live = [w for w in cold if existence[w[1]] is Existence.LIVE]",
             "live = list(cold)",
             "Targets that are missing or deleted are not loaded.",
         ),

@@ -223,7 +223,7 @@ MUTANTS = [
         ),
         (
             "confirmed-stays",
-            "if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end",
+            "if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end",
             "",
             "A confirmed entry leaves the outbox.",
         ),

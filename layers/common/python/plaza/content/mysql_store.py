@@ -197,8 +197,8 @@ def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
         """
         for content_type, numbers in sql.render_ids_by_type(targets).items()
     ]
-    found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
-    return {stored.text.target: stored for stored in found}
+    texts = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
+    return {stored.text.target: stored for stored in texts}
 
 
 def find_live_of_author(author_id: int, limit: int) -> list[Target]:

@@ -39,11 +39,11 @@ def viewers_key(post_id: int) -> str:
 
 def read_texts(targets: Iterable[Target]) -> dict[Target, Text | None]:
     """Return the cached texts, None for deleted ones. One round trip. Raises RedisDown."""
-    wanted = list(targets)
-    values = cache.read_all([text_key(target) for target in wanted], TEXT)
+    listed = list(targets)
+    values = cache.read_all([text_key(target) for target in listed], TEXT)
     return {
         t: text_of(cached)
-        for t, cached in zip(wanted, values, strict=True)
+        for t, cached in zip(listed, values, strict=True)
         if cached and cached.value
     }
 
@@ -80,7 +80,7 @@ def drop_lists(texts: Iterable[Text]) -> None:
 
 def store_texts(stored: Iterable[StoredText]) -> None:
     """Cache texts of MySQL. One round trip. Raises RedisDown."""
-    entries = {text_key(one.text.target): entry_of(one) for one in stored}
+    entries = {text_key(text.text.target): entry_of(text) for text in stored}
     cache.store_all(NEVER_STALE, entries, TEXT, create=True)
 
 

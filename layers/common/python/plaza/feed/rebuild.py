@@ -37,11 +37,11 @@ def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     Safe to repeat: a timeline built within the last minute is skipped. One statement for all
     timelines of stars, at most seven for an inbox. Raises MysqlDown, RedisDown.
     """
-    builds = redis_store.begin_all(sorted({one for batch in batches for one in batch}))
+    builds = redis_store.begin_all(sorted({timeline for batch in batches for timeline in batch}))
     if not builds:
         return
-    pushes = _read_star_posts([one for one in builds if one.kind != INBOX])
-    pushes += [_read_inbox(one) for one in builds if one.kind == INBOX]
+    pushes = _read_star_posts([timeline for timeline in builds if timeline.kind != INBOX])
+    pushes += [_read_inbox(timeline) for timeline in builds if timeline.kind == INBOX]
     filled = redis_store.fill_all([(builds[push.timeline], push) for push in pushes])
     record("timelines_built", {"timelines_built": filled}, refused=len(pushes) - filled)
 
@@ -50,10 +50,10 @@ def _read_star_posts(timelines: Sequence[Timeline]) -> list[Push]:
     if not timelines:
         return []
     cap = timelines[0].cap
-    newest = mysql_store.read_newest([one.user_id for one in timelines], cap)
+    newest = mysql_store.read_newest([timeline.user_id for timeline in timelines], cap)
     return [
-        Push(one, newest[one.user_id], floor_us=floor_of(newest[one.user_id], cap))
-        for one in timelines
+        Push(timeline, newest[timeline.user_id], floor_us=floor_of(newest[timeline.user_id], cap))
+        for timeline in timelines
     ]
 
 

@@ -16,8 +16,8 @@ def add(voucher_id: int, buyer_id: int) -> int:
         "INSERT IGNORE INTO waitlist_entry (voucher_id, buyer_id) VALUES (%s, %s)",
         (voucher_id, buyer_id),
     )
-    found = find(voucher_id, [buyer_id])
-    return found[0][0] if found else add(voucher_id, buyer_id)  # deleted in between
+    waiting = find(voucher_id, [buyer_id])
+    return waiting[0][0] if waiting else add(voucher_id, buyer_id)  # deleted in between
 
 
 def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:

@@ -65,10 +65,10 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     try:
         voucher_id = redis_store.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
-            found = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
-            if found is not None and found.status == PENDING:
-                return found
-            success = found
+            pending = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
+            if pending is not None and pending.status == PENDING:
+                return pending
+            success = pending
     except RedisDown as error:
         redis_error = error
     try:
@@ -114,12 +114,14 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
-    wanted = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
-    found = redis_store.find_orders(buyer_id, wanted) if wanted else {}
+    voucher_ids = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
+    pending = redis_store.find_orders(buyer_id, voucher_ids) if voucher_ids else {}
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
-    orders = found | {row.order_id: row.order for row in rows}
-    orders |= _read_pointed(buyer_id, {i: wanted[i] for i in wanted.keys() - orders.keys()})
+    orders = pending | {row.order_id: row.order for row in rows}
+    orders |= _read_pointed(
+        buyer_id, {i: voucher_ids[i] for i in voucher_ids.keys() - orders.keys()}
+    )
     page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
     return page, page[-1].id if len(orders) > limit else None
 

@@ -120,13 +120,13 @@ def _recover_pending(
     for vouchers in _read_pages(deadline):
         sales = list(redis_store.find_sales([voucher.id for voucher in vouchers]).values())
         while sales and not deadline.has_passed:
-            found, sales = redis_store.find_overdue(
+            overdue, sales = redis_store.find_overdue(
                 sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
             )
-            created_s = [ids.created_at_s(event.order_id) for event in found]
+            created_s = [ids.created_at_s(event.order_id) for event in overdue]
             tally.oldest_s = min([tally.oldest_s, *created_s])
-            too_old = [e for e, at_s in zip(found, created_s, strict=True) if at_s <= too_old_s]
-            recent = [e for e, at_s in zip(found, created_s, strict=True) if at_s > too_old_s]
+            too_old = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s <= too_old_s]
+            recent = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s > too_old_s]
             mismatched = []
             for start in range(0, len(too_old), _BATCH):
                 mismatched += persist.decide(too_old[start : start + _BATCH]).mismatched
@@ -184,8 +184,8 @@ def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
     ]
     if not upcoming:
         return
-    found = redis_store.find_sales(upcoming)
-    missing = [voucher_id for voucher_id in upcoming if voucher_id not in found]
+    sales = redis_store.find_sales(upcoming)
+    missing = [voucher_id for voucher_id in upcoming if voucher_id not in sales]
     for voucher_id in missing:
         _load(voucher_id)
     if missing:

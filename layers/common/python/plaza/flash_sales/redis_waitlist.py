@@ -99,18 +99,18 @@ def leave(sale: SaleGeneration, buyer_ids: Sequence[int], *, only_ended: bool = 
 
 def read_buyers(sale: SaleGeneration) -> list[int]:
     """Return the buyers who wait or have an offer. One round trip. Raises RedisDown."""
-    found = redis.pipeline(
+    replies = redis.pipeline(
         [("ZRANGE", key, 0, -1) for key in (waitlist_key(sale), offers_key(sale))]
     )
-    return [int(buyer_id) for buyer_ids in found for buyer_id in buyer_ids]
+    return [int(buyer_id) for buyer_ids in replies for buyer_id in buyer_ids]
 
 
 def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
     """Return at most 500 buyers whose offers have ended. One round trip. Raises RedisDown."""
-    found = redis.execute(
+    members = redis.execute(
         "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
     )
-    return [int(buyer_id) for buyer_id in found]
+    return [int(buyer_id) for buyer_id in members]
 
 
 def _join_keys(sale: SaleGeneration, bucket: str) -> tuple[str, str, str, str]:

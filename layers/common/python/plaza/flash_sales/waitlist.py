@@ -129,14 +129,14 @@ def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
 def _rejoin(sale: SaleGeneration, deadline: Deadline) -> int:
     """Add all buyers of MySQL without a success; return how many."""
     mysql_waitlist.delete_holders(sale.voucher_id)
-    found = after_seq = 0
+    rejoined = after_seq = 0
     while not deadline.has_passed and (
         page := mysql_waitlist.read(sale.voucher_id, after_seq, _PAGE)
     ):
         if not redis_waitlist.join(sale, page):
             break
-        found, after_seq = found + len(page), page[-1][0]
-    return found
+        rejoined, after_seq = rejoined + len(page), page[-1][0]
+    return rejoined
 
 
 def _end_offers(sale: SaleGeneration, buyer_ids: Sequence[int]) -> int:

@@ -193,8 +193,14 @@ class PlazaResolver(APIGatewayHttpResolver):
             added = len(self._route_keys) - count
             newest = self._dynamic_routes if "<" in args[0] else self._static_routes
             for route in newest[-added:]:
-                stops = [one for one in route.middlewares if isinstance(one, StoppedBy)]
-                route.middlewares = [one for one in route.middlewares if one not in stops]
+                stops = [
+                    middleware
+                    for middleware in route.middlewares
+                    if isinstance(middleware, StoppedBy)
+                ]
+                route.middlewares = [
+                    middleware for middleware in route.middlewares if middleware not in stops
+                ]
                 if route.security is None:
                     raise TypeError(f"{route.method} {args[0]} declares no security")
                 switch = stops[0].switch if stops else None
@@ -291,11 +297,11 @@ class PlazaResolver(APIGatewayHttpResolver):
         return NotFound(f"Path {path[:200]} does not exist.")
 
     def _own_paths(self) -> dict[str, set[str]]:
-        found = {path: set(methods) for path, methods in self._names.items()}
+        paths = {path: set(methods) for path, methods in self._names.items()}
         for key in self.endpoints:
             method, _, path = key.partition(" ")
-            found.setdefault(path, set()).add(method)
-        return found
+            paths.setdefault(path, set()).add(method)
+        return paths
 
 
 def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
@@ -460,7 +466,7 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
     response["headers"] |= {"etag": f"W/{tag}", "vary": "authorization, accept-encoding"}
     response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
-    if tag in {one.strip().removeprefix("W/") for one in sent}:
+    if tag in {sent_tag.strip().removeprefix("W/") for sent_tag in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
 
 

@@ -37,8 +37,8 @@ class _Argument(NamedTuple):
 def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
     types = get_type_hints(function, include_extras=True)
-    found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
-    arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
+    analysed = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
+    arguments = sorted(analysed, key=lambda argument: _SOURCES.index(argument.source))
 
     def read(event: Event) -> dict[str, Any]:
         try:
@@ -74,8 +74,12 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
             try:
                 values[argument.name] = argument.type.validate_python(value)
             except ValidationError as error:
-                found = error.errors(include_url=False, include_context=False, include_input=False)
-                errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
+                problems = error.errors(
+                    include_url=False, include_context=False, include_input=False
+                )
+                errors += [
+                    _describe((*place, *problem["loc"]), problem["msg"]) for problem in problems
+                ]
     known = [argument.alias for argument in arguments if argument.source == "query"]
     errors += find_unknown_parameters(event, known)
     if not errors:

@@ -283,7 +283,7 @@ def _find_code(head: bytes, reply: bytes) -> str:
     if query_error := _find_header(head, b"x-amzn-query-error"):
         return query_error.decode("latin-1").partition(";")[0]
     try:
-        found = json.loads(reply).get("__type", "")
+        code = json.loads(reply).get("__type", "")
     except (ValueError, AttributeError):
-        found = ""
-    return str(found).rpartition("#")[2] or "Unknown"
+        code = ""
+    return str(code).rpartition("#")[2] or "Unknown"

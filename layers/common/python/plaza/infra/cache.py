@@ -99,8 +99,8 @@ def read_all(
     RedisDown."""
     now_s = clock.now_s()
     return [
-        found and _decode_value(*found, codec, now_s)
-        for found in projections.read_all(keys, TEXT, source)
+        entry and _decode_value(*entry, codec, now_s)
+        for entry in projections.read_all(keys, TEXT, source)
     ]
 
 

@@ -156,13 +156,13 @@ def _define(
     types: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> Any:
-    found = get_type_hints(kind, include_extras=True) | dict(types)
+    hints = get_type_hints(kind, include_extras=True) | dict(types)
     if issubclass(kind, tuple):
         defaults = dict.fromkeys(kind._fields) | kind._field_defaults
     else:
-        defaults = {one.name: one.default for one in fields(kind)}
+        defaults = {field.name: field.default for field in fields(kind)}
     columns = [
-        (name, found[name], default) if name in optional else (name, found[name])
+        (name, hints[name], default) if name in optional else (name, hints[name])
         for name, default in defaults.items()
     ]
     return defstruct(kind.__name__, columns, frozen=True, gc=False, **options)

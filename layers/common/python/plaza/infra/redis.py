@@ -254,8 +254,8 @@ def _read_node_info(connection: Any) -> None:
 def _read_field(name: str, info: str | bytes) -> str:
     """Return the value of a field in a reply of INFO, "" without it."""
     text = info if isinstance(info, str) else info.decode()
-    found = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _is_role_due(name: str) -> bool:

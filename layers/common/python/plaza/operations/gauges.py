@@ -78,7 +78,7 @@ def _build_series(
     full_name: str, samples: Mapping[int, Mapping[str, float]], first: int, minutes: int
 ) -> Series:
     name, _, queue = full_name.partition(":")
-    known = {minute: one[full_name] for minute, one in samples.items() if full_name in one}
+    known = {minute: gauges[full_name] for minute, gauges in samples.items() if full_name in gauges}
     if name.endswith(_TOTAL):
         name = name.removesuffix(_TOTAL) + _RATE
         known = _to_rates(sorted(known.items()))

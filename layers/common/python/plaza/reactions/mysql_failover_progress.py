@@ -80,7 +80,7 @@ def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
 
 def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
     """Return (seq, key) of at most ``count`` events after seq ``after``."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         """
         SELECT seq, target_type, target_id, kind, actor_id
         FROM reaction_log
@@ -89,4 +89,4 @@ def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
         """,
         (after, count),
     )
-    return [(int(seq), ReactionKey(*key)) for seq, *key in found]
+    return [(int(seq), ReactionKey(*key)) for seq, *key in rows]

@@ -61,10 +61,10 @@ def pass_log_gate(cursor: Cursor) -> LogGate:
     )
     if not rows:
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
-    found = cursor.fetchall()
+    held = cursor.fetchall()
     return LogGate(
-        int(found[0][0]) * EPOCH,
-        {first_slot: reign for _, first_slot, reign in found if reign is not None},
+        int(held[0][0]) * EPOCH,
+        {first_slot: reign for _, first_slot, reign in held if reign is not None},
     )
 
 
@@ -224,7 +224,7 @@ def upsert_rows(cursor: Cursor, changes: Iterable[CounterChange]) -> None:
 
 
 def read_snapshots(
-    wanted: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
+    requests: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
 ) -> list[Snapshot]:
     """Return a snapshot of each (kind, target, actors): its newest actors, and rows of ``actors``.
 
@@ -233,19 +233,19 @@ def read_snapshots(
     """
     select = " UNION ALL ".join(
         arm
-        for index, (kind, target, _) in enumerate(wanted)
+        for index, (kind, target, _) in enumerate(requests)
         for arm in _select_snapshot(index, kind, target, depth)
     )
-    rows: list[list[tuple[int, int, bool]]] = [[] for _ in wanted]
-    if not any(actor_ids for _, _, actor_ids in wanted):
-        return _parse_snapshots(mysql.fetch_all(select) if wanted else (), rows, depth)
+    rows: list[list[tuple[int, int, bool]]] = [[] for _ in requests]
+    if not any(actor_ids for _, _, actor_ids in requests):
+        return _parse_snapshots(mysql.fetch_all(select) if requests else (), rows, depth)
 
     def read(cursor: Cursor) -> list[Snapshot]:
         cursor.execute(select)
         found = cursor.fetchall()
         keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
-            for index, (kind, target, actor_ids) in enumerate(wanted)
+            for index, (kind, target, actor_ids) in enumerate(requests)
             for actor_id in actor_ids
         ]
         for start in range(0, len(keys), _ROWS_AT_ONCE):
@@ -322,8 +322,8 @@ def _parse_snapshots(
     ]
 
 
-def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """Return (total, db_version) of each of ``wanted``."""
+def read_counters(pairs: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
+    """Return (total, db_version) of each of ``pairs``."""
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
         f"""
         (
@@ -333,12 +333,12 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
               AND target_id = {target.id:d}
         )
         """
-        for index, (kind, target) in enumerate(wanted)
+        for index, (kind, target) in enumerate(pairs)
     ]
-    found = mysql.fetch_all(" UNION ALL ".join(arms)) if wanted else []
-    epoch = next((version for index, _, version in found if index < 0), 0)
-    counters = [(0, epoch)] * len(wanted)
-    for index, total, version in found:
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if pairs else []
+    epoch = next((version for index, _, version in rows if index < 0), 0)
+    counters = [(0, epoch)] * len(pairs)
+    for index, total, version in rows:
         if index >= 0:
             counters[index] = total, epoch + version
     return counters
@@ -368,12 +368,12 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
     return rows[0][0] == 1, rows[0][1]
 
 
-def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
-    """Return whether the actor reacted to each of ``wanted``."""
-    if not wanted:
+def read_viewer_states(pairs: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
+    """Return whether the actor reacted to each of ``pairs``."""
+    if not pairs:
         return []
     ids: dict[tuple[str, str], list[int]] = {}
-    for kind, target in wanted:
+    for kind, target in pairs:
         ids.setdefault((target.type, kind.name), []).append(target.id)
     arms = [
         f"""
@@ -390,7 +390,7 @@ def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> 
         for (target_type, kind), of_type in ids.items()
     ]
     on = set(mysql.fetch_all(" UNION ALL ".join(arms)))
-    return [(kind.name, *target) in on for kind, target in wanted]
+    return [(kind.name, *target) in on for kind, target in pairs]
 
 
 def read_reactors(
@@ -420,7 +420,7 @@ def read_reactors(
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
     """Return (db_version, the earliest actors that are on), at one instant."""
     of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         f"""
         (
             SELECT 0, {EPOCH_NOW} + COALESCE((
@@ -439,8 +439,8 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
         )
         """
     )
-    [db_version] = [version for actor_id, version in found if actor_id == 0]
-    earliest = [Reactor(actor_id, version) for actor_id, version in found if actor_id > 0]
+    [db_version] = [version for actor_id, version in rows if actor_id == 0]
+    earliest = [Reactor(actor_id, version) for actor_id, version in rows if actor_id > 0]
     return db_version, sorted(earliest, key=lambda r: (r.version_us, r.actor_id))
 
 

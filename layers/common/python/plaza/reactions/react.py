@@ -84,7 +84,7 @@ def request_rebuild(kind: Kind, target: Target) -> None:
 
 
 def hydrate(
-    wanted: Sequence[tuple[Kind, Target]], wait_s: float | None = None
+    pairs: Sequence[tuple[Kind, Target]], wait_s: float | None = None
 ) -> list[tuple[Kind, Target]]:
     """Load targets from MySQL into Redis; return those that are not loaded after ``wait_s``.
 
@@ -93,7 +93,7 @@ def hydrate(
     texts. Raises RedisDown, MysqlDown.
     """
     deadline = Deadline.in_s(HYDRATE_WAIT_S if wait_s is None else wait_s)
-    todo = list(wanted)
+    todo = list(pairs)
     while todo:
         leases = redis_hydration.take_hydration_leases(todo)
         taken = [
@@ -139,7 +139,7 @@ def _mark_hidden(loaded: Iterable[Target]) -> None:
     is marked by the process that hides it."""
     texts = {target for target in loaded if target.type in CONTENT_TYPES}
     if texts and (hidden := lookup.find_hidden(texts)):
-        set_visibility({Target(*target): found for target, found in hidden.items()})
+        set_visibility({Target(*target): visibility for target, visibility in hidden.items()})
 
 
 def _apply_ahead(commits: Sequence[Commit]) -> None:
@@ -231,8 +231,8 @@ def _require_visible(event: ReactionEvent) -> None:
     target = event.key.target
     if not event.on or target.type not in CONTENT_TYPES:
         return
-    found = lookup.find_hidden([target]).get(target)
-    if found is not None and found.hidden_author_id != event.key.actor_id:
+    visibility = lookup.find_hidden([target]).get(target)
+    if visibility is not None and visibility.hidden_author_id != event.key.actor_id:
         raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
 
 

@@ -51,17 +51,17 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
     cached_only = switch_state.current().cached_lists_only
     queries.require_shop(shop_id)
     review_ids, number = _read_list(shop_id, place.number)
-    found: list[ContentView] = []
+    views: list[ContentView] = []
     offset = place.offset
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
-        part = review_ids[offset : offset + limit - len(found)]
+        part = review_ids[offset : offset + limit - len(views)]
         reviews = queries.read_reviews(part, actor_id, cached_only=cached_only)
-        found += [reviews[review_id] for review_id in part if review_id in reviews]
+        views += [reviews[review_id] for review_id in part if review_id in reviews]
         offset += len(part)
-        if len(found) == limit or offset >= len(review_ids):
+        if len(views) == limit or offset >= len(review_ids):
             break
-    return RecommendedPage(found, ListPlace(offset, number) if offset < len(review_ids) else None)
+    return RecommendedPage(views, ListPlace(offset, number) if offset < len(review_ids) else None)
 
 
 def explain_score(review_id: int) -> ReviewScore:

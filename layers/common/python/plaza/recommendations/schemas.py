@@ -108,5 +108,7 @@ class ReviewScoreResponse(ResponseModel):
             shop_id=str(explained.shop_id),
             score=explained.score,
             rank=explained.rank,
-            components=[ScoreComponentResponse(**one._asdict()) for one in explained.components],
+            components=[
+                ScoreComponentResponse(**component._asdict()) for component in explained.components
+            ],
         )

@@ -72,15 +72,15 @@ def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
     keys = {shop_id: redis_store.page_key(shop_id) for shop_id in shop_ids}
     cached: dict[int, CachedValue[Shop | Deleted]] = {}
     with suppress(RedisDown):
-        found = cache.read_all(list(keys.values()), SHOP)
-        cached = {i: one for i, one in zip(keys, found, strict=True) if one is not None}
-        _request_refresh([shop_id for shop_id, one in cached.items() if one.stale])
-    shops = {i: one.value for i, one in cached.items()}
+        replies = cache.read_all(list(keys.values()), SHOP)
+        cached = {i: entry for i, entry in zip(keys, replies, strict=True) if entry is not None}
+        _request_refresh([shop_id for shop_id, entry in cached.items() if entry.stale])
+    shops = {i: entry.value for i, entry in cached.items()}
     if missing := [shop_id for shop_id in keys if shop_id not in cached]:
         stored = mysql_shops.read(missing)
         with suppress(RedisDown):
             cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), SHOP, create=True)
-        shops |= {i: entry_of(one).value for i, one in stored.items()}
+        shops |= {i: entry_of(entry).value for i, entry in stored.items()}
     return {shop_id: shop for shop_id, shop in shops.items() if isinstance(shop, Shop)}
 
 
@@ -126,7 +126,7 @@ def entry_of(stored: StoredShop) -> CacheEntry[Shop | Deleted]:
 
 
 def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry[Shop | Deleted]]:
-    return {redis_store.page_key(shop_id): entry_of(one) for shop_id, one in stored.items()}
+    return {redis_store.page_key(shop_id): entry_of(shop) for shop_id, shop in stored.items()}
 
 
 def types_entry(types: ShopTypes) -> CacheEntry[list[ShopType]]:

@@ -50,10 +50,10 @@ def set_level(expected_version: int, level: str, reason: str, operator_id: int) 
 def list_changes(below: int, limit: int) -> tuple[list[ListedChange], int | None]:
     """Return (a page of the changes with versions below ``below``, newest first; its last version,
     None on the last page). One statement. Raises MysqlDown."""
-    found = mysql_store.read_changes(below, limit + 1)
-    pairs = pairwise([*found, NO_CHANGE])
+    changes = mysql_store.read_changes(below, limit + 1)
+    pairs = pairwise([*changes, NO_CHANGE])
     listed = [ListedChange(newer, older.switches) for newer, older in pairs][:limit]
-    return listed, listed[-1].change.version if len(found) > limit else None
+    return listed, listed[-1].change.version if len(changes) > limit else None
 
 
 def _change(

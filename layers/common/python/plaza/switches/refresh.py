@@ -29,11 +29,11 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if not switch_state.is_due():
         return redis.run_all(calls, commands)
     try:
-        *replies, found = redis.run_all(calls, (*commands, redis_store.READ))
+        *replies, copy = redis.run_all(calls, (*commands, redis_store.READ))
     except RedisDown:
         _follow(None)
         raise
-    _follow(redis_store.parse(found))
+    _follow(redis_store.parse(copy))
     return replies
 
 

@@ -70,9 +70,9 @@ def read_profiles(user_ids: Sequence[int], actor_id: int | None) -> list[Profile
     looked up like targets, so that few of them reach MySQL. Raises TooManyLookups, MysqlDown,
     RedisDown.
     """
-    wanted = [Target("user", user_id) for user_id in user_ids]
-    live = lookup.find_live(wanted)
-    ids = [target.id for target in wanted if target in live]
+    targets = [Target("user", user_id) for user_id in user_ids]
+    live = lookup.find_live(targets)
+    ids = [target.id for target in targets if target in live]
     cards, totals = read_cards(ids), counters.read_users(ids)
     counts, exact = queries.read_counts([(FOLLOW, Target("user", i)) for i in ids], actor_id)
     return [

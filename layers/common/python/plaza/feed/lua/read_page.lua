@@ -35,20 +35,20 @@ end
 if not built then return {0, rebuild_due, {}, {}} end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 
-local count, found, from = tonumber(ARGV[3]), {}, ARGV[1]
+local count, entries, from = tonumber(ARGV[3]), {}, ARGV[1]
 local above = string.sub(floor, 2) -- the string: a number would lose digits
 if ARGV[2] ~= '' then
   if tonumber(from) > tonumber(above) then
     local ties = redis.call('ZRANGE', KEYS[1], from, from, 'BYSCORE', 'REV')
     for i = 1, #ties do
-      if ties[i] < ARGV[2] and #found < 2 * count then
-        found[#found + 1] = ties[i]
-        found[#found + 1] = from
+      if ties[i] < ARGV[2] and #entries < 2 * count then
+        entries[#entries + 1] = ties[i]
+        entries[#entries + 1] = from
       end
     end
   end
   from = '(' .. from
 end
 local rest = redis.call('ZRANGE', KEYS[1], from, '(' .. above, 'BYSCORE', 'REV', 'LIMIT', 0, count, 'WITHSCORES')
-for i = 1, math.min(#rest, 2 * count - #found) do found[#found + 1] = rest[i] end
-return {tonumber(above), rebuild_due, redis.call('ZRANGE', KEYS[1], 0, 0, 'BYSCORE'), found}
+for i = 1, math.min(#rest, 2 * count - #entries) do entries[#entries + 1] = rest[i] end
+return {tonumber(above), rebuild_due, redis.call('ZRANGE', KEYS[1], 0, 0, 'BYSCORE'), entries}

@@ -77,10 +77,10 @@ end
 
 local function read(cell)
   local last = cell.first + cell.side * cell.side - 1
-  local found = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
-  for i = 1, #found, 2 do
-    local shop = found[i]
-    local distance = floor(cell_place_distance(x, y, cos_y, cell, tonumber(found[i + 1])) * 10000 + 0.5)
+  local members = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
+  for i = 1, #members, 2 do
+    local shop = members[i]
+    local distance = floor(cell_place_distance(x, y, cos_y, cell, tonumber(members[i + 1])) * 10000 + 0.5)
     if distance <= max_distance and (distance > after or distance == after and is_lower(after_shop, shop)) then
       push(distance, shop)
     end
