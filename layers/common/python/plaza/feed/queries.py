@@ -22,10 +22,10 @@ from plaza.feed.model import (
     merge,
 )
 from plaza.feed.rebuild import request_rebuild
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.queues import FOLLOWS

@@ -1,7 +1,7 @@
 """Switches: what operators stop, limit or slow down without a deploy, and who changed it.
 
 Owns the table switch_change, whose newest row has the current switches, and their copy in Redis.
-``infra.switch_state`` has the copy of a process. ``auth`` calls ``refresh`` when it identifies a
+``infra.runtime.switch_state`` has the copy of a process. ``auth`` calls ``refresh`` when it identifies a
 caller; schedules call ``refresh.read``.
 """
 

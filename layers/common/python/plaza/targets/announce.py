@@ -6,7 +6,7 @@ will be. Its consumer (functions/queue/refresh_projections) reads the state from
 
 from __future__ import annotations
 
-from plaza.infra.settings import settings
+from plaza.infra.runtime.settings import settings
 from plaza.targets.queues import REFRESHES, TargetRefresh
 
 
