@@ -164,8 +164,8 @@ def _imports(harness: Harness) -> list[Figure]:
 
     def run(module: str) -> float:
         command = [sys.executable, "-c", code.format(module)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        return float(done.stdout) * 1_000
+        completed = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return float(completed.stdout) * 1_000
 
     rounds = [[run(module) for module in IMPORTED.values()] for _ in range(ROUNDS)]
     medians = [statistics.median(of_module) for of_module in zip(*rounds, strict=True)]

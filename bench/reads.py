@@ -79,8 +79,8 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
     works: list[Callable[[], None]] = [work, work_uncached, partial(_send, sent)]
     used_ms: list[list[float]] = [[] for _ in works]
     for _ in range(harness.scale(ROUNDS)):
-        for used, one in zip(used_ms, works, strict=True):
-            used += [cpu_ms(one) for _ in range(CALLS)]
+        for used, command in zip(used_ms, works, strict=True):
+            used += [cpu_ms(command) for _ in range(CALLS)]
     cached, uncached, bare = map(median, used_ms)
     peer = Peer("its commands by redis-py", bare)
     return [

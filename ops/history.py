@@ -80,8 +80,8 @@ class Layout:
 
 def parse_time(column: str, text: str) -> int:
     """Return microseconds since 1970; a time without an offset is UTC. Raises ValueError."""
-    if found := _UNIX_TIME.fullmatch(text):
-        at_us = int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
+    if match := _UNIX_TIME.fullmatch(text):
+        at_us = int(match[1]) * 1_000_000 + int((match[2] or "").ljust(6, "0"))
     else:
         try:
             at = datetime.fromisoformat(text)
@@ -141,14 +141,14 @@ def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
     the bad lines. One statement. Raises MysqlDown."""
     keys = [event.key for _, event in batch.events]
-    found = mysql_store.read_all_existence(
+    existence = mysql_store.read_all_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
     events, bad = [], list(batch.bad)
     for line, event in batch.events:
         for what in (("user", event.key.actor_id), event.key[:2]):
-            if found[what] is not Existence.LIVE:
-                state = "deleted" if found[what] is Existence.DELETED else "missing"
+            if existence[what] is not Existence.LIVE:
+                state = "deleted" if existence[what] is Existence.DELETED else "missing"
                 bad.append((line, f"{what[0]} {what[1]} is {state}"))
                 break
         else:

@@ -264,11 +264,11 @@ def read_mysql_state(
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         # First: from here on, no partition of the log can be dropped.
         record.log = recount.count_events(cursor, archives=archives)
-        for found in recount.find_contradictions(cursor, archives=archives):
+        for contradiction in recount.find_contradictions(cursor, archives=archives):
             record.log_differences.append(
                 Difference(
-                    f"{found.kind} {found.target} by {found.actor_id}",
-                    f"log {_show(found.log)}, row {_show(found.row)}",
+                    f"{contradiction.kind} {contradiction.target} by {contradiction.actor_id}",
+                    f"log {_show(contradiction.log)}, row {_show(contradiction.row)}",
                 )
             )
         cursor.execute(
@@ -347,27 +347,29 @@ def _show(event: tuple[int, int] | None) -> str:
 def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
     """Read Redis with one SCAN and some pipelines. Raises redis.exceptions.RedisError."""
     with connect_redis(redis_url, cluster=cluster) as client:
-        found = RedisKeys()
+        redis_keys = RedisKeys()
         for key in client.scan_iter(count=1000):
-            found.add_key(key)
-        outbox_index = _read_members(client, found.outbox_index)
-        claims = _read_members(client, found.claims.values())
-        checkin_outbox_index = _read_members(client, found.checkins.outbox_index)
-        orders = read_entries(client, found.orders)
+            redis_keys.add_key(key)
+        outbox_index = _read_members(client, redis_keys.outbox_index)
+        claims = _read_members(client, redis_keys.claims.values())
+        checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
+        orders = read_entries(client, redis_keys.orders)
         reigns = _read_reigns(client)
 
         def find_reign(key: str) -> str:
             return reigns[_node_of(client, key)]
 
         return RedisState(
-            hot=_read_hot(client, found.reactions, find_reign),
+            hot=_read_hot(client, redis_keys.reactions, find_reign),
             outbox_index={member for members in outbox_index.values() for member in members},
-            users=_read_projections(client, found.users),
-            comments=_read_projections(client, found.comments),
-            claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
+            users=_read_projections(client, redis_keys.users),
+            comments=_read_projections(client, redis_keys.comments),
+            claims={
+                user_id: claims[key] for user_id, key in redis_keys.claims.items() if key in claims
+            },
             orders=orders,
-            sales=read_sales(client, sorted(found.sales), orders),
-            calendars=read_calendars(client, found.checkins, find_reign),
+            sales=read_sales(client, sorted(redis_keys.sales), orders),
+            calendars=read_calendars(client, redis_keys.checkins, find_reign),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users
             },
@@ -490,15 +492,15 @@ def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, CachedCoun
 
 def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     """Return the members of sorted sets, without empty ones."""
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for batch in _batches(sorted(keys)):
         pipe = client.pipeline(transaction=False)
         for key in batch:
             pipe.zrange(key, 0, -1)
-        found |= {
+        by_key |= {
             key: members for key, members in zip(batch, pipe.execute(), strict=True) if members
         }
-    return found
+    return by_key
 
 
 def _read_entry(entry: str) -> OutboxEntry:

@@ -102,15 +102,15 @@ def shorten(entry: dict[str, Any], request_id: str) -> dict[str, Any]:
 
 def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (table, row) of the rows that a request wrote. Scans whole tables."""
-    found = []
+    rows = []
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(DictCursor) as cursor:
         for table, columns in TRACED.items():
             cursor.execute(
                 f"SELECT {columns} FROM {table} WHERE request_id = %s LIMIT 100",  # noqa: S608
                 (request_id,),
             )
-            found += [(table, row) for row in cursor.fetchall()]
-    return found
+            rows += [(table, row) for row in cursor.fetchall()]
+    return rows
 
 
 def find_function(functions: dict[str, str], part: str) -> str:
@@ -149,8 +149,8 @@ def read_lines(
 
 def read_time_ms(line: str) -> int | None:
     """Return the time of a line in milliseconds since 1970; None for a line without one."""
-    found = TIME.search(line)
-    return round(datetime.fromisoformat(found[1]).timestamp() * 1000) if found else None
+    match = TIME.search(line)
+    return round(datetime.fromisoformat(match[1]).timestamp() * 1000) if match else None
 
 
 def follow_file(path: Path, *, follow: bool) -> None:

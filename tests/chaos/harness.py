@@ -183,14 +183,14 @@ class Harness:
         for author, token in zip(AUTHORS, open_sessions(self.stack, AUTHORS), strict=True):
             self._do("PUT", f"/users/{author}/followers/me", self.reader)
             written += [self._do("POST", "/posts", token, text)["id"] for _ in range(4)]
-        wanted = sorted(written, key=int, reverse=True)
+        expected = sorted(written, key=int, reverse=True)
 
         def is_there() -> bool:
             items = self._do("GET", "/feed?limit=20", self.reader)["items"]
-            return [item["id"] for item in items] == wanted
+            return [item["id"] for item in items] == expected
 
         wait_for("the feed is filled", is_there)
-        return wanted
+        return expected
 
     def _start_workers(self) -> None:
         """Start enough workers for a slow part, so that no cold starts are measured."""
@@ -268,7 +268,7 @@ class Harness:
         posts = self._add_posts(TOGGLED)
         followees = list(itertools.islice(self._followees, TOGGLED))
         create_users(self.stack.mysql_url, followees)
-        wanted = [
+        reactions = [
             ClientReaction(kind, user_id, item_id)
             for place, (kind, items) in enumerate(
                 (("like", posts), ("collect", posts), ("follow", followees))
@@ -276,7 +276,7 @@ class Harness:
             for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
         ]
         losses = self.faults.losses
-        toggles = Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], losses)
+        toggles = Toggles(self.address, self.togglers, reactions[::2], reactions[1::2], losses)
         toggles.begin()
         return toggles
 
@@ -286,18 +286,18 @@ class Harness:
 
     def _do(self, method: str, path: str, token: str, body: Any = None) -> Any:
         """Run each operation until it works."""
-        found: list[Any] = []
+        results: list[Any] = []
 
         def works() -> bool:
             reply = self.address.ask(method, path, token, body)
-            found[:] = [reply]
+            results[:] = [reply]
             return 200 <= reply.status < 300
 
         try:
             wait_for(f"{method} {path} works", works)
         except CommandError as error:
-            raise CommandError(f"{error}; it answers {found[:1]}") from None
-        return found[0].body
+            raise CommandError(f"{error}; it answers {results[:1]}") from None
+        return results[0].body
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -> None:

@@ -145,7 +145,7 @@ def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: f
         "|---|---|",
     ]
     for first, some in itertools.groupby(results, key=lambda result: result.pair.first):
-        cells = ", ".join(f"{one.pair.second} {one.lost}/{one.promised}" for one in some)
+        cells = ", ".join(f"{item.pair.second} {item.lost}/{item.promised}" for item in some)
         lines.append(f"| {first} | {cells} |")
     lines += [""]
     for result in wrong:

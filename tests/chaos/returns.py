@@ -41,7 +41,7 @@ class Returns(Operation):
         self._buyer = next(self._buyers)
 
     def step(self) -> tuple[float, str]:
-        return next(done for turn in self._turn if (done := turn()) is not None)
+        return next(completed for turn in self._turn if (completed := turn()) is not None)
 
     def _order(self) -> tuple[float, str] | None:
         if len(self.waiting) + len(self._refused) >= _MAX_WAITING:
@@ -119,10 +119,10 @@ class Returns(Operation):
     def find_lost(self, rows: Rows) -> list[Lost]:
         decided = read_decided(rows, self.voucher)
         lost = [
-            (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}, not {wanted}")
-            for orders, wanted in ((self.held, None), (self.cancelled, "cancelled"))
+            (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}, not {expected}")
+            for orders, expected in ((self.held, None), (self.cancelled, "cancelled"))
             for order, (buyer, phase) in orders.items()
-            if order != self._cancelling and decided.get(order) != (buyer, wanted)
+            if order != self._cancelling and decided.get(order) != (buyer, expected)
         ]
         sold = sum(reason is None for _, reason in decided.values())
         if sold > self.stock:

@@ -121,7 +121,9 @@ def test_last_answered_state_remains_after_a_master_fails(
         master.resume()  # it acts as a master for a moment
         toggles.run_for(1)
     truth = quiet()
-    statuses = Counter(one.status for ledger in toggles.ledgers.values() for one in ledger.requests)
+    statuses = Counter(
+        request.status for ledger in toggles.ledgers.values() for request in ledger.requests
+    )
     assert set(statuses) <= {200, 202, 503}, "never a 500"
     assert toggles.find_violations() == []
     assert truth.clean, truth.differences

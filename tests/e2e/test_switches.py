@@ -45,9 +45,9 @@ def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
 def throw(admin: Client) -> Iterator[Throw]:
     """``with throw(read_only=True):`` or ``with throw(level="relieved"):``; normal afterwards."""
 
-    def put(path: str, **wanted: Any) -> None:
+    def put(path: str, **requested: Any) -> None:
         version = admin("GET", "/ops/switches").json["version"]
-        body = {"version": version, "reason": "A test of each switch.", **wanted}
+        body = {"version": version, "reason": "A test of each switch.", **requested}
         reply = admin("PUT", f"/ops/switches{path}", body)
         assert (reply.status, reply.json["version"]) == (200, version + 1), reply.json
 

@@ -171,13 +171,13 @@ class Run:
             losses, place = self.losses, self.places.get((voucher.id, buyer))
             with suppress(PlazaError), self.changing_place(voucher.id, buyer):
                 try:
-                    found, made = place_order.place_order(voucher.id, buyer)
+                    order, made = place_order.place_order(voucher.id, buyer)
                 except SoldOut:
                     if place is not None and self.requests[voucher.id, buyer] == 1:
                         self.places[voucher.id, buyer] = place
                     raise
-                self.note(f"{buyer} {'made' if made else 'has'} {found}")
-                self.record_reply(found, buyer, losses)
+                self.note(f"{buyer} {'made' if made else 'has'} {order}")
+                self.record_reply(order, buyer, losses)
 
         self.scheduler.spawn(request)
 
@@ -198,17 +198,17 @@ class Run:
 
         self.scheduler.spawn(work)
 
-    def record_reply(self, found: Order, buyer: int, losses: int) -> None:
+    def record_reply(self, result: Order, buyer: int, losses: int) -> None:
         """Record the reply to a request that began after ``losses`` losses of Redis."""
-        before, _, losses = self.replies.get(found.id, (found, buyer, losses))
-        if before.status != PENDING and found != before:
+        before, _, losses = self.replies.get(result.id, (result, buyer, losses))
+        if before.status != PENDING and result != before:
             # A late reply may show an earlier state; a success may be used or cancelled.
-            if found.status not in (PENDING, SUCCESS):
-                assert before.status == SUCCESS, f"{before} became {found}"
+            if result.status not in (PENDING, SUCCESS):
+                assert before.status == SUCCESS, f"{before} became {result}"
             else:
-                assert before.status in (SUCCESS, USED, CANCELLED) or found.status == PENDING
-                found = before
-        self.replies[found.id] = found, buyer, losses
+                assert before.status in (SUCCESS, USED, CANCELLED) or result.status == PENDING
+                result = before
+        self.replies[result.id] = result, buyer, losses
 
     def cancel(self) -> None:
         """Cancel an order that a buyer knows."""
@@ -220,12 +220,12 @@ class Run:
         def work() -> None:
             with suppress(Unavailable, NotCancellable):
                 try:
-                    found = cancel_order.cancel_order(order_id, buyer)
+                    order = cancel_order.cancel_order(order_id, buyer)
                 except OrderMissing:
                     raise AssertionError(f"order {order_id} was accepted and is missing") from None
-                assert found.status == CANCELLED
-                self.note(f"{buyer} cancelled {found}")
-                self.record_reply(found, buyer, losses)
+                assert order.status == CANCELLED
+                self.note(f"{buyer} cancelled {order}")
+                self.record_reply(order, buyer, losses)
 
         self.scheduler.spawn(work)
 
@@ -321,8 +321,8 @@ class Run:
                             f"{new} are offered units, and {buyer} waits longer"
                         )
             self.offered[voucher.id] = offered
-            found = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
-            self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in found}
+            result = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
+            self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in result}
 
     def use(self) -> None:
         """Issue a code of an order that a buyer knows, and redeem it; or redeem a known code."""

@@ -108,12 +108,12 @@ class RedisPair:
         return int(_info(self.master, "replication")["master_repl_offset"])
 
     def _has_received(self, offset: int) -> bool:
-        found = _info(self.replica, "replication")
+        result = _info(self.replica, "replication")
         return (
-            found["role"] == "slave"
-            and int(found["master_port"]) == self.master.port
-            and found["master_link_status"] == "up"
-            and int(found["slave_repl_offset"]) >= offset
+            result["role"] == "slave"
+            and int(result["master_port"]) == self.master.port
+            and result["master_link_status"] == "up"
+            and int(result["slave_repl_offset"]) >= offset
         )
 
 
@@ -134,8 +134,8 @@ def count_partial_resyncs(server: Server) -> int:
 
 def _info(server: Server, section: str) -> dict[str, Any]:
     with connect_node(server) as client:
-        found: dict[str, Any] = client.info(section)
-        return found
+        info: dict[str, Any] = client.info(section)
+        return info
 
 
 @pytest.fixture(scope="module")

@@ -88,9 +88,9 @@ def expand_navigation(configuration: str, pages: Path) -> str:
         files = sorted(folder.glob("*.md"), key=lambda file: (file.name != "README.md", file.name))
         return [str(file.relative_to(pages)) for file in files]
 
-    def render(found: list[str]) -> str:
-        return ", ".join(f'"{name}"' for name in found)
+    def render(titles: list[str]) -> str:
+        return ", ".join(f'"{name}"' for name in titles)
 
     unnamed = [name for name in names(pages) if f'"{name}"' not in configuration]
     configuration = re.sub(r',\s*"\*"', "".join(f', "{name}"' for name in unnamed), configuration)
-    return re.sub(r'"([a-z-]+)/"', lambda found: render(names(pages / found[1])), configuration)
+    return re.sub(r'"([a-z-]+)/"', lambda match: render(names(pages / match[1])), configuration)

@@ -41,10 +41,10 @@ def previous_month() -> date:
 
 
 def read_days(month: date = MONTH) -> list[int]:
-    found = daily_checkin.read_month(USER, month)
-    assert found.exact
-    assert found.days is not None
-    return list(found.days)
+    result = daily_checkin.read_month(USER, month)
+    assert result.exact
+    assert result.days is not None
+    return list(result.days)
 
 
 def saved_days(month: date = MONTH) -> list[int]:

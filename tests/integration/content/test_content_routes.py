@@ -168,8 +168,8 @@ def test_only_the_author_deletes_a_text_and_then_every_route_returns_410(
     assert (refused.status, refused.slug) == (403, "forbidden")
     assert ask("GET", path).status == 200
 
-    done = ask("DELETE", path)
-    assert (done.status, done.body) == (204, None)
+    completed = ask("DELETE", path)
+    assert (completed.status, completed.body) == (204, None)
     for user in (7, 8, None):
         read = ask("GET", path, user=user)
         assert (read.status, read.slug) == (410, "gone")

@@ -86,14 +86,14 @@ def test_totals_that_a_consumer_changed_during_the_read_are_read_again(
     reads = []
 
     def slow(ids: list[int]) -> dict[int, UserCounter]:
-        found = read(ids)
-        reads.append(found)
+        result = read(ids)
+        reads.append(result)
         if len(reads) == 1:
             mysql.write(
                 "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 5, 1)"
             )
             counters.project_users(read(ids))
-        return found
+        return result
 
     monkeypatch.setattr(counters.mysql_store, "read_users", slow)
     assert counters.claim(USER, COLUMN, 5, "user:1") is None
@@ -166,8 +166,8 @@ def test_a_late_release_does_not_restore_a_claim_that_was_counted(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)
-    found = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
-    first, second, third = filter(None, found)
+    results = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
+    first, second, third = filter(None, results)
     counters.release([(USER, "user:1", second.at_us)])
     counters.release([(USER, "user:1", first.at_us)])
     assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS

@@ -49,9 +49,9 @@ def listed(sale: SaleGeneration) -> list[int]:
 
 def find_overdue(sale: SaleGeneration, limit: int = 500) -> tuple[list[int], bool]:
     """Return (the ids of overdue orders, whether the sale may have more)."""
-    found, more = redis_store.find_overdue([sale], GRACE_US, limit)
+    result, more = redis_store.find_overdue([sale], GRACE_US, limit)
     sales.check(sale.voucher_id)
-    return [event.order_id for event in found], more == [sale]
+    return [event.order_id for event in result], more == [sale]
 
 
 def acknowledge(sale: SaleGeneration, order_id: int, buyer_id: int, reason: str | None) -> None:

@@ -49,9 +49,9 @@ from tests.support.plaza import World
 def check(voucher_id: int, stock: int, sold: int, offered: int, waiting: int) -> None:
     """Assert the counts in Redis without pending orders."""
     sales.check(voucher_id)
-    found = sales.read_counts(voucher_id)
-    assert found is not None
-    counted = (found.stock, found.pending, found.sold, found.offered, found.waiting)
+    result = sales.read_counts(voucher_id)
+    assert result is not None
+    counted = (result.stock, result.pending, result.sold, result.offered, result.waiting)
     assert counted == (stock, 0, sold, offered, waiting)
 
 
@@ -548,9 +548,9 @@ def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: Wo
         cancel_order.cancel_order(order.id, buyer)
     check(voucher.id, stock=1, sold=0, offered=1, waiting=0)
     place_order.place_order(voucher.id, 2)
-    found = sales.read_counts(voucher.id)
-    assert found is not None
-    assert (found.stock, found.pending, found.offered) == (1, 1, 0)
+    result = sales.read_counts(voucher.id)
+    assert result is not None
+    assert (result.stock, result.pending, result.offered) == (1, 1, 0)
     plaza.queues.drain()
     check(voucher.id, stock=1, sold=1, offered=0, waiting=0)
 

@@ -228,10 +228,10 @@ def test_a_process_frozen_over_midnight_uses_no_serial_of_yesterday(
 @pytest.mark.parametrize("redis_s", [-3, 0, 3])
 def test_clocks_on_different_days_make_unique_ids(clocks: Clocks, redis_s: float) -> None:
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 5, redis_s
-    one, other, new = Process(), Process(), []
+    process, other, new = Process(), Process(), []
     for _ in range(100):
         clocks.sleep(0.1)
-        new += one.new_ids(7) + other.new_ids(7)
+        new += process.new_ids(7) + other.new_ids(7)
     assert all_different(new)
     assert {day_of(an_id) for an_id in new} == {20_999, 21_000}
 

@@ -50,8 +50,8 @@ def admin(method: str, path: str, body: Any = None) -> Reply:
 
 
 def queue() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = admin("GET", "/ops/reports").body["items"]
-    return found
+    items: list[dict[str, Any]] = admin("GET", "/ops/reports").body["items"]
+    return items
 
 
 # ---------------------------------------------------------------- reports
@@ -235,10 +235,10 @@ def test_a_post_that_is_hidden_while_it_is_loaded_is_marked(
     post_id = post()
     hydrate_all = redis_hydration.hydrate_all
 
-    def hide_first(found: Any) -> list[str]:
+    def hide_first(result: Any) -> list[str]:
         monkeypatch.setattr(redis_hydration, "hydrate_all", hydrate_all)
         admin("PUT", f"/ops/posts/{post_id}/hidden")
-        return hydrate_all(found)
+        return hydrate_all(result)
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", hide_first)
     assert react_to("post", post_id, BOB) == (410, "hidden")

@@ -200,10 +200,10 @@ def test_an_interrupted_import_continues(
             calls[name] += 1
             if name == "commit" == at and calls[name] == 2:
                 raise Killed
-            done = work(*args)
+            completed = work(*args)
             if name == at and calls[name] == 2:
                 raise Killed
-            return done
+            return completed
 
         return run
 
@@ -282,10 +282,10 @@ def test_a_killed_process_is_continued_by_the_next(
         process.kill()
         process.wait()
     assert rows(A)
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=True
     )
-    report = json.loads(done.stdout)
+    report = json.loads(completed.stdout)
     assert report["resumed_after"] > 1_000
     assert (report["stored"], counter(A), counter(B), received()) == (2_500, 1_250, 1_250, 2_500)
     assert audit().clean

@@ -305,12 +305,12 @@ def test_concurrent_runs_roll_up_each_event_once(plaza: World, mysql_url: str, f
     plaza.add(post(1))
     persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
     head = mysql_reactions.read_log_head()
-    with open_transaction(mysql_url) as one, ThreadPoolExecutor() as pool:
-        one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
+    with open_transaction(mysql_url) as item, ThreadPoolExecutor() as pool:
+        one_rolled = mysql_votes._roll_up_page(item, head, 10, 0)
         other = pool.submit(vote_roll_up.roll_up_votes)
         with open_transaction(mysql_url) as observer:
             wait_for(lambda: lock_waits(observer) == 1, "the second run waits for the first")
-        commit(one) if first == "commits" else one.connection.rollback()
+        commit(item) if first == "commits" else item.connection.rollback()
         assert other.result(timeout=20) == head
     assert one_rolled.end < head
     assert (votes(), sum(hours().values())) == ({51: 10}, 10)
@@ -497,13 +497,13 @@ def test_runs_during_consumption_lose_nothing_and_cause_no_deadlock(
         consumers = [
             stack.enter_context(consumer(b)) for b in (batches, batches[::-1], batches[::2])
         ]
-        for one in consumers:
-            go(one)
-        while any(one.poll() is None for one in consumers):
+        for process in consumers:
+            go(process)
+        while any(process.poll() is None for process in consumers):
             vote_roll_up.roll_up_votes()
             runs += 1
-        for one in consumers:
-            end(one)
+        for process in consumers:
+            end(process)
     vote_roll_up.roll_up_votes()
     assert runs > 3, "the runs overlap the consumers"
     assert deadlocks() == before

@@ -165,8 +165,8 @@ def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
     cards.read_cards([ME])
     before = statements()
     with count_round_trips() as counter:
-        found = cards.read_cards([ADA, ME, MISSING, ADA, 9])
-    assert found == {
+        result = cards.read_cards([ADA, ME, MISSING, ADA, 9])
+    assert result == {
         ME: Card(ME, "me", None),
         ADA: Card(ADA, "Ada", "https://pics.example/old.png"),
         9: Card(9, "Bo", None),
@@ -174,7 +174,7 @@ def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
     # A node of a cluster may not have the script.
     assert (counter.sent, statements() - before) == (3 if IS_CLUSTER else 2, 2)
     with count_round_trips() as counter:
-        assert cards.read_cards([9, ADA, ME]) == found
+        assert cards.read_cards([9, ADA, ME]) == result
     assert counter.sent == 1
     with count_round_trips() as counter:
         assert cards.read_cards([]) == {}

@@ -409,9 +409,7 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
             continue
         visited[id(within)] = file, within
         todo += [
-            found
-            for found in names_used(file, within)
-            if LAYER in found[0].parents or found[0] == app
+            item for item in names_used(file, within) if LAYER in item[0].parents or item[0] == app
         ]
     return list(visited.values())
 

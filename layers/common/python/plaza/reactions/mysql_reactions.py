@@ -242,7 +242,7 @@ def read_snapshots(
 
     def read(cursor: Cursor) -> list[Snapshot]:
         cursor.execute(select)
-        found = cursor.fetchall()
+        counters = cursor.fetchall()
         keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
             for index, (kind, target, actor_ids) in enumerate(requests)
@@ -254,7 +254,7 @@ def read_snapshots(
             for index, key in part:
                 on, version_us = existing.get(key, (False, 0))
                 rows[index].append((key.actor_id, version_us, on))
-        return _parse_snapshots(found, rows, depth)
+        return _parse_snapshots(counters, rows, depth)
 
     return mysql.run_in_snapshot(read)
 
@@ -292,12 +292,12 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
 
 
 def _parse_snapshots(
-    found: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
+    counters: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
 ) -> list[Snapshot]:
     count = len(rows)
     total, db_version, last_version_us = [0] * count, [0] * count, [0] * count
     newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for index, arm, value, version in found:
+    for index, arm, value, version in counters:
         match arm:
             case "epoch":
                 db_version[index] += version
