@@ -77,8 +77,8 @@ def wide_console() -> Console:
 def new_table(*columns: str, left: Collection[str] = ("",)) -> Table:
     """Return a plain table: the first column and those in ``left`` to the left, others right."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        justify: JustifyMethod = "left" if not place or column in left else "right"
+    for index, column in enumerate(columns):
+        justify: JustifyMethod = "left" if not index or column in left else "right"
         table.add_column(column, justify=justify, overflow="fold")
     return table
 

@@ -125,8 +125,8 @@ def _check_orders(client: Client, created: ExitStack) -> None:
     text = {"name": f"Smoke test {secrets.token_hex(4)}", "icon": f"{ORIGIN}/icon.png", "sort": 0}
     kind = client.expect("POST", "/shop-types", {201}, text)
     created.callback(client.call, "DELETE", f"/shop-types/{kind['id']}")
-    place = {"name": "Smoke test", "type_id": kind["id"], "place": {"x": 0, "y": 0}, "images": []}
-    shop = client.expect("POST", "/shops", {201}, place)
+    body = {"name": "Smoke test", "type_id": kind["id"], "place": {"x": 0, "y": 0}, "images": []}
+    shop = client.expect("POST", "/shops", {201}, body)
     created.callback(client.call, "DELETE", f"/shops/{shop['id']}")
     now = datetime.now(UTC)
     voucher = client.expect(

@@ -452,7 +452,7 @@ def _adapt(value: Any, world: World, key: str = "", type_: str = "") -> Any:
         return {name: _adapt(part, world, name, type_) for name, part in value.items()}
     if isinstance(value, list):
         return [
-            _adapt(part, world, _key_in_list(value, place, key)) for place, part in enumerate(value)
+            _adapt(part, world, _key_in_list(value, index, key)) for index, part in enumerate(value)
         ]
     if isinstance(value, bool) or not str(value).isdecimal():
         return value
@@ -462,10 +462,10 @@ def _adapt(value: Any, world: World, key: str = "", type_: str = "") -> Any:
     return type(value)(world.find(kind, str(value)))
 
 
-def _key_in_list(values: list[Any], place: int, key: str) -> str:
+def _key_in_list(values: list[Any], index: int, key: str) -> str:
     """Return the field of an element: a type of content or a kind names the number after it."""
-    before = values[place - 1] if place else None
-    return before if before in (*_TYPES, "like") and isinstance(values[place], int) else key
+    before = values[index - 1] if index else None
+    return before if before in (*_TYPES, "like") and isinstance(values[index], int) else key
 
 
 def _set_body(event: dict[str, Any], **values: Any) -> None:

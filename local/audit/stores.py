@@ -25,7 +25,7 @@ from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reactions import KINDS, Target
-from plaza.reactions.mysql_reactions import EPOCH
+from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_keys import TargetKeys, keys_of
 from plaza.vote_log import recount
 
@@ -41,12 +41,12 @@ _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):sale", re.ASCII)
 # Changes of counters by the commits after a version, by actor.
 _SINCE = """
-    SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
-        place INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
+    SELECT item, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
+        item INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
         target_type VARCHAR(16) CHARACTER SET ascii PATH '$[2]', target_id BIGINT PATH '$[3]',
         n BIGINT PATH '$[4]')) AS behind
     STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_type, target_id, kind)
-    WHERE l.db_version > behind.n GROUP BY place, l.actor_id"""
+    WHERE l.db_version > behind.n GROUP BY item, l.actor_id"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
@@ -278,7 +278,7 @@ def read_mysql_state(
             counted = kind, Target(target_type, target_id)
             (record.on if state else record.off).setdefault(counted, {})[actor_id] = version
         cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
-        record.epoch = sum(epoch for (epoch,) in cursor) * EPOCH
+        record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
             f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"  # noqa: S608
             " FROM content_counter"
@@ -333,11 +333,11 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
         if hot.loaded and hot.db_version < record.version(*counted)
     ]
     if behind:
-        places = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
+        indexed = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
         record.since = {counted: {} for counted, _ in behind}
-        cursor.execute(_SINCE, (json.dumps(places),))
-        for place, actor_id, change in cursor:
-            record.since[behind[place][0]][actor_id] = int(change)
+        cursor.execute(_SINCE, (json.dumps(indexed),))
+        for item, actor_id, change in cursor:
+            record.since[behind[item][0]][actor_id] = int(change)
 
 
 def _show(event: tuple[int, int] | None) -> str:

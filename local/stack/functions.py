@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"Bearer plain_(\d+)_([a-z]+)_-*")
 
 
 class CONTEXT:
-    """A context object in the place of that which Lambda passes to a handler."""
+    """A context object as Lambda passes it to a handler."""
 
     function_name = "local"
     function_version = "$LATEST"

@@ -64,15 +64,15 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
         if (entry := read_line(text)) and concerns(entry, request_id)
     )
     rows = find_rows(stack.mysql_url, request_id)
-    places = [name for _, name, _ in lines] + [table for table, _ in rows]
-    width = max(map(len, places), default=0)
+    sources = [name for _, name, _ in lines] + [table for table, _ in rows]
+    width = max(map(len, sources), default=0)
     for _, name, entry in lines:
         print(f"{name:{width}}  {json.dumps(shorten(entry, request_id))}")
     for table, row in rows:
         print(f"{table:{width}}  {json.dumps(row, default=str)}")
-    if not places:
+    if not sources:
         print(f"nothing about {request_id} in the last {minutes:g} minutes", file=sys.stderr)
-    return 0 if places else 1
+    return 0 if sources else 1
 
 
 def read_line(text: str) -> dict[str, Any] | None:

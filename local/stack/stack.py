@@ -183,8 +183,8 @@ class Stack:
                 server.stop()
         left = [
             process
-            for place in ("tmp", "build")  # working directories of programs and of functions
-            for process in find_processes_in(self.directory / place)
+            for folder in ("tmp", "build")  # working directories of programs and of functions
+            for process in find_processes_in(self.directory / folder)
         ]
         end_all(left, grace_s=2)
         if (self.directory / "lock").exists():

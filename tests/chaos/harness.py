@@ -167,11 +167,11 @@ class Harness:
         """Create posts with as many likes as their index; the reader likes every other one."""
         posts = self._add_posts(10)
         known = {}
-        for place, post in enumerate(posts):
-            likers = [self.reader] * (place % 2) + list(self.fans.values())[: place % 4]
+        for index, post in enumerate(posts):
+            likers = [self.reader] * (index % 2) + list(self.fans.values())[: index % 4]
             for token in likers:
                 self._do("PUT", f"/posts/{post}/likes/me", token)
-            known[post] = (len(likers), bool(place % 2))
+            known[post] = (len(likers), bool(index % 2))
         total = sum(likes for likes, _ in known.values())
         wait_for("the known likes are saved", lambda: self._count_likes(posts) == total)
         return known
@@ -205,10 +205,10 @@ class Harness:
 
     def _add_posts(self, count: int) -> list[int]:
         posts = list(itertools.islice(self._posts, count))
-        places = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
+        values = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
         self.rows(
             "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
-            f" VALUES {places}",
+            f" VALUES {values}",
             *(part for post in posts for part in (post, POSTER)),
         )
         self.rows(
@@ -247,10 +247,10 @@ class Harness:
             self._do("POST", "/reactions/query", token, question)
 
     def _count_likes(self, posts: Sequence[int]) -> int:
-        places = ", ".join(["%s"] * len(posts))
+        values = ", ".join(["%s"] * len(posts))
         [(count,)] = self.rows(
             "SELECT COUNT(*) FROM reaction WHERE target_type = 'post' AND kind = 'like'"
-            f" AND state = 1 AND target_id IN ({places})",
+            f" AND state = 1 AND target_id IN ({values})",
             *posts,
         )
         return int(count)
@@ -270,10 +270,10 @@ class Harness:
         create_users(self.stack.mysql_url, followees)
         reactions = [
             ClientReaction(kind, user_id, item_id)
-            for place, (kind, items) in enumerate(
+            for index, (kind, items) in enumerate(
                 (("like", posts), ("collect", posts), ("follow", followees))
             )
-            for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
+            for user_id, item_id in zip(TOGGLERS[TOGGLED * index :], items, strict=False)
         ]
         losses = self.faults.losses
         toggles = Toggles(self.address, self.togglers, reactions[::2], reactions[1::2], losses)

@@ -115,7 +115,7 @@ _PROMISES = {
     "toggle": "toggles",
     "follow": "follows",
     "check-in": "check-ins",
-    "return": "orders, cancellations and places of a small voucher",
+    "return": "orders, cancellations and positions in the waitlist of a small voucher",
 }
 
 

@@ -250,11 +250,11 @@ class Likes(Operation):
 
     def _read_rows(self, rows: Rows) -> set[tuple[int, int]]:
         """Return (user, item) of the saved reactions."""
-        places = ", ".join(["%s"] * len(self.items))
+        marks = ", ".join(["%s"] * len(self.items))
         return set(
             rows(
                 "SELECT actor_id, target_id FROM reaction WHERE target_type = %s AND kind = %s"
-                f" AND state = 1 AND target_id IN ({places})",
+                f" AND state = 1 AND target_id IN ({marks})",
                 "user" if self.kind == "follow" else "post",
                 self.kind,
                 *self.items,
@@ -317,8 +317,8 @@ class CheckIns(Operation):
 
     def _read_rows(self, rows: Rows) -> set[tuple[int, str]]:
         """Return (user, day) of the saved check-ins."""
-        places = ", ".join(["%s"] * len(self.tokens))
-        result = rows(f"SELECT user_id, day FROM checkin WHERE user_id IN ({places})", *self.tokens)
+        marks = ", ".join(["%s"] * len(self.tokens))
+        result = rows(f"SELECT user_id, day FROM checkin WHERE user_id IN ({marks})", *self.tokens)
         return {(user, day.isoformat()) for user, day in result}
 
 

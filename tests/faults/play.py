@@ -305,8 +305,8 @@ def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
             for key, value in body.items():
                 yield from _fields(value, f"{name}.{key}" if name else str(key))
         case list():
-            for place, value in enumerate(body):
-                yield from _fields(value, f"{name}.{place}")
+            for index, value in enumerate(body):
+                yield from _fields(value, f"{name}.{index}")
         case _:
             yield name, normalize(json.dumps(body), {})
 

@@ -446,8 +446,8 @@ class Run:
             for table, rows in self.backup.items():
                 mysql.write(f"DELETE FROM {table}")
                 for row in rows:
-                    places = ",".join(["%s"] * len(row))
-                    mysql.write(f"INSERT INTO {table} VALUES ({places})", row)
+                    marks = ",".join(["%s"] * len(row))
+                    mysql.write(f"INSERT INTO {table} VALUES ({marks})", row)
             mysql.write("UPDATE log_gate SET epoch = epoch + 1")
             self.comments = _count_comments()
             self.is_restoring, self.restored = True, self.scheduler.steps

@@ -111,8 +111,8 @@ def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
             else:
                 yield from find_differences(old[key], new[key], f"{name}.{key}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, (item, other) in enumerate(zip(old, new, strict=True)):
-            yield from find_differences(item, other, f"{name}.{place}")
+        for index, (item, other) in enumerate(zip(old, new, strict=True)):
+            yield from find_differences(item, other, f"{name}.{index}")
     elif old != new:
         yield f"{name} is {old!r} in {OLD}, {new!r} in {NEW}"
 

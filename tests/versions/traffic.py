@@ -345,8 +345,8 @@ class Traffic:
         code = self.deployment.versions[first].api.call("read_code", phone)
         neighbour, _ = self._phone()
         _, elsewhere = self._phone()
-        for other, place in ((neighbour, address), (phone, elsewhere)):
-            again = self._ask(second, "POST /auth/codes", None, {"phone": other}, address=place)
+        for other, via in ((neighbour, address), (phone, elsewhere)):
+            again = self._ask(second, "POST /auth/codes", None, {"phone": other}, address=via)
             self._check(f"another code by {second}", again.status in (202, 429), True)
         body = {"challenge": sent["challenge"], "code": code}
         opened = self._expect(second, "POST /auth/sessions", None, body, address=address)

@@ -395,7 +395,7 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None
 def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if cursor is None:
         return None
-    place = ListPosition(*unpack_cursor(cursor, (int, int)))
-    if not place.is_valid:
+    position = ListPosition(*unpack_cursor(cursor, (int, int)))
+    if not position.is_valid:
         raise BadInput("cursor", "was not returned by this API")
-    return place
+    return position

@@ -32,12 +32,12 @@ def operation_of(route: Route) -> dict[str, Any]:
     return document
 
 
-def parameters_of(route: Route, place: str) -> list[dict[str, Any]]:
+def parameters_of(route: Route, source: str) -> list[dict[str, Any]]:
     """The parameters of a route that are in the ``query`` or in the ``header``."""
     return [
         parameter
         for parameter in operation_of(route).get("parameters", ())
-        if parameter["in"] == place
+        if parameter["in"] == source
     ]
 
 

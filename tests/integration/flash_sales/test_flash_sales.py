@@ -256,13 +256,13 @@ def test_an_order_that_sqs_refused_is_stored_and_decided_by_the_recovery(plaza: 
     plaza.queues.away = True
     placed = order(voucher.id, 7)
     assert placed.status == PENDING
-    [stored] = mysql_orders.read_outbox(None, 10)
+    [stored] = mysql_orders.read_spilled(None, 10)
     assert stored.identity == (placed.id, voucher.id, 7)
     with pytest.raises(QueueDown):  # after it decided the outbox
         recover_orders.recover_orders()
     sales.check(voucher.id)
     assert queries.read_order(placed.id, 7).status == SUCCESS
-    assert mysql_orders.read_outbox(None, 10) == []
+    assert mysql_orders.read_spilled(None, 10) == []
     plaza.queues.away = False
     assert recover_orders.recover_orders(resend_after_s=0) == 0
 
@@ -311,7 +311,7 @@ def test_an_order_that_sqs_and_mysql_refused_is_returned_only_after_one_stored_i
 
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_orders, "add_to_outbox", down)
+        patch.setattr(mysql_orders, "spill", down)
         for _ in range(2):
             with pytest.raises(MysqlDown):
                 place_order.place_order(voucher.id, 7)
@@ -479,9 +479,9 @@ def test_a_dead_letter_that_was_decided_before_is_not_counted(
 
 def test_a_reservation_with_the_id_of_a_decided_order_stays_in_the_outbox(plaza: World) -> None:
     stray = OrderEvent(5, 3, 9, 1)
-    mysql_orders.add_to_outbox(stray)
-    mysql_orders.delete_from_outbox([OrderEvent(5, 3, 7, 1)])
-    assert mysql_orders.read_outbox(None, 10) == [stray]
+    mysql_orders.spill(stray)
+    mysql_orders.delete_spilled([OrderEvent(5, 3, 7, 1)])
+    assert mysql_orders.read_spilled(None, 10) == [stray]
 
 
 def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consumer(
@@ -493,7 +493,7 @@ def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consume
     sale = redis_store.find_sales([voucher.id])[voucher.id]
     redis_store.reserve(sale, placed.id, 8)
     stray = OrderEvent(placed.id, voucher.id, 9, 1)
-    mysql_orders.add_to_outbox(stray)
+    mysql_orders.spill(stray)
     recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
     sent = sales.parse_events(plaza.queues.take(ORDERS))
     assert {event.buyer_id for event in sent} == {9, 8}
@@ -501,7 +501,7 @@ def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consume
         with pytest.raises(OrderMismatch):
             persist.persist_orders([event])
     assert sales.counts(voucher.id) == (2, 0, 1)
-    assert mysql_orders.read_outbox(None, 10) == []
+    assert mysql_orders.read_spilled(None, 10) == []
 
 
 def test_a_batch_with_duplicates_of_two_sales_is_stored_once(plaza: World) -> None:

@@ -34,8 +34,8 @@ def begin(stock: int = 5) -> SaleGeneration:
 def age(sale: SaleGeneration) -> None:
     """Make all entries of the recovery list overdue, in their order."""
     key = redis_store.recovery_key(sale)
-    for place, entry in enumerate(entries(sale), 1):
-        redis.execute("LSET", key, place - 1, f"{entry.rpartition(':')[0]}:{place}")
+    for index, entry in enumerate(entries(sale), 1):
+        redis.execute("LSET", key, index - 1, f"{entry.rpartition(':')[0]}:{index}")
 
 
 def entries(sale: SaleGeneration) -> list[str]:

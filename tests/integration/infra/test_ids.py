@@ -12,7 +12,7 @@ import pytest
 
 from cli.paths import ROOT
 from plaza.infra.derived import ids
-from plaza.infra.derived.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
+from plaza.infra.derived.ids import BLOCK_SIZE, START_S, SerialsExhausted, new_id
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import Lazy
 from tests.support.call_log import record_call
@@ -73,7 +73,7 @@ def day_of(an_id: int) -> int:
 
 
 def second_of(an_id: int) -> int:
-    return (an_id >> 32) + EPOCH_S
+    return (an_id >> 32) + START_S
 
 
 def all_different(*parts: list[int]) -> bool:

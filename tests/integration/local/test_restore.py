@@ -57,8 +57,8 @@ def restore(backup: Backup) -> None:
     for table, rows in backup.items():
         mysql.write(f"DELETE FROM {table}")
         if rows:
-            places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
-            mysql.write(f"INSERT INTO {table} VALUES {places}", [v for row in rows for v in row])
+            marks = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
+            mysql.write(f"INSERT INTO {table} VALUES {marks}", [v for row in rows for v in row])
 
 
 def write(author_id: int, text_type: str, **fields: Any) -> Target:

@@ -14,7 +14,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, react, redis_hydration
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
-from plaza.recommendations.model import ListPlace
+from plaza.recommendations.model import RecommendedPosition
 from plaza.targets import Visibility
 from tests.support.content_api import (
     SHOP,
@@ -288,7 +288,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
     reviews = [review(), review()]
     path = f"/shops/{SHOP}/reviews"
-    recommend.recommend(SHOP, ListPlace(0, 0), 20, None)
+    recommend.recommend(SHOP, RecommendedPosition(0, 0), 20, None)
     plaza.queues.drain()
     admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
     as_another_process()

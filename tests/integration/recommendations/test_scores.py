@@ -23,7 +23,7 @@ from plaza.recommendations import (
     recommend,
     vote_roll_up,
 )
-from plaza.recommendations.model import ListPlace, RankedHours
+from plaza.recommendations.model import RankedHours, RecommendedPosition
 from tests.integration.recommendations.test_rankings import random_events, ranked
 from tests.integration.recommendations.test_recommendations import SHOP, recommended, swap
 from tests.support.content_api import ask
@@ -184,11 +184,11 @@ def test_a_review_that_is_not_listed_has_no_rank(shop: World) -> None:
 def test_pages_are_of_one_list_while_it_is_replaced(shop: World) -> None:
     add_reviews(SHOP, *range(1, 10))
     swap([1, 2, 3, 4, 5, 6])
-    first = recommend.recommend(SHOP, ListPlace(0, 0), 2, None)
+    first = recommend.recommend(SHOP, RecommendedPosition(0, 0), 2, None)
     assert first.next is not None
     for order in ([6, 5, 4, 3, 2, 1], [7, 1, 8, 2, 9, 3], [5, 6]):
         swap(order)
-        swap(order)  # an equal list takes no place
+        swap(order)  # an equal list takes no position
     second = recommend.recommend(SHOP, first.next, 2, None)
     assert [view.text.id for view in second.reviews] == [3, 4]
     assert recommended() == [5, 6]

@@ -17,7 +17,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
-from plaza.reactions.mysql_reactions import LogGate
+from plaza.reactions.mysql_reactions import LogLock
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
@@ -233,7 +233,7 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: LogGate(0, {}))
+        monkeypatch.setattr(mysql_reactions, "share_log_lock", lambda cursor: LogLock(0, {}))
     with open_transaction(mysql_url) as slow:
         save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
         persist.save([like(review(52), 1)])  # the higher seq, committed

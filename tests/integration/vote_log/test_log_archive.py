@@ -218,8 +218,8 @@ def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
-    places = [last_key([line]) for line in whole]
-    assert places == sorted(places)
+    keys = [last_key([line]) for line in whole]
+    assert keys == sorted(keys)
     for size in (1, 3, 50):
         read: list[ArchiveLine] = []
         after = None
@@ -234,9 +234,9 @@ def test_a_page_reads_only_its_own_rows(s3: Any) -> None:
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
-    for place in (0, 300, 700):
+    for index in (0, 300, 700):
         before = rows_read()
-        assert len(mysql_log.read_page(rest, TODAY, head, last_key(whole[: place + 1]), 50)) == 50
+        assert len(mysql_log.read_page(rest, TODAY, head, last_key(whole[: index + 1]), 50)) == 50
         assert rows_read() - before < 60
 
 
@@ -392,7 +392,7 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
     ):
         now.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
         other.begin()
-        mysql_reactions.pass_log_gate(cursor)
+        mysql_reactions.share_log_lock(cursor)
         append(cursor, log_event(7, at(10)))
         persist.save([log_event(1, at(0))])
         roll_up()

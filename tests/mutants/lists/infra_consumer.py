@@ -99,7 +99,7 @@ MUTANTS = [
         ),
         (
             "refused-deleted",
-            "        left += [part[place] for place in refused]\n",
+            "        left += [part[index] for index in refused]\n",
             "",
             "A message that SQS refused to move stays in its queue.",
         ),

@@ -467,9 +467,9 @@ MUTANTS = [
         [LOG_GATE],
         (
             "log-gate",
-            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n",
+            "    epoch, reigns = mysql_reactions.share_log_lock(cursor)\n",
             "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n",
-            "A transaction passes the log gate before it appends.",
+            "A transaction passes the log lock before it appends.",
         ),
     ),
     *mutants_of(
@@ -485,13 +485,13 @@ MUTANTS = [
             "gate-exclusive",
             "        LOCK IN SHARE MODE\n",
             "        FOR UPDATE\n",
-            "Consumers do not wait for each other at the log gate.",
+            "Consumers do not wait for each other at the log lock.",
         ),
         (
             "reigns-without-gate",
-            '        lock_log_gate(cursor)\n        cursor.execute("DELETE',
+            '        take_log_lock(cursor)\n        cursor.execute("DELETE',
             '        cursor.execute("DELETE',
-            "The reigns are replaced behind all transactions that passed the log gate.",
+            "The reigns are replaced behind all transactions that passed the log lock.",
         ),
     ),
     *mutants_of(

@@ -91,9 +91,9 @@ def test_a_broken_promise_is_found(result: list[tuple[int, int, str | None]], lo
     assert lost in [what for _, what in returns.find_lost(rows(*result))]
 
 
-def test_a_lost_place_is_found() -> None:
+def test_a_lost_position_is_found() -> None:
     missing = Reply(404, {}, {})
     returns, _, _ = play(SOLD_OUT, WAITING, missing, steps=2)
     assert [what for _, what in returns.find_lost(rows())] == [
-        "the place of 1: 404 and no problem+json, None"
+        "the position of 1: 404 and no problem+json, None"
     ]

@@ -441,12 +441,12 @@ def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(sqs: FakeSqs, sto
 # ---------------------------------------------------------------- poison messages
 
 
-@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("index", range(7))
 def test_a_poison_message_is_isolated_and_the_others_are_handled_once(
-    sqs: FakeSqs, store: Store, place: int
+    sqs: FakeSqs, store: Store, index: int
 ) -> None:
     bodies = [f"good {i}" for i in range(7)]
-    bodies[place] = "poison"
+    bodies[index] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
     assert failures(response) == [], "it is sent again"
     assert sorted(store.saved) == sorted(body for body in bodies if body != "poison")

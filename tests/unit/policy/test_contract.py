@@ -110,16 +110,16 @@ def schemas_within(schema: Any) -> Iterator[dict[str, Any]]:
 
 def all_schemas() -> list[tuple[str, dict[str, Any]]]:
     """Every schema of the contract, with where it is."""
-    places = list(SCHEMAS.items())
+    schemas = list(SCHEMAS.items())
     for operation in OPERATIONS:
         parameters = operation.spec.get("parameters", ())
-        places += [
+        schemas += [
             (f"{operation.id} {parameter['name']}", parameter["schema"]) for parameter in parameters
         ]
-        places += [
+        schemas += [
             (f"{operation.id} {name}", content["schema"]) for name, _, content in operation.bodies
         ]
-    return [(place, item) for place, schema in places for item in schemas_within(schema)]
+    return [(name, item) for name, schema in schemas for item in schemas_within(schema)]
 
 
 # ---------------------------------------------------------------- names and texts
@@ -312,27 +312,27 @@ def errors() -> Iterator[type[PlazaError]]:
 
 def test_patterns_are_short_and_work_in_every_language() -> None:
     TEXT.encode()  # raises on lone surrogates
-    for place, schema in all_schemas():
+    for name, schema in all_schemas():
         pattern = schema.get("pattern", "")
-        assert len(pattern) <= MAX_PATTERN_CHARS, place
-        assert pattern.isascii(), place
-        assert not re.search(r"\\[xupPA-CE-RT-VX-Z]|\(\?", pattern), f"{place}: {pattern}"
+        assert len(pattern) <= MAX_PATTERN_CHARS, name
+        assert pattern.isascii(), name
+        assert not re.search(r"\\[xupPA-CE-RT-VX-Z]|\(\?", pattern), f"{name}: {pattern}"
         re.compile(pattern)
 
 
 def test_every_schema_has_a_type() -> None:
     """Generators make ``any`` of what has none. The body of a dead letter may be anything."""
     untyped = {
-        place
-        for place, schema in all_schemas()
+        name
+        for name, schema in all_schemas()
         if not schema.keys() & {"$ref", "anyOf", "type"} and schema.keys() - {"description"}
     }
     assert untyped == set()
-    unions = [place for place, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
+    unions = [name for name, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
     assert unions == []
-    for place, schema in all_schemas():
+    for name, schema in all_schemas():
         if "anyOf" in schema:
-            assert {"type": "null"} in schema["anyOf"], place
+            assert {"type": "null"} in schema["anyOf"], name
 
 
 def test_a_parameter_is_never_null() -> None:
@@ -351,9 +351,9 @@ def test_every_text_of_a_request_is_limited() -> None:
         for parameter in operation.spec.get("parameters", ())
     }
     unlimited = {
-        place
-        for place, schema in all_schemas()
-        if place in of_requests | parameters
+        name
+        for name, schema in all_schemas()
+        if name in of_requests | parameters
         and schema.get("type") == "string"
         and not schema.keys() & limits
     }

@@ -1,4 +1,4 @@
-/** The waitlist of a voucher that is sold out: the caller's place, and the offer of a unit. */
+/** The waitlist of a voucher that is sold out: the caller's position, and the offer of a unit. */
 import { ProblemError, type Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useSession } from "shared/hooks.ts";
@@ -24,7 +24,7 @@ export function Waitlist({ voucherId, buy }: { voucherId: string; buy: () => voi
     plaza.put("/vouchers/{voucher_id}/waitlist/me", { path }).then(setJoined, setError);
   };
   const leave = () => {
-    setJoined(undefined); // its place is not read any more
+    setJoined(undefined); // its position is not read any more
     plaza.delete("/vouchers/{voucher_id}/waitlist/me", { path }).catch(setError);
   };
   return (

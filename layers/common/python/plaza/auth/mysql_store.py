@@ -92,8 +92,8 @@ def expire_all(user_id: int, *, own: bytes | None = None) -> list[bytes]:
 def delete_all(token_sha256s: Sequence[bytes]) -> None:
     """Delete sessions. One statement. Raises MysqlDown."""
     if token_sha256s:
-        places = sql.placeholders(len(token_sha256s))
-        mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({places})", token_sha256s)
+        marks = sql.placeholders(len(token_sha256s))
+        mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({marks})", token_sha256s)
 
 
 def delete_expired(limit: int) -> int:

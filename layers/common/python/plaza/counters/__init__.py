@@ -101,7 +101,7 @@ def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = 
 
 
 def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
-    """Reserve a place below ``limit`` of the total ``column`` for ``member``; None at the limit.
+    """Reserve a slot below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
     A claim ends after one hour, or when it is released or taken back. One round trip; three more
     and one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.

@@ -89,7 +89,7 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
     )
 
 
-def add_to_outbox(event: OrderEvent) -> None:
+def spill(event: OrderEvent) -> None:
     """Store a reservation that SQS refused. One statement, safe to repeat. Raises MysqlDown."""
     mysql.write(
         """
@@ -101,7 +101,7 @@ def add_to_outbox(event: OrderEvent) -> None:
     )
 
 
-def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
+def read_spilled(voucher_id: int | None, limit: int) -> list[OrderEvent]:
     """Return stored reservations of one voucher or of all, earliest first. Raises MysqlDown."""
     where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
     rows = mysql.fetch_all(
@@ -115,7 +115,7 @@ def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
     return [OrderEvent(*row) for row in rows]
 
 
-def delete_from_outbox(events: Collection[OrderEvent]) -> None:
+def delete_spilled(events: Collection[OrderEvent]) -> None:
     """Delete decided reservations. One statement. Raises MysqlDown."""
     if events:
         identities = ",".join("(%d,%d,%d)" % event.identity for event in events)

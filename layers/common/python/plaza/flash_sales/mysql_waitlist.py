@@ -36,14 +36,14 @@ def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:
     ]
 
 
-def delete(places: Collection[tuple[int, int]]) -> None:
+def delete(positions: Collection[tuple[int, int]]) -> None:
     """Delete the entries of (voucher, buyer) pairs. One statement. Raises MysqlDown."""
-    if places:
-        rendered = ",".join("(%d,%d)" % place for place in places)
+    if positions:
+        rendered = ",".join("(%d,%d)" % position for position in positions)
         mysql.write(
             f"""
             DELETE FROM waitlist_entry
-            WHERE voucher_id IN ({sql.render_ids({voucher_id for voucher_id, _ in places})})
+            WHERE voucher_id IN ({sql.render_ids({voucher_id for voucher_id, _ in positions})})
               AND (voucher_id, buyer_id) IN ({rendered})
             """
         )

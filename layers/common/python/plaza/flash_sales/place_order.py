@@ -122,10 +122,10 @@ def publish(event: OrderEvent) -> bool:
         ORDERS.send(event)
     except QueueDown as error:
         backlog.mark_unavailable()
-        mysql_orders.add_to_outbox(replace(event, request_id=current_request_id()))
+        mysql_orders.spill(replace(event, request_id=current_request_id()))
         record(
-            "order_stored_in_outbox",
-            {"orders_stored_in_outbox": 1},
+            "order_spilled",
+            {"orders_spilled": 1},
             order_id=event.order_id,
             **error_fields(error),
         )

@@ -75,14 +75,14 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     deadline, now_s = Deadline.in_s(MAX_RUN_S), clock.now_s()
     tally = _Tally(now_s)
 
-    def decide_outbox() -> None:
-        tally.decided += persist.decide_outbox(deadline)
+    def decide_spilled() -> None:
+        tally.decided += persist.decide_spilled(deadline)
 
     def recover_pending() -> None:
         _recover_pending(tally, resend_after_s, now_s - decide_after_s, deadline)
 
     jobs: dict[str, Callable[[], None]] = {
-        "decide_outbox": decide_outbox,
+        "decide_spilled": decide_spilled,
         "recover_pending": recover_pending,
         **{
             work.__name__.strip("_"): partial(_run_on_pages, work, deadline)

@@ -229,7 +229,7 @@ class OrderResponse(ResponseModel):
 
 
 class WaitlistResponse(ResponseModel):
-    """The caller's place in the waitlist of a voucher."""
+    """The caller's position in the waitlist of a voucher."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -262,13 +262,13 @@ class WaitlistResponse(ResponseModel):
     ]
 
     @classmethod
-    def of(cls, voucher_id: str, place: model.WaitlistPlace) -> WaitlistResponse:
-        """Returns ``place`` as the API sends it."""
-        until_us = place.accept_by_us
+    def of(cls, voucher_id: str, waiting: model.WaitlistPosition) -> WaitlistResponse:
+        """Returns ``waiting`` as the API sends it."""
+        until_us = waiting.accept_by_us
         return cls(
             voucher_id=voucher_id,
             status="waiting" if until_us is None else "offered",
-            position=place.position,
+            position=waiting.position,
             accept_by=None if until_us is None else from_us(until_us),
         )
 

@@ -29,14 +29,14 @@ from plaza.reactions.model import (
     Target,
 )
 
-EPOCH = 2**40  # versions of a counter in one epoch
-EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
+VERSIONS_PER_EPOCH = 2**40
+EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 _ROWS_AT_ONCE = 1000
-LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log gate
+LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log
 _DAY_US = 86_400_000_000
 
 
-class LogGate(NamedTuple):
+class LogLock(NamedTuple):
     """The first version of the epoch, and first_slot -> reign of each master of Redis as the last
     recovery stored them (``reign_guard``)."""
 
@@ -44,8 +44,8 @@ class LogGate(NamedTuple):
     reigns: Mapping[int, str]
 
 
-def pass_log_gate(cursor: Cursor) -> LogGate:
-    """Lock the log gate and the reigns, shared, until the commit; return them.
+def share_log_lock(cursor: Cursor) -> LogLock:
+    """Lock the log and the reigns, shared, until the commit; return them.
 
     Call it before an append: when a reader gets the exclusive lock, all earlier appends are
     committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
@@ -62,8 +62,8 @@ def pass_log_gate(cursor: Cursor) -> LogGate:
     if not rows:
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
     held = cursor.fetchall()
-    return LogGate(
-        int(held[0][0]) * EPOCH,
+    return LogLock(
+        int(held[0][0]) * VERSIONS_PER_EPOCH,
         {first_slot: reign for _, first_slot, reign in held if reign is not None},
     )
 
@@ -81,11 +81,11 @@ def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str)
 
 
 def replace_reigns(reigns: Mapping[int, str]) -> None:
-    """Store first_slot -> reign of all masters, behind all transactions that passed the log gate.
+    """Store first_slot -> reign of all masters, behind all transactions that passed the log lock.
     Four statements. Raises MysqlDown as ``wait_for_log_writers``."""
 
     def replace(cursor: Cursor) -> None:
-        lock_log_gate(cursor)
+        take_log_lock(cursor)
         cursor.execute("DELETE FROM redis_reign")
         cursor.executemany(
             "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
@@ -105,11 +105,11 @@ def wait_for_log_writers() -> None:
     """Wait until all transactions that append to the log are committed or rolled back; later ones
     get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three times."""
 
-    mysql.run_in_transaction(lock_log_gate)
+    mysql.run_in_transaction(take_log_lock)
 
 
-def lock_log_gate(cursor: Cursor) -> None:
-    """Lock the log gate, exclusively, until the commit. Two statements."""
+def take_log_lock(cursor: Cursor) -> None:
+    """Lock the log lock, exclusively, until the commit. Two statements."""
     cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
     if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
         raise LookupError("log_gate has no row: writers cannot be waited for")

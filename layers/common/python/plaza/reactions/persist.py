@@ -318,7 +318,7 @@ def _pass_gates(
 ) -> tuple[int, bool]:
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
-    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
+    epoch, reigns = mysql_reactions.share_log_lock(cursor)
     kinds = {(KINDS[key.kind], key.target) for key in keys}
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 

@@ -48,7 +48,7 @@ _MIN_ROWS_LOADED = 50
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
-    The outcome is exact when two places have it: Redis, and the queue or MySQL. It is provisional
+    The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
     while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
     TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; and, to try again, OutboxFull,
     ReactionUndecided, MysqlDown, QueueDown.

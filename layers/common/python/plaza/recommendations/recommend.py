@@ -15,9 +15,9 @@ from plaza.reactions import Target
 from plaza.recommendations import mysql_recommendations, redis_store
 from plaza.recommendations.model import (
     MAX_SHOPS_PER_MESSAGE,
-    ListPlace,
     RebuildLists,
     RecommendedPage,
+    RecommendedPosition,
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
@@ -41,8 +41,10 @@ _MAX_ROUNDS = 3
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
-def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) -> RecommendedPage:
-    """Return the best reviews of a shop from ``place`` on.
+def recommend(
+    shop_id: int, position: RecommendedPosition, limit: int, actor_id: int | None
+) -> RecommendedPage:
+    """Return the best reviews of a shop from ``position`` on.
 
     The page is empty until the list is built; the first read requests that. While operators allow
     cached lists only, it is the list as last built, without reviews whose texts are not cached.
@@ -50,9 +52,9 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
     """
     cached_only = switch_state.current().cached_lists_only
     queries.require_shop(shop_id)
-    review_ids, number = _read_list(shop_id, place.number)
+    review_ids, number = _read_list(shop_id, position.number)
     views: list[ContentView] = []
-    offset = place.offset
+    offset = position.offset
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
         part = review_ids[offset : offset + limit - len(views)]
@@ -61,7 +63,9 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
         offset += len(part)
         if len(views) == limit or offset >= len(review_ids):
             break
-    return RecommendedPage(views, ListPlace(offset, number) if offset < len(review_ids) else None)
+    return RecommendedPage(
+        views, RecommendedPosition(offset, number) if offset < len(review_ids) else None
+    )
 
 
 def explain_score(review_id: int) -> ReviewScore:

@@ -96,7 +96,7 @@ class ReviewScoreResponse(ResponseModel):
     ]
     rank: Annotated[
         int | None,
-        Field(description="Place in the list that readers get, from 1; null if it is not in it."),
+        Field(description="Rank in the list that readers get, from 1; null if it is not in it."),
     ]
     components: list[ScoreComponentResponse]
 

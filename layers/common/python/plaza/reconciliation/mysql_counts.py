@@ -212,10 +212,10 @@ def read_counted(
     states = []
     for kind, target in pairs:
         numbers = counters.get(target, [0] * (2 * len(columns)))
-        place = columns.index(kind.name)
-        version = epoch + numbers[len(columns) + place]
+        column = columns.index(kind.name)
+        version = epoch + numbers[len(columns) + column]
         number = rows.get((kind.name, target), 0) if target in counted else None
-        states.append(CountedState(target in counters, numbers[place], version, number))
+        states.append(CountedState(target in counters, numbers[column], version, number))
     return states
 
 
@@ -226,7 +226,7 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
     MysqlDown.
     """
     newest = [Fingerprint(0, 0, 0)] * len(requests)
-    places = {(kind.name, target): i for i, (kind, target, _) in enumerate(requests)}
+    indexes = {(kind.name, target): i for i, (kind, target, _) in enumerate(requests)}
     sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(version, {_MOD}))"
     zeros = ", 0" * (2 * len(CONTENT_TOTALS) - 3)
     arms: list[str] = []
@@ -271,16 +271,16 @@ def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[Mys
         if name == "epoch":
             epoch = int(numbers[0])
         elif name:
-            newest[places[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
+            newest[indexes[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
         else:
             counters[target] = tuple(int(n) for n in numbers)
     columns = list(CONTENT_TOTALS)
     states = []
     for (kind, target, _), fingerprint in zip(requests, newest, strict=True):
         counter = counters.get(target, (0,) * (2 * len(columns)))
-        place = columns.index(kind.name)
-        n = epoch + counter[len(columns) + place]
-        states.append(MysqlState(target in counters, counter[place], n, fingerprint))
+        column = columns.index(kind.name)
+        n = epoch + counter[len(columns) + column]
+        states.append(MysqlState(target in counters, counter[column], n, fingerprint))
     return states
 
 

@@ -64,12 +64,12 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
     values: dict[str, Any] = {}
     errors: list[dict[str, str]] = []
     for argument in arguments:
-        place = (argument.source, *([] if argument.source == "body" else [argument.alias]))
+        field_path = (argument.source, *([] if argument.source == "body" else [argument.alias]))
         value = _find(argument, event)
         if value is None and argument.default is not Parameter.empty:
             values[argument.name] = argument.default
         elif value is None:
-            errors.append(_describe(place, "Field required"))
+            errors.append(_describe(field_path, "Field required"))
         else:
             try:
                 values[argument.name] = argument.type.validate_python(value)
@@ -78,7 +78,8 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
                     include_url=False, include_context=False, include_input=False
                 )
                 errors += [
-                    _describe((*place, *problem["loc"]), problem["msg"]) for problem in problems
+                    _describe((*field_path, *problem["loc"]), problem["msg"])
+                    for problem in problems
                 ]
     known = [argument.alias for argument in arguments if argument.source == "query"]
     errors += find_unknown_parameters(event, known)
@@ -120,7 +121,7 @@ def _read_body(event: Event) -> Any:
         raise BadInput("body", "contains a number with too many digits") from None
 
 
-def _describe(place: tuple[str | int, ...], message: str) -> dict[str, str]:
+def _describe(field_path: tuple[str | int, ...], message: str) -> dict[str, str]:
     """Return one error; pydantic puts ``Value error, `` before the text of a ValueError."""
-    field = ".".join(str(part) for part in place)
+    field = ".".join(str(part) for part in field_path)
     return {"field": field, "detail": message.removeprefix("Value error, ")}

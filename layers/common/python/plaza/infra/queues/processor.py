@@ -212,7 +212,7 @@ def _send(
         except QueueDown as down:
             record("move_failed", queue=queue, **error_fields(down))
             return [*left, *messages[messages.index(part[0]) :]]
-        left += [part[place] for place in refused]
+        left += [part[index] for index in refused]
     return left
 
 

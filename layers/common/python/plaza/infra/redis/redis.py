@@ -339,15 +339,15 @@ def _take_reports(commands: Sequence[Command]) -> list[Command]:
     """Return what to send along with ``commands``, mostly nothing."""
     reports = sampler.sample(commands)
     if unreported and REDIS.state == "closed" and (key := key_of_command(commands[0])):
-        place = breakers_key(tag_of(key) + "}")
+        reports_key = breakers_key(tag_of(key) + "}")
         members = (
             (change.at_ms, f"{change.dependency}:{FUNCTION}:{_process.get()}:{change.state}")
             for change in unreported
         )
         reports += [
-            ("ZADD", place, *(part for member in members for part in member)),
-            ("ZREMRANGEBYRANK", place, 0, -MAX_BREAKER_REPORTS - 1),
-            ("EXPIRE", place, BREAKER_REPORT_TTL_S),
+            ("ZADD", reports_key, *(part for member in members for part in member)),
+            ("ZREMRANGEBYRANK", reports_key, 0, -MAX_BREAKER_REPORTS - 1),
+            ("EXPIRE", reports_key, BREAKER_REPORT_TTL_S),
         ]
         unreported.clear()
     return reports
