@@ -151,6 +151,7 @@ class Harness:
     def read_code(self, phone: str) -> str | None:
         """Return the code that was sent to a phone; None when it has expired."""
         for _ in range(5):
+            self._follow_redis()  # the one that this process knows may have become a replica
             with contextlib.suppress(CommandError):
                 return sms.read_code(self.stack, phone)
             time.sleep(0.5)
