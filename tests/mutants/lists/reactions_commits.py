@@ -320,7 +320,7 @@ MUTANTS = [
             "An applied row ends its row request.",
         ),
         (
-            "page-not-told",
+            "page-not-dropped",
             "if meta.on_rows then meta.on_rows(actors, versions, states) end",
             "",
             "A commit drops the cached page that it changes.",
