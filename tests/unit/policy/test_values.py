@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 import plaza
+from plaza.accounts import ExportPosition
 from plaza.auth.sessions import Session
 from plaza.content.model import ListPosition, Text
 from plaza.counters import UserCounter
@@ -84,6 +85,10 @@ VALUES: dict[str, list[Any]] = {
             type="review", author_id=8, body="fine", parent_id=5, score=4, id=12, created_us=AT_US
         ),
         DELETED,
+    ],
+    "export_positions": [
+        ExportPosition("posts", ("2026-01-02T03:04:05.000006", "12")),
+        ExportPosition("profile", ()),
     ],
     "gauge_samples": [{"backlog:reactions": 7.0, "saved_total": 12.0}],
     "key_scans": [
@@ -229,7 +234,7 @@ def test_a_value_that_lacks_a_required_field_is_a_miss(name: str) -> None:
             if not OPTIONAL.get(name, set()) & {field, "*"}:
                 assert codecs()[name].read(shorter) is None, shorter
             checked += 1
-    assert checked or name in {"comment_totals", "sessions", "zones"}
+    assert checked or name in {"comment_totals", "export_positions", "sessions", "zones"}
 
 
 @pytest.mark.parametrize(

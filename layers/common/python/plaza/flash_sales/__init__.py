@@ -2,7 +2,7 @@
 
 Owns the tables voucher, voucher_order, cancelled_order, waitlist_entry and order_outbox, the queues
 of orders, and the Redis keys listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
-Other contexts use ``erasure``.
+Other contexts use ``erasure`` and ``export``.
 """
 
 from plaza.flash_sales.model import (
@@ -32,4 +32,5 @@ __all__ = [
     "Voucher",
     "VoucherAvailability",
     "erasure",
+    "export",
 ]
