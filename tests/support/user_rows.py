@@ -31,8 +31,10 @@ def fill(section: Section, user_id: int, count: int) -> list[tuple[Any, ...]]:
     Keys have ties in all columns but the last.
     """
     columns = _read_columns(section.table)
-    number = 1 if [*section.order] == [section.user] else count
+    number = min(1, count) if [*section.order] == [section.user] else count
     rows = [dict(_fill_row(section, columns, user_id, i)) for i in range(number)]
+    if not rows:
+        return []
     names = [*rows[0]]
     values = ", ".join(["%s"] * len(names))
     statement = f"INSERT INTO {section.table} ({', '.join(names)}) VALUES ({values})"

@@ -102,10 +102,13 @@ def statements_of(section: Section, keys: Sequence[tuple[Any, ...]]) -> Iterator
     yield section.render_select(has_key=True), {**middle, **args}
 
 
+@pytest.mark.parametrize(("own", "of_others"), [(2, 0), (MANY, 0), (MANY, MANY)])
 @every_section
-def test_a_page_reads_its_own_rows_in_the_order_of_an_index(plaza: World, section: Section) -> None:
-    fill(section, OTHER, MANY)
-    keys = fill(section, USER, MANY)
+def test_a_page_reads_its_own_rows_in_the_order_of_an_index(
+    plaza: World, section: Section, own: int, of_others: int
+) -> None:
+    fill(section, OTHER, of_others)
+    keys = fill(section, USER, own)
     for statement, args in statements_of(section, keys):
         for step in explain(statement, args):
             assert "filesort" not in (step["Extra"] or "")
