@@ -143,7 +143,8 @@ def test_after_an_erasure_the_export_has_only_what_is_listed_with_a_reason(
     """Given a row in each section: a new one needs a row here, and an entry in the list."""
     mysql.write("INSERT INTO star (user_id) VALUES (%s)", (account.id,))
     mysql.write(
-        "INSERT INTO archived_order (buyer_id, order_id, voucher_id, digest) VALUES (%s, 1, 1, 'x')",
+        "INSERT INTO archived_order (buyer_id, order_id, voucher_id, digest)"
+        " VALUES (%s, 1, 1, 'x')",
         (account.id,),
     )
     account.take_back()
