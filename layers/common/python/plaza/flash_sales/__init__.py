@@ -1,7 +1,7 @@
 """Vouchers: limited, one per buyer, never oversold; in flash sales or without an end.
 
 Owns the tables voucher, voucher_order, cancelled_order, waitlist_entry and order_outbox, the queues
-of orders, and the Redis keys listed in ``redis_store``, ``voucher_lookup`` and ``filter_build``.
+of orders, and the Redis keys listed in ``redis_keys``, ``voucher_lookup`` and ``filter_build``.
 Other contexts use ``erasure`` and ``export``.
 """
 

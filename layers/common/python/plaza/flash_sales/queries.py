@@ -9,7 +9,9 @@ from plaza.flash_sales import (
     mysql_archive,
     mysql_orders,
     mysql_vouchers,
-    redis_store,
+    redis_orders,
+    redis_pointers,
+    redis_sales,
     voucher_lookup,
 )
 from plaza.flash_sales.model import (
@@ -57,9 +59,9 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     voucher_id: int | None = None
     success: Order | None = None
     try:
-        voucher_id = redis_store.read_pointer(buyer_id, order_id)
+        voucher_id = redis_pointers.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
-            found = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
+            found = redis_orders.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
             if found is not None and found.status == PENDING:
                 return found
             success = found
@@ -106,10 +108,10 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     the last page). Three round trips and one statement; one more for orders with a pointer that are
     found in neither: as in ``read_order`` they are pending. Raises MysqlDown, RedisDown.
     """
-    pointers = redis_store.read_pointers(buyer_id)
+    pointers = redis_pointers.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
     wanted = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
-    found = redis_store.find_orders(buyer_id, wanted) if wanted else {}
+    found = redis_orders.find_orders(buyer_id, wanted) if wanted else {}
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
     orders = found | {row.order_id: row.order for row in rows}
@@ -166,7 +168,7 @@ def read_voucher(voucher_id: int) -> VoucherAvailability:
 def _read_availability(vouchers: Sequence[Voucher]) -> list[VoucherAvailability]:
     """Return the units left of each voucher. One round trip."""
     try:
-        counts = redis_store.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}
+        counts = redis_sales.read_counts([voucher.id for voucher in vouchers]) if vouchers else {}
         redis_up = True
     except RedisDown:
         counts, redis_up = {}, False
