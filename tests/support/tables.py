@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra.migrations import FOLDER, split_statements
+from plaza.infra.mysql.migrations import FOLDER, split_statements
 
 EXPORTED = "exported"
 """The owner declares sections of this column in its module ``export``."""
@@ -112,11 +112,11 @@ TABLES: Mapping[str, Table] = {
             "target_id": User("of their reporters", "of their reporters"),
         },
     ),
-    "schema_migration": Table("infra/migrations", _PROGRESS),
+    "schema_migration": Table("infra/mysql/migrations", _PROGRESS),
     "session": Table("auth", _UNCOUNTED, {"user_id": User(EXPORTED, ERASED)}),
     "shop": Table("shops", _UNCOUNTED),
     "shop_type": Table("shops", _UNCOUNTED),
-    "spilled_message": Table("infra/spill", AUDITED),
+    "spilled_message": Table("infra/queues/spill", AUDITED),
     "stale_list": Table("recommendations", _PROGRESS),
     "star": Table("feed", _UNCOUNTED, {"user_id": User(EXPORTED, "a mark on a pseudonym")}),
     "switch_change": Table("switches", _UNCOUNTED, {"changed_by": _OPERATOR}),
@@ -157,7 +157,7 @@ _COLUMN = re.compile(r"^\s+(?:ADD COLUMN )?(\w+)\s+BIGINT\b", re.M)
 
 def read_owners() -> dict[str, str]:
     """Return table -> the owner that the comment of its migration names."""
-    made = {"schema_migration": "infra/migrations"}  # created by the runner
+    made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
     for file in FOLDER.glob("*.sql"):
         made |= {table: owner for owner, table in _CREATED.findall(file.read_text())}
     return made

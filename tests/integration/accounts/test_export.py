@@ -14,10 +14,10 @@ import pytest
 
 from plaza.accounts import export
 from plaza.accounts.sections import SECTIONS
-from plaza.infra import mysql
-from plaza.infra.errors import BadInput
-from plaza.infra.export_sections import ExportedRow, Section
-from plaza.infra.settings import settings
+from plaza.infra.mysql.export_sections import ExportedRow, Section
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.settings import settings
 from tests.support.accounts import BODY, PHONE, Account
 from tests.support.plaza import World
 from tests.support.stores import explain

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from plaza.accounts.model import EXPORT_POSITIONS, ExportPosition
-from plaza.infra.api import pack_cursor, unpack_cursor
-from plaza.infra.errors import BadInput
-from plaza.infra.lazy_modules import LazyModule
+from plaza.infra.http.resolver import pack_cursor, unpack_cursor
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.lazy_modules import LazyModule
 
 if TYPE_CHECKING:
     from plaza.accounts import sections
-    from plaza.infra.export_sections import ExportedRow
+    from plaza.infra.mysql.export_sections import ExportedRow
 else:  # profiles need no module of another context
     sections = LazyModule("plaza.accounts.sections")
 

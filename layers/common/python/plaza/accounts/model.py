@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from plaza.infra.codec import Codec
+from plaza.infra.runtime.codec import Codec
 
 SETTLE_S = 120
 """Longer than a request, and than a session in Redis is used without a look at MySQL."""

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from plaza.accounts.model import Erasure
-from plaza.infra.export_sections import ExportedRow
-from plaza.infra.http import ResponseModel
+from plaza.infra.mysql.export_sections import ExportedRow
+from plaza.infra.http.schemas import ResponseModel
 
 
 class ErasureResponse(ResponseModel):

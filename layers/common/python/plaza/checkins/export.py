@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from plaza.infra.export_sections import Section
+from plaza.infra.mysql.export_sections import Section
 
 SECTIONS = (
     Section(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
-from plaza.infra.codec import TEXT_LIST
-from plaza.infra.export_sections import Section
+from plaza.infra.mysql.export_sections import Section
+from plaza.infra.runtime.codec import TEXT_LIST
 
 
 def _sections_of(text_type: str) -> Iterator[Section]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.counters.model import USER_COLUMNS
-from plaza.infra.export_sections import Section
+from plaza.infra.mysql.export_sections import Section
 
 SECTIONS = (
     Section(

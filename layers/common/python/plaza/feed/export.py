@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra.export_sections import Section
+from plaza.infra.mysql.export_sections import Section
 
 SECTIONS = (
     Section(name="star", table="star", user="user_id", order={"user_id": int}, columns=("since",)),

@@ -8,9 +8,10 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
-                       reign: under which the waitlist was read from MySQL (``infra.redis``); under
-                       another one the node may lack buyers and orders, and offers no unit until
-                       they are read again; full_us: when the token bucket of orders is full again
+                       reign: under which the waitlist was read from MySQL (``infra.redis.redis``);
+                       under another one the node may lack buyers and orders, and offers no unit
+                       until they are read again; full_us: when the token bucket of orders is full
+                       again
     :lease     string  held by the process that loads the state
     :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
                                          the pending orders
@@ -33,7 +34,7 @@ from functools import lru_cache
 from zlib import crc32
 
 from plaza.flash_sales.model import SaleGeneration
-from plaza.infra.shards import shard_of
+from plaza.infra.redis.shards import shard_of
 
 
 def state_key(voucher_id: int) -> str:

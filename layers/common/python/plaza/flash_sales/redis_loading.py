@@ -8,8 +8,8 @@ from typing import NamedTuple
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import lease_key, state_key
 from plaza.flash_sales.redis_sales import read_reign
-from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 
 LEASE_MS = 10_000
 MAX_DRAIN_US = 30_000_000

@@ -24,12 +24,12 @@ from plaza.flash_sales.redis_keys import (
     reserve_keys,
 )
 from plaza.flash_sales.redis_sales import PER_TRIP, find_sales
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
-from plaza.infra.resends import count_resends
-from plaza.infra.settings import settings
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.resends import count_resends
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.runtime.settings import settings
 
 MAX_ORDERS_PER_CALL = 250
 _MAX_ATTEMPTS = 5

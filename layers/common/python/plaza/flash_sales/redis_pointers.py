@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plaza.flash_sales.model import Order
 from plaza.flash_sales.redis_keys import pointers_key
-from plaza.infra import redis
+from plaza.infra.redis import redis
 
 POINTERS_KEPT = 200
 POINTERS_TTL_S = 7 * 86_400

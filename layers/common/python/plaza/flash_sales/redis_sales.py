@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_keys import bucket_key, other_keys, state_key
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 
 FINALIZED_TTL_S = 86_400
 PER_TRIP = 1_000

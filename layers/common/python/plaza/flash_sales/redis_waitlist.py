@@ -10,10 +10,10 @@ from plaza.flash_sales import model, redis_sales
 from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPlace
 from plaza.flash_sales.redis_keys import buyers_key, offers_key, state_key, waitlist_key
 from plaza.flash_sales.redis_orders import MAX_ORDERS_PER_CALL, read_entry
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 
 MAX_LEAVING = 500
 _LUA = Path(__file__).with_name("lua")

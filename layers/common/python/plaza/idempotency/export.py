@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra.export_sections import Section
+from plaza.infra.mysql.export_sections import Section
 
 SECTIONS = (
     Section(
