@@ -20,6 +20,11 @@ def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
     return Client(base_url, sign_in(ADMIN, role="admin"))
 
 
+def is_hidden_from(client: Client, path: str) -> bool:
+    reply = client("GET", path)
+    return reply.status == 410 and problem(reply) == "hidden"
+
+
 def test_a_reported_post_is_hidden_from_others(
     admin: Client, user: Callable[[int], Client], anonymous: Client
 ) -> None:
@@ -35,14 +40,9 @@ def test_a_reported_post_is_hidden_from_others(
     queue = {item["id"]: item for item in admin("GET", "/ops/reports").json["items"]}
     assert queue[reported.json["id"]]["content"]["title"] == "Soba"
     assert admin("PUT", f"/ops{path}/hidden").json == {"hidden": True}
-
     # Each process that read it knows within a second; the next request may meet another one.
-    def is_hidden_from(client: Client) -> bool:
-        reply = client("GET", path)
-        return reply.status == 410 and problem(reply) == "hidden"
-
-    wait_until("hidden", partial(is_hidden_from, anonymous), timeout_s=5)
-    wait_until("hidden for Eve", partial(is_hidden_from, eve), timeout_s=5)
+    for client in (anonymous, eve):
+        wait_until("hidden from others", partial(is_hidden_from, client, path), timeout_s=5)
     wait_until("hidden for Ada", lambda: ada("GET", path).json["hidden"], timeout_s=5)
     outcome = f"/ops/reports/{reported.json['id']}/outcome"
     assert admin("PUT", outcome, {"outcome": "upheld"}).json["outcome"] == "upheld"

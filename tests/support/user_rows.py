@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from plaza.infra.mysql.export_sections import Section
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.export_sections import Section
 
 _numbers = itertools.count(1_000)
 _CONDITION = re.compile(r"(\w+) (?:= '?(\w+)'?|IS (NULL|NOT NULL))")

@@ -18,8 +18,8 @@ from plaza.content import commands
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
 from plaza.follows import follow_user
-from plaza.infra.mysql.export_sections import ExportedRow
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.export_sections import ExportedRow
 from plaza.infra.redis import redis
 from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import KINDS, LIKE, queries, react

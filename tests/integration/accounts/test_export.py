@@ -14,8 +14,8 @@ import pytest
 
 from plaza.accounts import export
 from plaza.accounts.sections import SECTIONS
-from plaza.infra.mysql.export_sections import ExportedRow, Section
 from plaza.infra.mysql import mysql
+from plaza.infra.mysql.export_sections import ExportedRow, Section
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.settings import settings
 from tests.support.accounts import BODY, PHONE, Account
