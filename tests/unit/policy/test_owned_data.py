@@ -46,7 +46,7 @@ READERS = {
         "it compares counters with the rows that they count",
     ),
     "targets": ({"content", "user"}, "it checks whether a target of any type exists"),
-    "vote_log": (
+    "reaction_log": (
         {"content", "content_counter", "reaction", "reaction_log", "user_counter", "watermark"},
         "it recounts all counters from the log and from the rows",
     ),
@@ -56,7 +56,7 @@ READERS = {
 WRITERS = {
     "reactions": ({"watermark"}, "its position in the log is one of the watermarks"),
     "recommendations": ({"content"}, "content.votes orders a shop's reviews"),
-    "vote_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
+    "reaction_log": ({"reaction_log"}, "it creates and drops the partitions of the log"),
 }
 
 # pattern of a key without its shard -> owner

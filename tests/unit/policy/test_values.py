@@ -29,17 +29,17 @@ from plaza.infra.runtime import codec
 from plaza.infra.runtime.codec import DELETED, Codec
 from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace.key_scan import KeySize, ScanState
-from plaza.shops.model import Shop, ShopType
-from plaza.switches.redis_store import StoredSwitches
-from plaza.users.redis_store import CardValue
-from plaza.users.zones import Zone
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     ArchivePart,
     ArchiveProgress,
     Checksum,
     LoggedEvent,
     Manifest,
 )
+from plaza.shops.model import Shop, ShopType
+from plaza.switches.redis_store import StoredSwitches
+from plaza.users.redis_store import CardValue
+from plaza.users.zones import Zone
 from tests.unit.policy.modules import PLAZA, nodes_of
 from tests.unit.policy.template import ROOT
 
@@ -133,9 +133,9 @@ VALUES: dict[str, list[Any]] = {
     "text_lists": [("https://pics.example/1.png", "é"), ()],
     "texts": ["0;", "anything at all"],
     "user_totals": [UserCounter(1, 2, 3, 4, 5, 17), UserCounter()],
-    "vote_log_lines": [LoggedEvent("post", 11, "like", 7, AT_US, 1, 1)],
-    "vote_log_manifests": [Manifest(date(2025, 4, 4), (PART,)), Manifest(date(2025, 4, 5), ())],
-    "vote_log_progress": [ArchiveProgress(Checksum(9, 9), (PART,))],
+    "reaction_log_lines": [LoggedEvent("post", 11, "like", 7, AT_US, 1, 1)],
+    "reaction_log_manifests": [Manifest(date(2025, 4, 4), (PART,)), Manifest(date(2025, 4, 5), ())],
+    "reaction_log_progress": [ArchiveProgress(Checksum(9, 9), (PART,))],
     "vouchers": [
         [Voucher(9, TERMS, 40, 3, False, True, True, 2), Voucher(8, PLAIN_TERMS, 1, 0, True)]
     ],
