@@ -4,7 +4,7 @@ import time
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from plaza.flash_sales import redis_keys, redis_loading, redis_orders, redis_sales, redis_waitlist
+from plaza.flash_sales import redis_keys, redis_load, redis_orders, redis_sales, redis_waitlist
 from plaza.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, Voucher
 from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
 from plaza.flash_sales.redis_keys import buyers_key, recovery_key
@@ -23,14 +23,12 @@ def _load(voucher_id: int) -> None:
     now_us = time.time_ns() // 1000
     terms = Terms(1, "voucher", 100, MAX_STOCK, now_us - _DAY_US, now_us + _DAY_US)
     sale = SaleGeneration(voucher_id, SALE.generation, MAX_STOCK)
-    redis_loading.begin_loading(
-        sale, Voucher(voucher_id, terms, MAX_STOCK, SALE.generation, False), 0
-    )
+    redis_load.begin_loading(sale, Voucher(voucher_id, terms, MAX_STOCK, SALE.generation, False), 0)
 
 
 def _begin(harness: Harness) -> None:
     _load(SALE.voucher_id)
-    redis_loading.open_sale(SALE, drained=True)
+    redis_load.open_sale(SALE, drained=True)
     count = harness.scale(settings().max_pending_orders) - _ROOM
     for start in range(0, count, 10_000):
         buyers = range(_FIRST + start, _FIRST + start + 10_000)
@@ -83,12 +81,12 @@ def _find_overdue(run: int) -> None:
 
 
 CASES = [
-    Case("a sale", redis_loading.LOAD, prepare_nothing, lambda run: _load(1 + run)),
+    Case("a sale", redis_load.LOAD, prepare_nothing, lambda run: _load(1 + run)),
     Case(
         "a sale that is loaded",
-        redis_loading.OPEN,
+        redis_load.OPEN,
         lambda harness: _load(SALE.voucher_id),
-        lambda run: redis_loading.open_sale(SALE, drained=True),
+        lambda run: redis_load.open_sale(SALE, drained=True),
     ),
     Case(
         "as many pending as allowed",

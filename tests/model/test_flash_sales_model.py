@@ -44,7 +44,7 @@ from plaza.flash_sales import (
     queries,
     recover_orders,
     redis_keys,
-    redis_loading,
+    redis_load,
     redis_orders,
     redis_sales,
     voucher_lookup,
@@ -578,7 +578,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(recover_orders, "run_jobs", begin_anywhere)
     patch.setattr(backlog._backlog, "_ttl_s", 0.0)
     patch.setattr(model, "OFFER_US", 0)
-    patch.setattr(redis_loading, "MAX_DRAIN_US", run.trouble.max_drain_us)
+    patch.setattr(redis_load, "MAX_DRAIN_US", run.trouble.max_drain_us)
     send = sqs.send
 
     def watched(queue: str, body: str, delay_s: int = 0) -> None:

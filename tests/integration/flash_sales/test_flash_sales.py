@@ -27,7 +27,7 @@ from plaza.flash_sales import (
     queries,
     recover_orders,
     redis_keys,
-    redis_loading,
+    redis_load,
     redis_orders,
     redis_pointers,
     redis_sales,
@@ -726,7 +726,7 @@ def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
     lose_redis()
     order(voucher.id, 1)
     assert redis_orders.reserve(old, 1, 9) == ("STALE_GENERATION", "", True)
-    assert redis_loading.open_sale(old, drained=True) == "STALE_GENERATION"
+    assert redis_load.open_sale(old, drained=True) == "STALE_GENERATION"
     assert not redis_orders.load_orders(old, [(1, 9)], None)
     assert not redis_orders.load_orders(old, [(1, 9)], CANCELLED)
     assert redis_orders.find_overdue([old], 0, 10) == ([], [])
@@ -737,7 +737,7 @@ def test_scripts_refuse_a_stale_generation(plaza: World) -> None:
 def test_a_load_does_not_overwrite_a_live_state(plaza: World) -> None:
     voucher = sales.offer(stock=5)
     order(voucher.id, 1)
-    progress = redis_loading.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
+    progress = redis_load.begin_loading(SaleGeneration(voucher.id, 99, 5), voucher, 0)
     assert (progress.sale.generation, progress.phase) == (1, "live")
     assert sales.counts(voucher.id) == (4, 1, 0)
 

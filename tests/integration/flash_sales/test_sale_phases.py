@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.flash_sales import redis_keys, redis_loading, redis_orders, redis_sales, redis_waitlist
+from plaza.flash_sales import redis_keys, redis_load, redis_orders, redis_sales, redis_waitlist
 from plaza.flash_sales.model import OrderRow, SaleGeneration
-from plaza.flash_sales.redis_loading import LoadProgress
+from plaza.flash_sales.redis_load import LoadProgress
 from plaza.infra.redis import redis
 from tests.support import sales
 from tests.support.plaza import World
@@ -30,29 +30,29 @@ def read_phase(sale: SaleGeneration) -> str:
 
 def test_a_live_sale_stays_live(sale: SaleGeneration) -> None:
     change(sale, drain_until_us=2**52)
-    assert redis_loading.open_sale(sale, drained=False) == "LIVE"
+    assert redis_load.open_sale(sale, drained=False) == "LIVE"
     assert read_phase(sale) == "live"
 
 
 def test_a_sale_that_was_withdrawn_while_it_was_loaded_does_not_open(sale: SaleGeneration) -> None:
     change(sale, phase="loading")
     assert redis_sales.withdraw([sale]) == 1
-    assert redis_loading.open_sale(sale, drained=True) == "WITHDRAWN"
+    assert redis_load.open_sale(sale, drained=True) == "WITHDRAWN"
     assert redis_orders.reserve(sale, 1, 7).code == "WITHDRAWN"
 
 
 def test_the_cursor_of_a_load_never_moves_back(sale: SaleGeneration) -> None:
     """Given two processes that load a sale, of which one is slow."""
     change(sale, phase="loading", cursor=0)
-    redis_loading.advance(LoadProgress(sale, "loading", 1, 5))
-    redis_loading.advance(LoadProgress(sale, "loading", 0, 9))
-    assert redis_loading.read_progress(sale.voucher_id) == LoadProgress(sale, "loading", 1, 5)
+    redis_load.advance(LoadProgress(sale, "loading", 1, 5))
+    redis_load.advance(LoadProgress(sale, "loading", 0, 9))
+    assert redis_load.read_progress(sale.voucher_id) == LoadProgress(sale, "loading", 1, 5)
 
 
 def test_a_load_of_another_generation_opens_nothing(sale: SaleGeneration) -> None:
     change(sale, phase="loading")
     other = sale._replace(generation=sale.generation + 1)
-    assert redis_loading.open_sale(other, drained=True) == "STALE_GENERATION"
+    assert redis_load.open_sale(other, drained=True) == "STALE_GENERATION"
     assert redis_sales.withdraw([other]) == 0
     assert read_phase(sale) == "loading"
 
@@ -64,7 +64,7 @@ def test_only_a_withdrawn_sale_is_loaded_again_and_from_the_beginning(
     assert read_phase(sale) == "live"
     change(sale, cursor="1" + "9" * 19)
     assert redis_sales.withdraw([sale]) == redis_sales.withdraw([sale], withdrawn=False) == 1
-    assert redis_loading.read_progress(sale.voucher_id) == LoadProgress(sale, "loading", 0, 0)
+    assert redis_load.read_progress(sale.voucher_id) == LoadProgress(sale, "loading", 0, 0)
 
 
 def test_a_finalized_sale_stays_finalized(sale: SaleGeneration) -> None:

@@ -20,7 +20,7 @@ from plaza.flash_sales import (
     mysql_vouchers,
     mysql_waitlist,
     persist,
-    redis_loading,
+    redis_load,
     redis_orders,
     redis_sales,
     redis_waitlist,
@@ -35,7 +35,7 @@ from plaza.flash_sales.model import (
     VoucherMissing,
     VoucherWithdrawn,
 )
-from plaza.flash_sales.redis_loading import LoadProgress
+from plaza.flash_sales.redis_load import LoadProgress
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
@@ -58,12 +58,12 @@ def load_sale(voucher_id: int) -> None:
         raise VoucherWithdrawn("This voucher was withdrawn.")
     if voucher.finalized or voucher.terms.closes_us <= clock.now_us():
         raise NotOpen("This sale is over.")
-    if not redis_loading.acquire_lease(voucher_id):
+    if not redis_load.acquire_lease(voucher_id):
         raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     try:
         _load(voucher)
     finally:
-        redis_loading.release_lease(voucher_id)
+        redis_load.release_lease(voucher_id)
 
 
 def open_if_drained(sale: SaleGeneration) -> None:
@@ -72,7 +72,7 @@ def open_if_drained(sale: SaleGeneration) -> None:
 
 
 def _open(sale: SaleGeneration, drained: bool, reign: str = "") -> None:
-    if redis_loading.open_sale(sale, drained, reign) == "DRAINING":
+    if redis_load.open_sale(sale, drained, reign) == "DRAINING":
         raise NotReady("Earlier orders are being stored; retry after 2 s.", retry_after_s=2)
     redis_waitlist.leave(sale, [])  # offers units to the buyers who waited before the loss
 
@@ -81,17 +81,17 @@ def _load(voucher: Voucher) -> None:
     deadline = Deadline.in_s(MAX_RUN_S)
     now_us, reign = clock.now_us(), redis_sales.read_reign(voucher.id)
     # State that Redis loses from here on is not begun again: its generation has been used.
-    progress = redis_loading.read_progress(voucher.id)
+    progress = redis_load.read_progress(voucher.id)
     generation = (
         progress.sale.generation if progress else mysql_vouchers.begin_generation(voucher.id)
     )
     # The first generation follows no other, unless its node has another reign.
     is_current = progress is None or progress.is_current
     lost = (generation > 1 or not is_current) and voucher.terms.opens_us <= now_us
-    progress = progress or redis_loading.begin_loading(
+    progress = progress or redis_load.begin_loading(
         SaleGeneration(voucher.id, generation, voucher.terms.stock),
         voucher,
-        redis_loading.MAX_DRAIN_US if lost else 0,
+        redis_load.MAX_DRAIN_US if lost else 0,
     )
     sale = progress.sale
     if progress.phase == "withdrawn":  # its shop was restored
@@ -167,7 +167,7 @@ def _remove_absent(sale: SaleGeneration) -> None:
 
 
 def _advance(progress: LoadProgress, deadline: Deadline) -> LoadProgress:
-    redis_loading.advance(progress)
+    redis_load.advance(progress)
     if deadline.has_passed:
         raise NotReady("This sale is being loaded; retry after 1 s.", retry_after_s=1)
     return progress
