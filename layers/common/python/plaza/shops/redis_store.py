@@ -70,7 +70,7 @@ class SearchArguments(NamedTuple):
     radius_m: int
     after_distance: int
     after_shop: int
-    count: int
+    max_found: int
     max_cells: int
     max_shops: int
     rebuild_after_ms: int
@@ -257,7 +257,7 @@ def search_call(area: Area, cell: Cell, after: ShopDistance, count: int) -> Call
             radius_m=area.radius_m,
             after_distance=after.distance,
             after_shop=after.shop_id,
-            count=count,
+            max_found=count,
             max_cells=MAX_CELLS_COUNTED,
             max_shops=MAX_SHOPS_MEASURED,
             rebuild_after_ms=REBUILD_AFTER_MS,

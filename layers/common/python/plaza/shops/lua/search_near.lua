@@ -7,7 +7,7 @@
   ARGV[3]  radius_m: radius, metres
   ARGV[4]  after_distance: distance after which the page begins, tenths of a millimetre
   ARGV[5]  after_shop: shop after which the page begins, among those of that distance
-  ARGV[6]  count: maximum number of shops to return
+  ARGV[6]  max_found: maximum number of shops to return
   ARGV[7]  max_cells: maximum number of cells to count
   ARGV[8]  max_shops: maximum number of shops to measure
   ARGV[9]  rebuild_after_ms: age at which places are built again, milliseconds
