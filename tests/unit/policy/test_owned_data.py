@@ -30,7 +30,7 @@ from tests.unit.policy.modules import CONTEXTS, PLAZA, ROOT, imports_of, nodes_o
 
 # context -> tables of others that it reads in one statement with its own, and why
 READERS = {
-    "auth": ({"user"}, "a session has the present role of its user"),
+    "auth": ({"user"}, "a session has the current role of its user"),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
@@ -138,13 +138,13 @@ def texts() -> Iterator[tuple[str, str]]:
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
     """Return owner -> tables of others that its statements name where ``pattern`` matches."""
-    found = defaultdict(set)
+    results = defaultdict(set)
     for owner, text in texts():
         for groups in pattern.findall(text):
             for name in [groups] if isinstance(groups, str) else groups:
                 if name in TABLES and TABLES[name].owner != owner:
-                    found[owner].add(name)
-    return dict(found)
+                    results[owner].add(name)
+    return dict(results)
 
 
 def test_every_table_is_listed_with_its_owner() -> None:
@@ -178,8 +178,8 @@ def test_all_kinds_of_reactions_are_exported_in_both_states() -> None:
 
 
 def test_a_pass_of_an_erasure_calls_the_owner_of_each_erased_column() -> None:
-    called = {found.module for found in imports_of(PLAZA / "accounts" / "erase.py")}
-    called |= {f"plaza.{found.name}" for found in imports_of(PLAZA / "accounts" / "erase.py")}
+    imported = imports_of(PLAZA / "accounts" / "erase.py")
+    called = {name for i in imported for name in (i.module, f"plaza.{i.name}")}
     assert {f"plaza.{TABLES[table].owner}" for table, _ in find_users(ERASED)} <= called
 
 
@@ -214,8 +214,8 @@ def test_other_contexts_write_a_table_only_as_listed() -> None:
     ],
 )
 def test_the_search_finds_writes(text: str, tables: set[str]) -> None:
-    found = {name for groups in _WRITES.findall(text) for name in groups}
-    assert found & set(TABLES) == tables
+    results = {name for groups in _WRITES.findall(text) for name in groups}
+    assert results & set(TABLES) == tables
 
 
 # ---------------------------------------------------------------- keys of Redis
@@ -235,7 +235,7 @@ def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
 
 def keys_built(file: Path) -> set[str]:
     """Return the patterns of the keys that a module builds, without their shard."""
-    found = set()
+    results = set()
     scopes = [n for n in nodes_of(file) if isinstance(n, ast.FunctionDef | ast.Module)]
     for scope in scopes:
         body = (
@@ -255,10 +255,10 @@ def keys_built(file: Path) -> set[str]:
             match node:
                 case ast.Call(func=ast.Name(id="key_of"), args=[of, what]):
                     parts = [template_of(part, names) for part in (of, what)]
-                    found.add(":".join(parts))
+                    results.add(":".join(parts))
                 case ast.JoinedStr(values=[ast.Constant(value="{"), *_]):
-                    found.add(template_of(node, names).partition("}:")[2])
-    return found - {""}
+                    results.add(template_of(node, names).partition("}:")[2])
+    return results - {""}
 
 
 def test_every_key_has_an_owner() -> None:

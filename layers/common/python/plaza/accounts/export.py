@@ -38,16 +38,16 @@ def read_page(user_id: int, cursor: str | None, limit: int) -> tuple[list[Export
             order[start.section].parse_key(start.key)
     except ValueError:
         raise BadInput("cursor", "was not returned by this API") from None
-    found: list[ExportedRow] = []
+    exported: list[ExportedRow] = []
     last = start
     for name in names:
         after = start.key if name == start.section else ()
-        for row in order[name].read(user_id, after, limit + 1 - len(found)):
-            if len(found) == limit:
-                return found, pack_cursor(EXPORT_POSITIONS.encode(last))
-            found.append(row)
+        for row in order[name].read(user_id, after, limit + 1 - len(exported)):
+            if len(exported) == limit:
+                return exported, pack_cursor(EXPORT_POSITIONS.encode(last))
+            exported.append(row)
             last = ExportPosition(name, row.key)
-    return found, None
+    return exported, None
 
 
 def _parse(cursor: str) -> ExportPosition:

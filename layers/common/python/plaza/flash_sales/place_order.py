@@ -90,10 +90,10 @@ def _check_cached_refusal(voucher_id: int, buyer_id: int) -> Order | None:
     sale = _sales.get(voucher_id)
     if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
         raise refusal
-    found, has_offer = redis_orders.find_order_of_buyer(sale, buyer_id)
-    if found is None and not has_offer:
+    known, has_offer = redis_orders.find_order_of_buyer(sale, buyer_id)
+    if known is None and not has_offer:
         raise refusal
-    return found and _return_existing(sale, buyer_id, found)
+    return known and _return_existing(sale, buyer_id, known)
 
 
 def _reserve(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, bool]:
@@ -107,8 +107,8 @@ def _reserve(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, bool]:
     if id_unused:
         _spare_ids[:] = [order_id]
     if code == "EXISTS":
-        found = redis_orders.read_entry(sale, detail)
-        return found and _return_existing(sale, buyer_id, found), False
+        known = redis_orders.read_entry(sale, detail)
+        return known and _return_existing(sale, buyer_id, known), False
     _check_refusal(sale.voucher_id, code, detail)
     _change_state(sale, code)
     return None, False
@@ -159,10 +159,10 @@ def publish(event: OrderEvent) -> bool:
         ORDERS.send(event)
     except QueueDown as error:
         backlog.mark_unavailable()
-        mysql_orders.add_to_outbox(replace(event, request_id=current_request_id()))
+        mysql_orders.spill(replace(event, request_id=current_request_id()))
         record(
-            "order_stored_in_outbox",
-            {"orders_stored_in_outbox": 1},
+            "order_spilled",
+            {"orders_spilled": 1},
             order_id=event.order_id,
             **error_fields(error),
         )
@@ -176,19 +176,19 @@ def _publish_and_point(event: OrderEvent) -> Order:
     return Order(event.order_id, event.voucher_id, PENDING)
 
 
-def _return_existing(sale: SaleGeneration, buyer_id: int, found: Order) -> Order | None:
+def _return_existing(sale: SaleGeneration, buyer_id: int, known: Order) -> Order | None:
     """Publish again if the pointer is missing: the first request ended early. Return None for a
     success that was cancelled, by a request that ended before it returned the unit in Redis."""
-    if found.status == PENDING and not redis_pointers.has_pointer(found, buyer_id):
-        _publish_and_point(OrderEvent(found.id, found.voucher_id, buyer_id, sale.generation))
-    if found.status != PENDING and _success_budget.take():
+    if known.status == PENDING and not redis_pointers.has_pointer(known, buyer_id):
+        _publish_and_point(OrderEvent(known.id, known.voucher_id, buyer_id, sale.generation))
+    if known.status != PENDING and _success_budget.take():
         with suppress(MysqlDown):
-            row = mysql_orders.read(found.id)
+            row = mysql_orders.read(known.id)
             if row is not None and row.is_cancelled:
                 redis_orders.acknowledge([row])
                 return None
-            return row.order if row is not None else found
-    return found
+            return row.order if row is not None else known
+    return known
 
 
 def _load_or_find_order(voucher_id: int, buyer_id: int) -> Order | None:

@@ -21,7 +21,7 @@ OPEN = load_script(_LUA / "open.lua")
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
-    seq, too. ``is_current``: the waitlist was read under the present reign."""
+    seq, too. ``is_current``: the waitlist was read under the current reign."""
 
     sale: SaleGeneration
     phase: str

@@ -150,15 +150,17 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 
 
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
-    """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
+    """Return the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
     entries = redis.pipeline(
         [("HGET", buyers_key(sale, buyer_id), str(buyer_id)) for sale in sales.values()]
     )
-    found = (read_entry(sale, entry) for sale, entry in zip(sales.values(), entries, strict=True))
+    read_orders = (
+        read_entry(sale, entry) for sale, entry in zip(sales.values(), entries, strict=True)
+    )
     return {
         order.id: order
-        for order in found
+        for order in read_orders
         if order is not None and orders.get(order.id) == order.voucher_id
     }
 

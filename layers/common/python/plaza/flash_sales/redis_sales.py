@@ -45,12 +45,12 @@ class SaleCounts(NamedTuple):
 
 def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
     """Return the current generations in Redis. One round trip. Raises RedisDown."""
-    found = redis.pipeline(
+    replies = redis.pipeline(
         [("HMGET", state_key(v), "generation", "initial_stock") for v in voucher_ids]
     )
     return {
         voucher_id: SaleGeneration(voucher_id, int(generation), int(initial_stock))
-        for voucher_id, (generation, initial_stock) in zip(voucher_ids, found, strict=True)
+        for voucher_id, (generation, initial_stock) in zip(voucher_ids, replies, strict=True)
         if generation is not None
     }
 
@@ -63,10 +63,10 @@ def read_reign(voucher_id: int) -> str:
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
     names = ("generation", "phase", "counts", "reign", "initial_stock", "sold", "cancelled")
-    found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
+    replies = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     counts_by_id = {}
     for voucher_id, (generation, phase, counts, reign, *others) in zip(
-        voucher_ids, found, strict=True
+        voucher_ids, replies, strict=True
     ):
         if generation is not None:
             stock, pending, offered, waiting = parse_counts(counts)
