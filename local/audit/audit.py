@@ -19,15 +19,15 @@ from local.audit.stores import read_mysql_state, read_redis_state
 from local.stack.stack import Stack
 from local.stack.status import count_messages
 from plaza.infra.aws.objects import ObjectsDown
-from plaza.vote_log.s3_archive import ArchiveCorrupt
+from plaza.reaction_log.s3_archive import ArchiveCorrupt
 
 SHOWN = 20
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print the audit report; return 1 unless it is clean."""
-    found = audit_when_quiet(stack) if args.wait else run_audit(stack)
-    return print_report(args, found, lambda audit_report, out: out.print(render(audit_report)))
+    report = audit_when_quiet(stack) if args.wait else run_audit(stack)
+    return print_report(args, report, lambda audit_report, out: out.print(render(audit_report)))
 
 
 def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:

@@ -9,7 +9,7 @@ from pymysql.cursors import Cursor
 
 from local.audit.orders import OrderEntry
 from plaza.flash_sales.model import SaleGeneration
-from plaza.flash_sales.redis_store import offers_key, state_key, waitlist_key
+from plaza.flash_sales.redis_keys import offers_key, state_key, waitlist_key
 
 _FIELDS = ("generation", "phase", "initial_stock", "counts", "sold", "cancelled")
 
@@ -108,7 +108,7 @@ def read_sales(
 
 def find_oversold(vouchers: Mapping[int, VoucherRow]) -> Iterator[tuple[str, str]]:
     """Yield vouchers in MySQL whose stock is not initial minus sold, or whose cancelled orders are
-    not those of the list. Always exact."""
+    not in the list. Always exact."""
     for voucher_id, (initial_stock, stock, sold, cancelled, listed) in sorted(vouchers.items()):
         if stock != initial_stock - sold or sold > initial_stock:
             yield (

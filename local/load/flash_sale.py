@@ -1,7 +1,7 @@
 """``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
 A small crowd uses the deployed stack. A larger one, which the emulator cannot carry, uses the
-handlers of the API in processes of their own; queue, consumers, Redis and MySQL are those of the
+handlers of the API in processes of their own; queue, consumers, Redis and MySQL are parts of the
 stack in both cases.
 """
 
@@ -40,7 +40,8 @@ from local.load.town import make_voucher
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
-from plaza.flash_sales.redis_store import parse_counts, state_key
+from plaza.flash_sales.redis_keys import state_key
+from plaza.flash_sales.redis_sales import parse_counts
 
 MAX_CLICKS_OVER_HTTP = 3_000  # Lambda serves them in a second, the emulator in a minute
 FIRST_BUYER = 9_500_001

@@ -200,31 +200,31 @@ def get_order(order_id: Id) -> tuple[OrderResponse, int, Headers]:
     security=BEARER,
     middlewares=WRITES,
     responses=Responses(
-        "The caller's place.", NotFound, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, Gone
+        "The caller's position.", NotFound, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, Gone
     ),
 )
 def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     """Wait for a unit of a voucher.
 
     For vouchers that are sold out. Units that return are offered in the order of joining; an offer
-    lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same place.
+    lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same position.
     """
-    place = waitlist.join_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
-    return WaitlistResponse.of(voucher_id, place)
+    position = waitlist.join_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, position)
 
 
 @app.get(
     "/vouchers/<voucher_id>/waitlist/me",
     security=BEARER,
-    responses=Responses("The caller's place.", NotFound, NotOpen, Gone, example=1),
+    responses=Responses("The caller's position.", NotFound, NotOpen, Gone, example=1),
 )
 def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
-    """Get the caller's place in a waitlist.
+    """Get the caller's position in a waitlist.
 
     404 if the caller does not wait, has ordered, or let the offer end.
     """
-    place = waitlist.read_place(read_id(voucher_id, "voucher"), require_caller(app))
-    return WaitlistResponse.of(voucher_id, place)
+    position = waitlist.read_position(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, position)
 
 
 @app.delete(

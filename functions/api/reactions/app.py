@@ -154,13 +154,13 @@ def query_reactions(
     """
     actor_id = find_caller(app)
     targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
-    wanted = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
-    counts, exact = queries.read_counts(wanted, actor_id)
-    found = iter(counts)  # in the order of ``wanted``
+    pairs = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
+    counts, exact = queries.read_counts(pairs, actor_id)
+    next_counts = iter(counts)  # in the order of ``pairs``
     items = []
     for ref in request.targets:
-        likes = next(found)
-        collects = next(found) if ref.type in COLLECT.targets else None
+        likes = next(next_counts)
+        collects = next(next_counts) if ref.type in COLLECT.targets else None
         mine = {"liked": likes.viewer_state, "collected": collects and collects.viewer_state}
         items.append(
             {

@@ -6,7 +6,7 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.accounts import ExportPosition, export
+from plaza.accounts import export
 from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
@@ -20,10 +20,8 @@ from plaza.infra.http.resolver import (
     PlazaResolver,
     Responses,
     find_caller,
-    pack_cursor,
     read_id,
     require_caller,
-    unpack_cursor,
 )
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page
 from plaza.infra.runtime.errors import NotFound
@@ -79,10 +77,8 @@ def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRow
 
     Returns the rows of all tables that name the caller, section by section.
     """
-    after = ExportPosition(*unpack_cursor(cursor, (int, int, int))) if cursor else None
-    rows, last = export.read_page(require_caller(app), after, limit)
-    items = [ExportedRowResponse.of(row) for row in rows]
-    return Page(items=items, next=pack_cursor(*last) if last else None)
+    rows, following = export.read_page(require_caller(app), cursor, limit)
+    return Page(items=[ExportedRowResponse.of(row) for row in rows], next=following)
 
 
 @app.get("/ops/erasures", security=ADMIN, responses=Responses("The latest erasures.", example=1))
@@ -91,7 +87,7 @@ def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
 
     Returns the latest ones; those that are not closed come first. For admins.
     """
-    return Page(items=[ErasureResponse.of(one) for one in read_latest(limit)], next=None)
+    return Page(items=[ErasureResponse.of(erasure) for erasure in read_latest(limit)], next=None)
 
 
 @app.get("/users", security=OPTIONAL, responses=Responses("The profiles, in the order of `ids`."))
@@ -101,8 +97,8 @@ def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     Leaves out ids of users that do not exist.
     """
     actor_id = find_caller(app)
-    found = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
-    return Page(items=[UserProfile.of(profile) for profile in found], next=None)
+    found_profiles = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    return Page(items=[UserProfile.of(profile) for profile in found_profiles], next=None)
 
 
 @app.get(

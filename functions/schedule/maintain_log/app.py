@@ -1,9 +1,9 @@
-"""Add partitions for the coming days to the vote log; archive closed days, and orders, in S3."""
+"""Add partitions for the coming days to the reaction log; archive closed days and orders in S3."""
 
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
 from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
 from plaza.infra.runtime import clock
-from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
+from plaza.reaction_log.maintenance import MAX_MOVED, maintain_log
 
 
 @scheduled("maintain_log")

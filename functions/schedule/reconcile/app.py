@@ -6,5 +6,5 @@ from plaza.reconciliation.orchestrator import start
 
 @scheduled("reconcile")
 def handler(event: object, context: object) -> dict[str, int]:
-    """Start a run, or continue the present one."""
+    """Start a run, or continue the open one."""
     return {"run": start()}

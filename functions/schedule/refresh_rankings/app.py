@@ -6,5 +6,5 @@ from plaza.recommendations.post_rankings import refresh_rankings
 
 @scheduled("refresh_rankings")
 def handler(event: object, context: object) -> dict[str, int]:
-    """Repair the ranking of all time; replace those of the day and the week."""
+    """Repair the ranking of all time; replace the rankings of the day and the week."""
     return {"ranked": refresh_rankings()}

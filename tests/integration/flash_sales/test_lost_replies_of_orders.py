@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_store
+from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_load
 from plaza.flash_sales.model import SoldOut
 from plaza.flash_sales.queues import ORDERS
 from plaza.infra.redis import redis, resends
@@ -48,8 +48,8 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
     plaza.queues.drain()
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 2) == (sales.stock(voucher.id), 0, 2)
-    for found, buyer in ((first, 1), (second, 2)):
-        assert queries.read_order(found.id, buyer) == found._replace(status=SUCCESS)
+    for item, buyer in ((first, 1), (second, 2)):
+        assert queries.read_order(item.id, buyer) == item._replace(status=SUCCESS)
 
 
 def test_the_id_of_a_resent_command_is_not_used_again(
@@ -72,5 +72,5 @@ def test_a_lease_whose_reply_is_lost_is_acquired(plaza: World, lose_next_reply: 
     voucher = sales.offer()
     redis.execute("PING")
     lose_next_reply()
-    assert redis_store.acquire_lease(voucher.id)
-    assert not redis_store.acquire_lease(voucher.id)
+    assert redis_load.acquire_lease(voucher.id)
+    assert not redis_load.acquire_lease(voucher.id)

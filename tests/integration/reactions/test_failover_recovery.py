@@ -1,6 +1,6 @@
 """After a failover of Redis, events that were logged before it are acknowledged again.
 
-The reigns are simulated; test_reign.py has those of real servers.
+The reigns are simulated; test_reign.py has reigns of real servers.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.redis import Master
+from plaza.reaction_log import mysql_log
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
-from plaza.vote_log import mysql_log
 from tests.support.plaza import World
 
 POST = Target("post", 1)

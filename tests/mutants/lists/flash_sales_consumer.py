@@ -45,7 +45,7 @@ MUTANTS = [
         ),
         (
             "mismatched-kept",
-            "    returned = redis_store.acknowledge(\n"
+            "    returned = redis_orders.acknowledge(\n"
             '        [OrderRow(*event.identity, "timed-out", event.request_id)'
             " for event in mismatched]\n    ).returned",
             "    returned = 0",
@@ -59,7 +59,7 @@ MUTANTS = [
         ),
         (
             "outbox-kept",
-            "        mysql_orders.delete_from_outbox("
+            "        mysql_orders.delete_spilled("
             "[event for event in events if event not in mismatched])\n",
             "",
             "Decided reservations leave the outbox.",
@@ -72,8 +72,8 @@ MUTANTS = [
         ),
         (
             "not-acknowledged",
-            "    result = redis_store.acknowledge(decided.rows)\n",
-            "    result = redis_store.acknowledge([])\n",
+            "    result = redis_orders.acknowledge(decided.rows)\n",
+            "    result = redis_orders.acknowledge([])\n",
             "Redis gets each decision.",
         ),
         (
@@ -132,7 +132,7 @@ MUTANTS = [
             "other-code",
             "        WHERE order_id = %s\n          AND code_sha256 = %s\n",
             "        WHERE order_id = %s\n          AND (code_sha256 = %s OR TRUE)\n",
-            "An order is used with its present code.",
+            "An order is used with its newest code.",
         ),
         (
             "code-of-used",
@@ -195,7 +195,7 @@ MUTANTS = [
         ),
         (
             "outbox",
-            "        tally.decided += persist.decide_outbox(deadline)\n",
+            "        tally.decided += persist.decide_spilled(deadline)\n",
             "        tally.decided += 0\n",
             "Orders that SQS refused are decided.",
         ),

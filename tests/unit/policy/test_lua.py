@@ -10,6 +10,7 @@ import pytest
 
 from plaza.infra.redis.script_assembly import find_include
 from plaza.infra.redis.scripts import load_script
+from plaza.shops.redis_store import SearchArguments
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
@@ -67,8 +68,8 @@ def test_a_header_states_what_is_returned_and_why_it_is_safe_to_repeat(file: Pat
 def test_the_parts_of_a_header_are_in_order(file: Path) -> None:
     header = header_of(file)
     marks = ["KEYS[", "ARGV[", "  Returns ", "  Safe to repeat: "]
-    places = [header.find(mark) for mark in marks if mark in header]
-    assert places == sorted(places)
+    offsets = [header.find(mark) for mark in marks if mark in header]
+    assert offsets == sorted(offsets)
 
 
 @every_script
@@ -102,6 +103,14 @@ def test_the_arguments_of_a_header_are_those_of_the_body(file: Path) -> None:
     one_by_one = {int(number) for number in USED_ARG.findall(code)}
     assert one_by_one | rest == set(numbers)
     assert rest == ({numbers[-1]} if named and named[-1][1] else set())
+
+
+@pytest.mark.parametrize(("script", "arguments"), [("shops/lua/search_near.lua", SearchArguments)])
+def test_arguments_with_names_are_in_the_order_of_the_header(
+    script: str, arguments: type[SearchArguments]
+) -> None:
+    names = re.findall(r"^  ARGV\[\d+\]  (\w+): ", header_of(PLAZA / script), re.MULTILINE)
+    assert tuple(names) == arguments._fields
 
 
 @every_script

@@ -30,6 +30,9 @@ MIN_ARCHIVED_AGE_S = 27 * 86_400
 MAX_CANCELS = 5
 """Orders of one voucher that a buyer can cancel; bounds what Redis stores about them."""
 
+OFFER_US = 900_000_000
+"""The time to accept an offer."""
+
 MAX_WAITING = 100_000
 """Buyers that may wait for one voucher, about."""
 
@@ -91,7 +94,7 @@ class WaitlistFull(Conflict):
 
 
 class NotWaiting(NotFound):
-    """The caller has no place in the waitlist."""
+    """The caller has no position in the waitlist."""
 
 
 class NotCancellable(Conflict):
@@ -273,8 +276,8 @@ class ArchivedOrder(NamedTuple):
         return row.order
 
 
-class WaitlistPlace(NamedTuple):
-    """A place in the waitlist: ``position`` from 1, or the unit that is offered until
+class WaitlistPosition(NamedTuple):
+    """A position in the waitlist: ``position`` from 1, or the unit that is offered until
     ``accept_by_us``."""
 
     position: int | None

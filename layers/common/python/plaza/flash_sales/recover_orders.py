@@ -19,7 +19,8 @@ from plaza.flash_sales import (
     mysql_orders,
     mysql_vouchers,
     persist,
-    redis_store,
+    redis_orders,
+    redis_sales,
     waitlist,
 )
 from plaza.flash_sales.model import (
@@ -31,7 +32,7 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.flash_sales.queues import ORDERS
-from plaza.flash_sales.redis_store import AcknowledgeResult
+from plaza.flash_sales.redis_orders import AcknowledgeResult
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
@@ -75,14 +76,14 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     deadline, now_s = Deadline.in_s(MAX_RUN_S), clock.now_s()
     tally = _Tally(now_s)
 
-    def decide_outbox() -> None:
-        tally.decided += persist.decide_outbox(deadline)
+    def decide_spilled() -> None:
+        tally.decided += persist.decide_spilled(deadline)
 
     def recover_pending() -> None:
         _recover_pending(tally, resend_after_s, now_s - decide_after_s, deadline)
 
     jobs: dict[str, Callable[[], None]] = {
-        "decide_outbox": decide_outbox,
+        "decide_spilled": decide_spilled,
         "recover_pending": recover_pending,
         **{
             work.__name__.strip("_"): partial(_run_on_pages, work, deadline)
@@ -119,15 +120,15 @@ def _recover_pending(
     except QueueDown as error:
         failure = error
     for vouchers in _read_pages(deadline):
-        sales = list(redis_store.find_sales([voucher.id for voucher in vouchers]).values())
+        sales = list(redis_sales.find_sales([voucher.id for voucher in vouchers]).values())
         while sales and not deadline.has_passed:
-            found, sales = redis_store.find_overdue(
+            overdue, sales = redis_orders.find_overdue(
                 sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
             )
-            created_s = [ids.created_at_s(event.order_id) for event in found]
+            created_s = [ids.created_at_s(event.order_id) for event in overdue]
             tally.oldest_s = min([tally.oldest_s, *created_s])
-            too_old = [e for e, at_s in zip(found, created_s, strict=True) if at_s <= too_old_s]
-            recent = [e for e, at_s in zip(found, created_s, strict=True) if at_s > too_old_s]
+            too_old = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s <= too_old_s]
+            recent = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s > too_old_s]
             mismatched = []
             for start in range(0, len(too_old), _BATCH):
                 mismatched += persist.decide(too_old[start : start + _BATCH]).mismatched
@@ -170,8 +171,8 @@ def _withdraw_missed(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Withdraw vouchers in Redis that ``withdraw_vouchers`` missed."""
     withdrawn = [voucher.id for voucher in vouchers if voucher.withdrawn]
     if withdrawn:
-        sales = list(redis_store.find_sales(withdrawn).values())
-        if changed := redis_store.withdraw(sales):
+        sales = list(redis_sales.find_sales(withdrawn).values())
+        if changed := redis_sales.withdraw(sales):
             record("vouchers_withdrawn", withdrawn=changed)
 
 
@@ -185,8 +186,8 @@ def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
     ]
     if not upcoming:
         return
-    found = redis_store.find_sales(upcoming)
-    missing = [voucher_id for voucher_id in upcoming if voucher_id not in found]
+    sales = redis_sales.find_sales(upcoming)
+    missing = [voucher_id for voucher_id in upcoming if voucher_id not in sales]
     for voucher_id in missing:
         _load(voucher_id)
     if missing:
@@ -201,7 +202,7 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
     by then and not counted is lost, or is being acknowledged right now. Costs a statement and two
     round trips per 1,000 orders of a sale that differs.
     """
-    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
         counts = counts_by_id.get(voucher.id)
         if counts is None or not counts.live or not counts.lacks_orders(voucher):
@@ -229,7 +230,7 @@ def _reconfirm_orders(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
 def _acknowledge(
     voucher_id: int, orders: Sequence[tuple[int, int]], reason: str | None
 ) -> AcknowledgeResult:
-    return redis_store.acknowledge(
+    return redis_orders.acknowledge(
         [OrderRow(order_id, voucher_id, buyer_id, reason) for order_id, buyer_id in orders]
     )
 
@@ -237,12 +238,12 @@ def _acknowledge(
 def _continue_loading(vouchers: Sequence[Voucher], _: Deadline) -> None:
     """Continue loads that no order continues any more, and read the waitlists of live sales again
     whose node has another reign, once their orders were confirmed."""
-    counts_by_id = redis_store.read_counts([voucher.id for voucher in vouchers])
+    counts_by_id = redis_sales.read_counts([voucher.id for voucher in vouchers])
     for voucher in vouchers:
         counts = counts_by_id.get(voucher.id)
         if counts is None:
             continue
-        is_current = counts.reign in (None, redis_store.read_reign(voucher.id))
+        is_current = counts.reign in (None, redis_sales.read_reign(voucher.id))
         if not counts.live or not (is_current or counts.lacks_orders(voucher)):
             _load(voucher.id)
 

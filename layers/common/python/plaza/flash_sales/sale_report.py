@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_store
+from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_sales
 from plaza.flash_sales.model import SaleState, Voucher
-from plaza.flash_sales.redis_store import SaleCounts
+from plaza.flash_sales.redis_sales import SaleCounts
 from plaza.infra.redis.redis import RedisDown
 from plaza.infra.runtime import clock
 
@@ -30,11 +30,11 @@ def read_sales(
     ones latest first. One round trip and three statements. While Redis is unavailable no sale has
     ``counts``. Raises MysqlDown.
     """
-    found = mysql_vouchers.read_by_state(state, clock.now_us(), after, limit + 1)
-    page = found[:limit]
+    vouchers = mysql_vouchers.read_by_state(state, clock.now_us(), after, limit + 1)
+    page = vouchers[:limit]
     ids = [voucher.id for voucher in page]
     try:
-        counts = redis_store.read_counts(ids)
+        counts = redis_sales.read_counts(ids)
     except RedisDown:
         counts = {}
     without_success = mysql_orders.count_without_success(ids)
@@ -49,7 +49,7 @@ def read_sales(
         )
         for voucher in page
     ]
-    if len(found) <= limit:
+    if len(vouchers) <= limit:
         return reports, None
     terms = page[-1].terms
     return reports, (terms.opens_us if state == "coming" else terms.closes_us, page[-1].id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from plaza.flash_sales import redis_store, redis_waitlist, voucher_lookup
+from plaza.flash_sales import redis_sales, redis_waitlist, voucher_lookup
 from plaza.flash_sales.model import VoucherMissing
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import LocalCache
@@ -31,12 +31,12 @@ _statuses: LocalCache[int, SaleStatus] = LocalCache(_MAX_CACHED, STATUS_TTL_S)
 
 def read_status(voucher_id: int) -> SaleStatus:
     """Return the status of a sale, up to 1 s old. Two round trips; for a voucher that is not in
-    Redis also those of ``find_voucher``. Raises VoucherMissing, NotReady; RedisDown, MysqlDown."""
+    Redis also as ``find_voucher``. Raises VoucherMissing, NotReady; RedisDown, MysqlDown."""
     return _statuses.get_or_load(voucher_id, lambda: _read(voucher_id))
 
 
 def _read(voucher_id: int) -> SaleStatus:
-    sale = redis_store.find_sales([voucher_id]).get(voucher_id)
+    sale = redis_sales.find_sales([voucher_id]).get(voucher_id)
     now_us = clock.now_us()
     if sale is not None:
         state = redis_waitlist.read_state(sale)

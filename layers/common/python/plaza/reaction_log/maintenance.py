@@ -1,4 +1,4 @@
-"""Maintain the vote log: create partitions ahead, archive and drop the closed ones.
+"""Maintain the reaction log: create partitions ahead, archive and drop the closed ones.
 
 A partition is dropped after its archive was written to S3 and read back. A run may stop at any
 point, be repeated, or overlap with another: objects are named by their content, and a partition is
@@ -15,9 +15,8 @@ from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
-from plaza.reactions import reaction_log
-from plaza.vote_log import mysql_log, s3_archive
-from plaza.vote_log.model import (
+from plaza.reaction_log import mysql_log, s3_archive
+from plaza.reaction_log.model import (
     ArchiveProgress,
     Checksum,
     Manifest,
@@ -25,8 +24,9 @@ from plaza.vote_log.model import (
     is_closed,
     plan_days,
 )
-from plaza.vote_log.mysql_log import TooMuchToMove
-from plaza.vote_log.s3_archive import ArchiveCorrupt
+from plaza.reaction_log.mysql_log import TooMuchToMove
+from plaza.reaction_log.s3_archive import ArchiveCorrupt
+from plaza.reactions import reaction_log
 
 MAX_RUN_S = 600.0
 MAX_MOVED = 100_000
@@ -87,8 +87,8 @@ def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> Maint
 
 
 def _create_ahead(result: MaintenanceResult, today: date, max_moved: int) -> None:
-    found = mysql_log.read_partitions()
-    highest = found[-2].below if len(found) > 1 else None
+    partitions = mysql_log.read_partitions()
+    highest = partitions[-2].below if len(partitions) > 1 else None
     if not plan_days(highest, None, today):
         return
     try:
@@ -146,23 +146,23 @@ def _is_archived(result: MaintenanceResult, day: date, total: Checksum, deadline
     Raises ArchiveCorrupt, ObjectsDown.
     """
     corrupt: ArchiveCorrupt | None = None
-    found = False
+    has_parts = False
     for name in s3_archive.list_manifests(day):
         try:
             manifest = s3_archive.read_manifest(name)
         except ArchiveCorrupt as error:  # this one, or an earlier archive of that day
             corrupt = error
             continue
-        if manifest.sum == total and not found:
+        if manifest.sum == total and not has_parts:
             for part in manifest.parts:
                 _check_time(deadline)
                 s3_archive.verify_part(day, part)
-            found = True
-    if corrupt is not None and not found:
+            has_parts = True
+    if corrupt is not None and not has_parts:
         raise corrupt
     if corrupt is not None:
         _report(result, day, corrupt)
-    return found
+    return has_parts
 
 
 def _report(result: MaintenanceResult, day: date, error: ArchiveCorrupt) -> None:

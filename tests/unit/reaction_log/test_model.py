@@ -7,8 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from plaza.reactions.model import MAX_ID
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     MANIFEST,
     PROGRESS,
     ArchiveLine,
@@ -25,6 +24,7 @@ from plaza.vote_log.model import (
     plan_days,
     read_lines,
 )
+from plaza.reactions.model import MAX_ID
 
 TODAY = date(2026, 11, 21)
 ROWS = [
@@ -105,13 +105,13 @@ def test_an_unreadable_line_raises(text: str) -> None:
 def test_a_checksum_depends_on_each_line_and_not_on_their_order() -> None:
     assert checksum(LINES) == checksum(reversed(LINES))
     assert checksum(LINES).events == 3
-    one = LINES[0].text
+    item = LINES[0].text
     others = [
-        one.replace("post", "user"),
-        one.replace("7", "8", 1),
-        one.replace('"change":1', '"change":0'),
+        item.replace("post", "user"),
+        item.replace("7", "8", 1),
+        item.replace('"change":1', '"change":0'),
     ]
-    assert len({checksum([ArchiveLine(text, 1)]) for text in [one, *others]}) == 4
+    assert len({checksum([ArchiveLine(text, 1)]) for text in [item, *others]}) == 4
 
 
 def test_a_manifest_adds_up_its_parts_and_survives_json() -> None:

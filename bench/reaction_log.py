@@ -1,4 +1,4 @@
-"""The vote log: events archived and recounted a second."""
+"""The reaction log: events archived and recounted a second."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -14,8 +14,8 @@ from plaza.infra.aws import objects
 from plaza.infra.aws.objects import ObjectMissing
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import settings
-from plaza.vote_log import Scope, maintenance, mysql_log, recount
-from plaza.vote_log.recount import LatestEvents
+from plaza.reaction_log import Scope, maintenance, mysql_log, recount
+from plaza.reaction_log.recount import LatestEvents
 
 EVENTS = 300_000
 DAYS_AGO = 10
@@ -46,8 +46,8 @@ class DirectoryObjectStore:
             raise ObjectMissing(key) from None
 
     def list_keys(self, prefix: str) -> list[str]:
-        found = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
-        return sorted(key for key in found if key.startswith(prefix))
+        keys = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
+        return sorted(key for key in keys if key.startswith(prefix))
 
 
 def measure(harness: Harness) -> list[Figure]:
@@ -90,14 +90,14 @@ def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
     in_s3_s = time_s(lambda: _recount(1, count))
     return [
         Figure(
-            "vote log, archived: written, read back, dropped",
+            "reaction log, archived: written, read back, dropped",
             count / archive_s,
             "events/s",
             Peer("reading it with the driver alone", count / in_all_s),
         ),
         Figure("  S3 bytes per event", folder.bytes / count, "bytes"),
         Figure(
-            "vote log, rebuilt from archives, rows compared",
+            "reaction log, rebuilt from archives, rows compared",
             count / in_s3_s,
             "events/s",
             Peer("from MySQL", count / in_mysql_s),
@@ -135,11 +135,11 @@ def _fill(count: int, day: str) -> None:
 
 
 def _recount(in_mysql: int, archived: int) -> None:
-    found = recount.recount_log(Scope())
-    if found.differing or found.contradicting or found.events_archived != archived:
-        raise CommandError(f"the recount differs from the counters: {found}")
-    if found.events_in_mysql < in_mysql:
-        raise CommandError(f"{found.events_in_mysql} events were read")
+    recounted = recount.recount_log(Scope())
+    if recounted.differing or recounted.contradicting or recounted.events_archived != archived:
+        raise CommandError(f"the recount differs from the counters: {recounted}")
+    if recounted.events_in_mysql < in_mysql:
+        raise CommandError(f"{recounted.events_in_mysql} events were read")
 
 
 def _read_log() -> tuple[float, float]:
