@@ -39,10 +39,10 @@ FOREIGN = {
     ),
     "Redis": "hotkeys, repl",
     "AWS": (
-        "trace_id, error_reason, ForEach, ImportValue, Unauthorized, Qualifier, stats, Invoke,"
-        " LatestRestorableTime, Throttling, AuthorizationError"
+        "trace_id, function_request_id, error_reason, ForEach, ImportValue, Unauthorized,"
+        " Qualifier, stats, Invoke, LatestRestorableTime, Throttling, AuthorizationError"
     ),
-    "Python, pydantic, Powertools": "pyc, model_construct, single_metric, Router, function_request_id",
+    "Python, pydantic, Powertools": "pyc, model_construct, single_metric, Router",
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",
@@ -106,7 +106,7 @@ def unknown(span: str, words: set[str]) -> list[str]:
     return [
         word
         for word in WORD.findall(span)
-        if word not in words and not KEYWORD.fullmatch(word) and not word.strip("_") != word
+        if word not in words and not KEYWORD.fullmatch(word) and word.strip("_") == word
     ]
 
 
