@@ -82,6 +82,12 @@ COMMENTS = {
 
 
 @pytest.fixture(scope="module")
+def paths() -> list[str]:
+    """All files, as ``/docs/limits.md``."""
+    return [f"/{file.relative_to(ROOT)}" for file in tracked()]
+
+
+@pytest.fixture(scope="module")
 def words() -> set[str]:
     """The names in the product, its tools, its schema and its templates."""
     found: set[str] = set()
@@ -128,8 +134,7 @@ PATH = re.compile(
 
 
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_files_in_code_style_exist(file: Path) -> None:
-    paths = [f"/{path.relative_to(ROOT)}" for path in tracked()]
+def test_files_in_code_style_exist(file: Path, paths: list[str]) -> None:
     named = [
         path
         for span in SPAN.findall(BLOCK.sub("", file.read_text()))
