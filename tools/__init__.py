@@ -1,0 +1,1 @@
+"""What developers run on the repository: generators and checks."""
