@@ -113,6 +113,15 @@ def test_no_document_is_outside_of_the_index() -> None:
     assert sorted(str(page.relative_to(ROOT)) for page in pages - reached) == []
 
 
+def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
+    index = (ROOT / "docs" / "decisions" / "README.md").read_text()
+    decisions = [file.name for file in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert sorted(re.findall(r"^\* \[\d{4}\]\((.+)\)", index, re.MULTILINE)) == sorted(decisions)
+    unused = re.findall(r"\d{4}", re.findall(r"Numbers that no decision has: (.+?)\.", index)[0])
+    numbers = sorted([*unused, *(name[:4] for name in decisions)])
+    assert numbers == [f"{n + 1:04}" for n in range(len(numbers))]
+
+
 # ---------------------------------------------------------------- the picture of the contexts
 
 
