@@ -89,8 +89,8 @@ def no_request() -> Iterator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect tests without the garbage collector, in 10 s of CPU instead of 16, and let it leave out
-    what stays until the end: 12 s instead of 18 for a thousand tests after it."""
+    """Collect tests without the garbage collector, in 10 s of CPU instead of 16, and let it leave
+    out what stays until the end: 12 s instead of 18 for a thousand tests."""
     gc.disable()
     try:
         return (yield)
