@@ -15,7 +15,7 @@ from bench.baselines import transaction_order
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.workers import WORKERS, Load, Request, build_request, play
-from local.output import latencies_ms
+from cli.output import latencies_ms
 from local.stack.functions import make_api_event
 from plaza.flash_sales import Terms, create_voucher, persist
 from plaza.infra import mysql

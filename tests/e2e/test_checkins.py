@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.infra.limits import Bucket
 from tests.e2e.client import Client, problem, wait_until

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.infra import ids
 from tests.e2e.client import Client, wait_until

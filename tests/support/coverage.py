@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 
 RESULT = ROOT / ".coverage.json"  # [tool.slipcover] of pyproject.toml
 MIN_BODY_LINES = 10

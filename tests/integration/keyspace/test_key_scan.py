@@ -15,9 +15,9 @@ import pytest
 import redis as redis_py
 
 from bench.round_trips import count_round_trips
-from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
+from ops import keys as local_keys
 from plaza.infra import clock, hot_keys, redis
 from plaza.infra.hot_keys import SAMPLE_EVERY, Command, Sampler, hot_key, spared_key
 from plaza.infra.shards import SHARDS

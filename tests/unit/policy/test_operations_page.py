@@ -21,7 +21,7 @@ RUNBOOKS = {file.stem: file.read_text() for file in (ROOT / "docs" / "runbooks")
 INDEX = RUNBOOKS.pop("README")
 WITHOUT_AN_ALARM = {"backups", "levels", "mysql-restored"}
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
-DATA = template.load_template((ROOT / "infra" / "data.yaml").read_text())["Resources"]
+DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Resources"]
 ALARMS = (
     resources(ALARM)
     | resources("AWS::CloudWatch::CompositeAlarm")
