@@ -20,10 +20,10 @@ from typing import Any
 import yaml
 
 import plaza
-from plaza.infra.cache import Policy
-from plaza.infra.limits import Window
-from plaza.infra.queues import declared
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived.cache import Policy
+from plaza.infra.http.limits import Window
+from plaza.infra.queues.queue import declared
+from plaza.infra.redis.token_bucket import TokenBucket
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-long.md"

@@ -14,7 +14,7 @@ import pytest
 
 from cli.paths import ROOT, CommandError
 from local.stack.servers import Server
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from tests.faults.use_cases import USE_CASES
 from tests.support.servers import IS_CLUSTER
 from tests.versions import trees
