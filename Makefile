@@ -43,7 +43,7 @@ audit: .venv/.ready ## check that Redis totals, MySQL counters and rows agree
 
 .PHONY: events
 events: $(READY) ## write the sample events with tokens and ids of the stack to .local/events (ARGS=--clean: delete their dead letters; ENV=staging: put them as shareable test events)
-	@.venv/bin/python -m $(if $(ENV),tools.shared_events $(ENV),local events) $(ARGS)
+	@.venv/bin/python -m tools $(if $(ENV),shared-events $(ENV),events) $(ARGS)
 
 ##@ Develop
 
@@ -133,7 +133,7 @@ contract: .venv/.ready ## generate functions/api/system/openapi.json from the ro
 
 .PHONY: docs
 docs: .venv/.ready .venv-tools/.ready ## write the durations of docs/how-long.md, build the documentation site
-	@.venv/bin/python -m tools.how_long
+	@.venv/bin/python -m tools how-long
 	@.venv/bin/python -m tools docs
 
 .PHONY: web
@@ -162,8 +162,8 @@ lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes 
 validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-lint on the other templates
 	@.venv-tools/bin/sam validate --lint --region us-east-1
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m tools balancer expand > .aws-sam/linted.yaml
-	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/*.yaml .aws-sam/linted.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/linted.yaml
+	@.venv-tools/bin/cfn-lint --regions us-east-1 -- deploy/*.yaml .aws-sam/linted.yaml
 
 .PHONY: scan
 scan: checkov ## run cfn-lint in all regions and checkov on all templates
@@ -173,8 +173,8 @@ scan: checkov ## run cfn-lint in all regions and checkov on all templates
 .PHONY: checkov
 checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all templates, as CloudFormation gets them
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m tools alarms expand > .aws-sam/expanded.yaml
-	@.venv/bin/python -m tools balancer expand > .aws-sam/balancer.yaml
+	@.venv/bin/python -m tools alarms --expand > .aws-sam/expanded.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
 	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
 	  deploy/budget.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml

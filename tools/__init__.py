@@ -1,1 +1,1 @@
-"""What developers run on the repository: generators and checks."""
+"""What developers run: generators, locks, builds, the documentation site. ``python -m tools``."""

@@ -1,4 +1,4 @@
-"""``python -m tools.how_long``: fill in the durations of docs/how-long.md.
+"""``python -m tools how-long``: fill in the durations of docs/how-long.md.
 
 A row of the page names what sets a duration: a constant (``reactions.sweep.MAX_RUN_S``, or of a
 script), a setting or a parameter. The command writes its value, and the name as it is now. Tables
@@ -7,10 +7,10 @@ between markers are written as a whole. A public constant that is not on the pag
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -20,12 +20,12 @@ from typing import Any
 import yaml
 
 import plaza
+from cli.paths import ROOT, CommandError
 from plaza.infra.derived.cache import Policy
 from plaza.infra.http.limits import Window
 from plaza.infra.queues.queue import declared
 from plaza.infra.redis.token_bucket import TokenBucket
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "how-long.md"
 PLAZA = Path(plaza.__path__[0])
 SECONDS = {"S": 1, "MS": 1e-3, "US": 1e-6, "MIN": 60, "MINUTES": 60, "HOURS": 3_600, "DAYS": 86_400}
@@ -36,18 +36,13 @@ NO_DURATIONS = re.compile(r".*_(VERSION|CLOSES|OPEN|FLOOR|LIMIT|CREATED)_US|HOUR
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]*?) ?\| `([\w.-]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 
-class Unknown(Exception):
+class Unknown(CommandError):
     """The page and the code disagree; the text says how."""
 
 
-def main() -> int:
-    """Write the page. Returns 1 if the page and the code disagree."""
-    try:
-        PAGE.write_text(render(PAGE.read_text()))
-    except Unknown as error:
-        print(f"docs/how-long.md: {error}", file=sys.stderr)
-        return 1
-    return 0
+def main(_: argparse.Namespace) -> None:
+    """Write the page. Raises Unknown."""
+    PAGE.write_text(render(PAGE.read_text()))
 
 
 def render(page: str) -> str:
@@ -312,7 +307,3 @@ def instances(kind: type[Any]) -> Iterator[tuple[str, Any]]:
             if isinstance(value, kind) and id(value) not in seen and attribute in assigned(module):
                 seen.add(id(value))
                 yield f"{name}.{attribute}", value
-
-
-if __name__ == "__main__":
-    sys.exit(main())
