@@ -57,8 +57,8 @@ class SwitchSet(RequestModel):
     read_only: Annotated[
         bool,
         Field(
-            description="No request changes anything, except `/ops`, `/auth` and the end of a user's"
-            " sessions. No new accounts."
+            description="No request changes anything, except `/ops`, `/auth` and the end of a"
+            " user's sessions. No new accounts."
         ),
     ]
     comments_stopped: Annotated[bool, Field(description="No new comments.")]
