@@ -32,7 +32,7 @@ SECONDS = {"S": 1, "MS": 1e-3, "US": 1e-6, "MIN": 60, "MINUTES": 60, "HOURS": 3_
 SECONDS |= {"seconds": 1, "hours": 3_600, "days": 86_400}
 DURATION = re.compile(r"(?!.*_PER_)[A-Z_]+_(S|MS|US|MIN|MINUTES|HOURS|DAYS)")
 # Points in time, and a unit.
-NO_DURATIONS = re.compile(r".*_(VERSION|CLOSES|OPEN|FLOOR|LIMIT|CREATED)_US|HOUR_US|EPOCH_S")
+NO_DURATIONS = re.compile(r".*_(VERSION|CLOSES|OPEN|FLOOR|LIMIT|CREATED)_US|HOUR_US|START_S")
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]*?) ?\| `([\w.-]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 
