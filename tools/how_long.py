@@ -11,6 +11,7 @@ import argparse
 import ast
 import importlib
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,7 @@ SECONDS |= {"seconds": 1, "hours": 3_600, "days": 86_400}
 DURATION = re.compile(r"(?!.*_PER_)[A-Z_]+_(S|MS|US|MIN|MINUTES|HOURS|DAYS)")
 # Points in time, and a unit.
 NO_DURATIONS = re.compile(r".*_(VERSION|CLOSES|OPEN|FLOOR|LIMIT|CREATED)_US|HOUR_US|START_S")
+STATEMENT = "PLAZA_MYSQL_STATEMENT_TIMEOUT_S"
 ROW = re.compile(r"^\| ([^|]+) \| ([^|]*?) ?\| `([\w.-]+)` \| ([^|]+) \|$", re.MULTILINE)
 
 
@@ -228,23 +230,31 @@ def render_queues() -> Iterator[str]:
 
 
 def render_functions() -> Iterator[str]:
-    """Yield a row for each function; those of the API are one."""
-    default = template()["Globals"]["Function"]["Timeout"]
+    """Yield a row for the functions that run for the same reason and as long."""
+    default = template()["Globals"]["Function"]
     others = {"api": "a request", "queue": "a batch"}
-    rows = set()
+    rows = defaultdict(list)
     for name, resource in template()["Resources"].items():
         if resource.get("Type") != "AWS::Serverless::Function":
             continue
-        properties = resource["Properties"]
-        timeout = show(properties.get("Timeout", default))
+        properties = default | resource["Properties"]
+        variables = properties.get("Environment", {}).get("Variables", {})
+        variables = default.get("Environment", {}).get("Variables", {}) | variables
         kind = str(properties["CodeUri"]).partition("functions/")[2].partition("/")[0]
         runs = ", ".join(parameter_or(text) for text in schedules_of(properties))
-        runs = runs or others.get(kind, "a deploy, an operator")
-        rows.add((runs, "those of the API" if kind == "api" else name, timeout))
-    yield "| function | runs for | Lambda ends it after |"
-    yield "|---|---|---|"
-    for runs, name, timeout in sorted(rows):
-        yield f"| {name} | {runs} | {timeout} |"
+        statement_s = variables.get(STATEMENT) or read_setting(STATEMENT)
+        cells = (
+            runs or others.get(kind, "a deploy, an operator"),
+            properties["Timeout"],
+            statement_s,
+        )
+        rows[cells].append(name)
+    yield "| functions | run for | Lambda ends them after | MySQL a statement after |"
+    yield "|---|---|---|---|"
+    for (runs, timeout_s, statement_s), names in sorted(rows.items()):
+        is_api = runs == others["api"] and len(names) > 2
+        listed = "the functions of the API" if is_api else ", ".join(sorted(names))
+        yield f"| {listed} | {runs} | {show(timeout_s)} | {show(statement_s)} |"
 
 
 def schedules_of(value: Any) -> Iterable[str]:
