@@ -13,7 +13,7 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza.checkins import CheckInEvent, daily_checkin, mysql_store, persist, redis_store, sweep
-from plaza.checkins.gauges import read_outboxes
+from plaza.checkins.gauges import read_checkin_outboxes
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
@@ -439,7 +439,7 @@ def test_a_new_day_is_due_after_the_grace_although_the_others_wait_for_long(
     assert sweep.sweep_checkins() == 1
     [body] = plaza.queues.take(CHECKINS)
     assert json.loads(body)["day"] == "2026-11-22"
-    assert read_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
+    assert read_checkin_outboxes()["checkin_outbox_age_s"] == pytest.approx(41 * 60, abs=5)
 
 
 def test_a_day_that_was_accepted_ahead_of_the_clock_is_swept(clock: Clock, plaza: World) -> None:

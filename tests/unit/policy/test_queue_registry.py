@@ -50,20 +50,26 @@ def test_the_template_configures_a_queue_as_declared(name: str) -> None:
 @every_queue
 def test_the_function_of_a_queue_has_its_processor_with_its_consumer(name: str) -> None:
     app = app_of(SOURCES[name])
-    *_, assignment, _ = tree_of(app).body
-    match assignment:
+    match tree_of(app).body[-1]:
         case ast.Assign(
-            targets=[ast.Name(id="processor")],
+            targets=[ast.Name(id="handler")],
             value=ast.Call(
-                func=ast.Attribute(value=ast.Name(id=constant), attr="processor"),
-                args=[ast.Name(id=handle)],
+                func=ast.Attribute(
+                    value=ast.Call(
+                        func=ast.Attribute(value=ast.Name(id=constant), attr="processor"),
+                        args=[ast.Name(id=handle)],
+                    ),
+                    attr="lambda_handler",
+                )
             ),
         ):
             queue = queue_named(app, constant)
             assert queue is QUEUES[name]
             assert queue.handle.__name__ == handle
         case _:
-            raise AssertionError(f"{app} has no `processor = QUEUE.processor(consumer)`")
+            raise AssertionError(
+                f"{app} has no `handler = QUEUE.processor(consumer).lambda_handler()`"
+            )
     assert module_file(queue.handle.__module__) in loaded_by(app)
 
 

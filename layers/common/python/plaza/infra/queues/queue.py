@@ -5,7 +5,7 @@
     @REACTIONS.consumer
     def save(events: Sequence[ReactionEvent]) -> None: ...
 
-    processor = REACTIONS.processor(save)  # functions/queue/save_reactions/app.py
+    handler = REACTIONS.processor(save).lambda_handler()  # functions/queue/save_reactions/app.py
 
 The consumer registers itself with a decorator. So a producer, which imports the declaration, loads
 neither the consumer's code nor the consumer runtime; and a context may send to a queue that a
