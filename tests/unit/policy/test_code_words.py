@@ -14,7 +14,7 @@ from tests.unit.policy.test_lua import SCRIPTS, code_of, header_of
 
 DOCUMENTS = sorted(
     file
-    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("[a-z]*/README.md")]
     if file.name not in ("CHANGELOG.md", "mutants.md")  # the past; generated
 )
 NO_CODE = {"docs", "events", "tests", "bench", "web", "clients"}
@@ -29,7 +29,7 @@ NO_NAME = re.compile(
     r"|(?:[A-Z][a-z]*-)+[A-Z][A-Za-z]+(?:: .*)?|[A-Z][a-z]+: .*"
     r"|.*://.*"
 )
-KEYWORD = re.compile(r"[A-Z0-9]+")  # of SQL and Redis, and a placeholder: ID, FILE
+KEYWORD = re.compile(r"[A-Z0-9]+|v\d")  # of SQL and Redis, and a placeholder: ID, FILE
 
 FOREIGN = {
     "MySQL and MariaDB": (
@@ -46,7 +46,8 @@ FOREIGN = {
     "OpenSSL": "VERIFY_X509_STRICT, keyCertSign, certificate, verify",
     "HTTP and SQL notation": "q, w, r, t, a, b, c, d, deprecated",
     "other programs": "localStorage, likeButton, element, yml, zcat, repository, ts",
-    "tests and benches": "round, trips, PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "tests": "PLAZA_TEST_MYSQLD, PLAZA_TEST_DOCKER, PLAZA_FAULTS_SEED",
+    "benches": "round, trips, quick",
     "the marks of headers and migrations": "Bounded, outside, initial",
 }
 """Words that are not of this code."""
