@@ -61,10 +61,12 @@ def render(page: str) -> str:
         before, _, rest = page.partition(mark[0])
         page = "\n".join([before + mark[0], *rows, mark[1] + rest.partition(mark[1])[2]])
     page = ROW.sub(fill_in, page)
-    listed = {name for _, _, name, _ in ROW.findall(page)}
+    listed = [name for _, _, name, _ in ROW.findall(page)]
+    if twice := {name for name in listed if listed.count(name) > 1}:
+        raise Unknown(f"{', '.join(sorted(twice))} has two rows: one is of a constant that is gone")
     public = {name for name in constants() if not name.rpartition(".")[2].startswith("_")}
     runs = {name for name in public if name.endswith(".MAX_RUN_S")}
-    if missing := {*public, *script_constants(), *parameters()} - runs - listed:
+    if missing := {*public, *script_constants(), *parameters()} - runs - set(listed):
         raise Unknown(f"no row has {', '.join(sorted(missing))}")
     return page
 
@@ -87,9 +89,9 @@ def find(name: str) -> tuple[str, str]:
         return name, show(read_setting(name))
     if ".lua." in name and name in script_constants():
         return name, show(script_constants()[name])
-    context, module = name.split(".")[0], name.split(".")[-2]
-    moved = [key for key in constants() if key.endswith(f".{module}.{last}")]
-    moved = [key for key in moved if key.startswith(f"{context}.")]
+    moved = [key for key in constants() if key.endswith(f".{last}")]
+    for part in name.split(".")[:-1]:  # its context, and its module if that has not changed
+        moved = [key for key in moved if part in key.split(".")] or moved
     if len(moved) != 1:
         raise Unknown(f"{name} does not exist")
     return moved[0], show(constants()[moved[0]])
