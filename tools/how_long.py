@@ -136,16 +136,16 @@ def assigned(module: ModuleType) -> list[str]:
 @cache
 def constants() -> Mapping[str, Any]:
     """Return module.NAME -> seconds of each constant that is a duration by its name."""
-    found: dict[str, Any] = {}
+    durations: dict[str, Any] = {}
     for name, module in modules().items():
         for constant in assigned(module):
             if (unit := DURATION.fullmatch(constant)) and not NO_DURATIONS.fullmatch(constant):
                 value, size = getattr(module, constant), SECONDS[unit[1]]
                 if isinstance(value, int | float):
-                    found[f"{name}.{constant}"] = value * size
+                    durations[f"{name}.{constant}"] = value * size
                 elif isinstance(value, dict):
-                    found[f"{name}.{constant}"] = {k: v * size for k, v in value.items()}
-    return found
+                    durations[f"{name}.{constant}"] = {k: v * size for k, v in value.items()}
+    return durations
 
 
 @cache
@@ -163,8 +163,8 @@ def read_setting(name: str) -> float:
     """Return the default of a setting that no parameter sets, seconds. Raises Unknown."""
     pattern = re.compile(rf"\b{name}\b\W+(\d[\d_.]*)")
     for file in PLAZA.rglob("*.py"):
-        if found := pattern.search(file.read_text()):
-            return float(found[1])
+        if match := pattern.search(file.read_text()):
+            return float(match[1])
     raise Unknown(f"{name} has no default")
 
 
@@ -186,19 +186,19 @@ _Loader.add_multi_constructor("!", _construct)
 @cache
 def template() -> dict[str, Any]:
     """Return template.yaml."""
-    found: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)  # noqa: S506  # it is safe
-    return found
+    resources: dict[str, Any] = yaml.load((ROOT / "template.yaml").read_text(), _Loader)  # noqa: S506  # it is safe
+    return resources
 
 
 @cache
 def parameters() -> Mapping[str, str]:
     """Return parameter -> its default, shown as a duration."""
-    found = {}
+    defaults = {}
     for name, declared_ in template()["Parameters"].items():
         unit = SECONDS.get(declared_.get("Description", "").partition(" ")[0])
         if unit and "Default" in declared_:
-            found[name] = show(declared_["Default"] * unit)
-    return found
+            defaults[name] = show(declared_["Default"] * unit)
+    return defaults
 
 
 # ---------------------------------------------------------------- whole tables
