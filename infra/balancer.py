@@ -1,6 +1,6 @@
 """infra/balancer-rules.json: what the load balancer has for each function, and its alarms.
 
-``make balancer`` generates it from the routes of template.yaml and from alarms.yaml, and
+``make balancer`` generates it from the routes of the functions and from alarms.yaml, and
 infra/balancer.yaml includes it. ``python -m infra.balancer expand`` prints that template with its
 include inserted.
 
@@ -15,17 +15,12 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import yaml
-
-from infra.deploy import Loader
-from local.paths import ROOT, TEMPLATE
+from local.paths import ROOT
 from local.stack.alarms import insert_included, make_balancer_alarms
+from tools.template.routes import DEFAULT, read_operations
 
 RULES = ROOT / "infra" / "balancer-rules.json"
 SOURCE = ROOT / "infra" / "balancer.yaml"
-DEFAULT = "SystemApi"
-"""The function of all requests that no rule fits, as of API Gateway's ``$default`` route."""
-
 ORDER = (
     "ReactionsApi",
     "FeedApi",
@@ -55,15 +50,12 @@ class Rule(NamedTuple):
     patterns: tuple[str, ...]
 
 
-def read_routes(template: str) -> dict[str, list[str]]:
-    """Return function -> paths of its routes, from the text of the template."""
-    found: dict[str, list[str]] = {}
-    resources = yaml.load(template, Loader)["Resources"]  # noqa: S506 - a SafeLoader
-    for name, resource in resources.items():
-        for event in (resource.get("Properties") or {}).get("Events", {}).values():
-            if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
-                found.setdefault(name, []).append(event["Properties"]["Path"])
-    return {name: sorted(set(paths)) for name, paths in sorted(found.items())}
+def read_routes() -> dict[str, list[str]]:
+    """Return function -> paths of its routes."""
+    found: dict[str, set[str]] = {}
+    for operation in read_operations():
+        found.setdefault(operation.function, set()).add(operation.path)
+    return {name: sorted(paths) for name, paths in sorted(found.items())}
 
 
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
@@ -96,7 +88,7 @@ def count_evaluated(rules: Sequence[Rule], path: str) -> int:
 
 def make_resources() -> dict[str, Any]:
     """Return the included resources; deterministic."""
-    routes = read_routes(TEMPLATE.read_text())
+    routes = read_routes()
     found: dict[str, Any] = {}
     for position, function in enumerate(routes):
         found |= _make_target(function, position)

@@ -1,0 +1,1 @@
+"""What developers run, and what generates files of this repository."""

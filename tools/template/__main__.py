@@ -1,0 +1,7 @@
+"""``make template``: write the blocks of template.yaml."""
+
+from local.paths import TEMPLATE
+from tools.template.blocks import write_template
+
+if __name__ == "__main__":
+    TEMPLATE.write_text(write_template(TEMPLATE.read_text()))

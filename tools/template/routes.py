@@ -1,0 +1,105 @@
+"""The routes of the API, as the functions declare them, and the definition of the API."""
+
+import os
+import re
+from collections.abc import Iterable
+from functools import cache
+from typing import Any, NamedTuple
+
+from local.paths import ROOT
+from local.stack.functions import load_function
+from tools.template.text import Shared
+
+API = ROOT / "functions" / "api"
+DEFAULT = "SystemApi"
+"""The function of requests that no route takes."""
+
+
+class Operation(NamedTuple):
+    """A route. ``name``: its operation id, the name of its function in the code."""
+
+    path: str
+    method: str
+    name: str
+    function: str
+
+
+def name_function(folder: str, kind: str) -> str:
+    """Return the logical id of the function in ``functions/KIND/FOLDER``."""
+    name = "".join(word.capitalize() for word in folder.split("_"))
+    return f"{name}Api" if kind == "api" else name
+
+
+@cache
+def read_operations() -> tuple[Operation, ...]:
+    """Return all routes, by path and method."""
+    for name, value in {
+        "PLAZA_ENVIRONMENT": "local",
+        "PLAZA_REDIS_URL": "redis://nowhere",
+        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
+    }.items():
+        os.environ.setdefault(name, value)
+    found = []
+    for file in sorted(API.glob("*/app.py")):
+        folder = file.parent.name
+        for endpoint in load_function(f"api/{folder}").app.endpoints.values():
+            method, path = endpoint.key.split(" ")
+            function = name_function(folder, "api")
+            found.append(Operation(path, method, endpoint.route.func.__name__, function))
+    return tuple(sorted(found))
+
+
+def make_definition(operations: Iterable[Operation]) -> dict[str, Any]:
+    """Return the OpenAPI document of which API Gateway makes the routes.
+
+    API Gateway does not send HEAD to a route of GET, so each path with GET has one of HEAD too.
+    """
+    paths: dict[str, Any] = {}
+    for path, method, name, function in operations:
+        verbs = paths.setdefault(path, {})
+        verbs[method.lower()] = {"operationId": name} | _invoke(path, function)
+        if method == "GET":
+            verbs["head"] = _invoke(path, function)
+    paths["$default"] = {
+        "x-amazon-apigateway-any-method": {"isDefaultRoute": True} | _invoke("", DEFAULT)
+    }
+    return {
+        "openapi": "3.0.1",
+        "info": {"title": {"Ref": "AWS::StackName"}, "version": "1.0"},
+        "paths": paths,
+    }
+
+
+def make_permissions(functions: Iterable[str]) -> dict[str, Any]:
+    """Return the permissions of the API: one for each function, for all of its routes."""
+    return {f"{function}Permission": _permit(function) for function in sorted(functions)}
+
+
+def _permit(function: str) -> dict[str, Any]:
+    arn = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*"
+    return {
+        "Type": "AWS::Lambda::Permission",
+        "Properties": {
+            "Action": "lambda:InvokeFunction",
+            "FunctionName": {"Ref": f"{function}.Alias"},
+            "Principal": "apigateway.amazonaws.com",
+            "SourceArn": {"Fn::Sub": arn},
+        },
+    }
+
+
+def _invoke(path: str, function: str) -> dict[str, Any]:
+    """Return the part of a route that invokes the live version of a function."""
+    arn = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions"
+    integration = {
+        "type": "aws_proxy",
+        "httpMethod": "POST",
+        "payloadFormatVersion": "2.0",
+        "uri": {"Fn::Sub": f"{arn}/${{{function}.Alias}}/invocations"},
+    }
+    names = re.findall(r"{(\w+)}", path)
+    declared = [{"name": name, "in": "path", "required": True} for name in names]
+    return ({"parameters": Shared("-".join(names), declared)} if names else {}) | {
+        "responses": {},
+        "x-amazon-apigateway-integration": Shared(function, integration),
+    }
