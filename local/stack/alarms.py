@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from local.paths import ALARMS, ROOT, TEMPLATE
+from tools.template.functions import list_functions
 
 DECLARED = ROOT / "alarms.yaml"
 RUNBOOKS = "docs/runbooks"
@@ -160,8 +161,8 @@ def _make_all(declared: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             )
     for name, options in declared["error_rates"].items():
         yield name, _make_error_rate(**options)
-    for function in declared["failures"]["functions"]:
-        yield f"{function}FailuresAlarm", _make_failures(function, **declared["failures"]["each"])
+    for function in list_functions("api", {}):
+        yield f"{function.name}FailuresAlarm", _make_failures(function.name, **declared["failures"])
 
 
 def _describe(text: str, runbook: str) -> str:

@@ -1,6 +1,5 @@
 """The routes of the API, as the functions declare them, and the definition of the API."""
 
-import os
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 
 from local.paths import ROOT
 from local.stack.functions import load_function
+from tools.template.functions import name_function, set_up
 from tools.template.text import Shared
 
 API = ROOT / "functions" / "api"
@@ -24,21 +24,10 @@ class Operation(NamedTuple):
     function: str
 
 
-def name_function(folder: str, kind: str) -> str:
-    """Return the logical id of the function in ``functions/KIND/FOLDER``."""
-    name = "".join(word.capitalize() for word in folder.split("_"))
-    return f"{name}Api" if kind == "api" else name
-
-
 @cache
 def read_operations() -> tuple[Operation, ...]:
     """Return all routes, by path and method."""
-    for name, value in {
-        "PLAZA_ENVIRONMENT": "local",
-        "PLAZA_REDIS_URL": "redis://nowhere",
-        "PLAZA_MYSQL_URL": "mysql://nobody@nowhere/plaza",
-    }.items():
-        os.environ.setdefault(name, value)
+    set_up()
     found = []
     for file in sorted(API.glob("*/app.py")):
         folder = file.parent.name
@@ -70,12 +59,8 @@ def make_definition(operations: Iterable[Operation]) -> dict[str, Any]:
     }
 
 
-def make_permissions(functions: Iterable[str]) -> dict[str, Any]:
-    """Return the permissions of the API: one for each function, for all of its routes."""
-    return {f"{function}Permission": _permit(function) for function in sorted(functions)}
-
-
-def _permit(function: str) -> dict[str, Any]:
+def make_permission(function: str) -> dict[str, Any]:
+    """Return the permission of the API to invoke a function for all of its routes."""
     arn = "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*"
     return {
         "Type": "AWS::Lambda::Permission",

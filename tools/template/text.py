@@ -21,13 +21,13 @@ class _Loader(yaml.CSafeLoader):
 
 
 def _construct(loader: yaml.Loader, suffix: str, node: yaml.Node) -> dict[str, Any]:
-    value: Any
-    if isinstance(node, yaml.MappingNode):
-        value = loader.construct_mapping(node, deep=True)
+    value: Any = None
+    if isinstance(node, yaml.ScalarNode):
+        value = loader.construct_scalar(node)
     elif isinstance(node, yaml.SequenceNode):
         value = loader.construct_sequence(node, deep=True)
-    else:
-        value = loader.construct_scalar(node)
+    elif isinstance(node, yaml.MappingNode):
+        value = loader.construct_mapping(node, deep=True)
     return {suffix if suffix in _SHORT else f"Fn::{suffix}": value}
 
 
@@ -48,8 +48,9 @@ class Shared(NamedTuple):
 
 def render(value: Any, indent: int = 0) -> str:
     """Return data as lines of YAML with short tags. Below its first level, what fits into a line is
-    one."""
-    return "".join(f"{' ' * indent}{line}\n" for line in _Writer().write(value, WIDTH - indent, 0))
+    one. An empty line is between resources."""
+    lines = _Writer().write(value, WIDTH - indent, 0)
+    return "".join(f"{' ' * indent}{line}".rstrip() + "\n" for line in lines)
 
 
 def replace_blocks(template: str, blocks: Mapping[str, Any]) -> str:
@@ -85,13 +86,16 @@ class _Writer:
             if isinstance(value, dict)
             else (("-", one) for one in value)
         )
-        for head, one in pairs:
+        for number, (head, one) in enumerate(pairs):
+            if number and not level and "Type" in one:
+                yield ""
             line = f"{head} {self._flow(one)}"
             tag, inner = _tag_of(one)
+            fits = level and len(line) <= width and not (head == "-" and _is_pair(one))
             if isinstance(one, Shared) and one.name not in self._written:
                 self._written.add(one.name)
                 tag, inner = f"&{one.name}", one.value
-            elif (level and len(line) <= width) or not isinstance(inner, dict | list) or not inner:
+            elif fits or not isinstance(inner, dict | list) or not inner:
                 yield line
                 continue
             head = f"{head} {tag}".rstrip()
@@ -114,6 +118,11 @@ class _Writer:
         return _scalar(value)
 
 
+def _is_pair(value: Any) -> bool:
+    """Return whether a value is a mapping with one entry, which needs no braces in a list."""
+    return isinstance(value, dict) and len(value) == 1 and not _tag_of(value)[0]
+
+
 def _tag_of(value: Any) -> tuple[str, Any]:
     """Return the short tag of an intrinsic function and its argument; '' for other values."""
     if isinstance(value, dict) and len(value) == 1:
@@ -133,5 +142,7 @@ def _scalar(value: Any) -> str:
     text = str(value)
     if _PLAIN.fullmatch(text) and not _WORDS.fullmatch(text):
         return text
+    if '"' in text and "'" not in text:
+        return f"'{text}'"
     quoted = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{quoted}"'

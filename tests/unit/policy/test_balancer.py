@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from infra import balancer
-from infra.balancer import DEFAULT, FREE_RULES, ORDER, PRIORITIES, RULES, SOURCE
+from infra.balancer import FREE_RULES, ORDER, PRIORITIES, RULES, SOURCE
 from local.paths import ROOT
 from tests.support.routes import find_match
 from tests.unit.policy import template
 from tests.unit.policy.template import load_template
+from tools.template.routes import DEFAULT
 
 EXPANDED = load_template(balancer.expand_template())
 RESOURCES: dict[str, dict[str, Any]] = EXPANDED["Resources"]

@@ -71,4 +71,4 @@ def test_an_update_replaces_no_other_resource_with_data_and_not_the_api() -> Non
 
 
 def test_most_of_the_template_is_generated() -> None:
-    assert count_own_lines(TEXT) <= 2_300
+    assert count_own_lines(TEXT) <= 1_400

@@ -226,7 +226,9 @@ def dashboard() -> str:
         for resource in template.TEMPLATE["Resources"].values()
         if resource["Type"] == "AWS::CloudWatch::Dashboard"
     ]
-    return str(body)
+    text, values = body
+    separator, lines = values["DeadLetters"]["Fn::Join"]
+    return str(text).replace("${DeadLetters}", separator.join(one["Fn::Sub"] for one in lines))
 
 
 def test_the_metrics_of_the_dashboard_are_emitted() -> None:

@@ -119,6 +119,22 @@ def test_a_scheduled_run_is_not_repeated_by_lambda() -> None:
         assert configured[name]["MaximumEventAgeInSeconds"] == 60
 
 
+def test_the_role_of_the_schedules_invokes_them_and_nothing_else() -> None:
+    schedules = of_type("AWS::Scheduler::Schedule").values()
+    [role] = {json.dumps(schedule["Target"]["RoleArn"]) for schedule in schedules}
+    properties = of_type("AWS::IAM::Role")[json.loads(role)["Fn::GetAtt"][0]]
+    [trust] = properties["AssumeRolePolicyDocument"]["Statement"]
+    assert trust["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    account = {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}
+    assert trust["Condition"] == {"StringEquals": account}, "no schedule of another account"
+    [policy] = properties["Policies"]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == "lambda:InvokeFunction"
+    invoked = {arn["Fn::GetAtt"][0] for arn in statement["Resource"]}
+    assert invoked == scheduled_functions()
+    assert not properties.get("ManagedPolicyArns")
+
+
 def test_no_role_has_a_managed_policy_for_all_queues() -> None:
     """AWSLambdaSQSQueueExecutionRole receives from and deletes in every queue of the account."""
     for name, role in of_type("AWS::IAM::Role").items():
