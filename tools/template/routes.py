@@ -74,13 +74,14 @@ def make_permission(function: str) -> dict[str, Any]:
 
 
 def _invoke(path: str, function: str) -> dict[str, Any]:
-    """Return the part of a route that invokes the live version of a function."""
+    """Return the part of a route that invokes the live version of a function, by an expression that
+    ``sam local start-api`` understands."""
     arn = "arn:${AWS::Partition}:apigateway:${AWS::Region}:lambda:path/2015-03-31/functions"
     integration = {
         "type": "aws_proxy",
         "httpMethod": "POST",
         "payloadFormatVersion": "2.0",
-        "uri": {"Fn::Sub": f"{arn}/${{{function}.Alias}}/invocations"},
+        "uri": {"Fn::Sub": f"{arn}/${{{function}.Arn}}:live/invocations"},
     }
     names = re.findall(r"{(\w+)}", path)
     declared = [{"name": name, "in": "path", "required": True} for name in names]

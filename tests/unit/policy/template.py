@@ -121,7 +121,7 @@ def routes(template: Template = TEMPLATE) -> dict[tuple[str, str], str]:
     for route in read_routes(template["Resources"]["Api"]["Properties"].get("DefinitionBody", {})):
         method, _, path = route.key.partition(" ")
         if path and method != "HEAD":
-            found[method, path] = re.findall(r"{(\w+)\.Alias}", str(route.uri))[0]
+            found[method, path] = re.findall(r"{(\w+)\.Arn}:live", str(route.uri))[0]
     for name, function in resources(FUNCTION, template).items():  # of versions before 0.4.0
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from local.paths import TEMPLATE
-from tests.unit.policy.template import QUEUE, resources
+import json
+import subprocess
+
+from local.paths import TEMPLATE, TOOLS
+from tests.unit.policy.template import QUEUE, resources, routes
 from tools.template.blocks import write_template
 from tools.template.text import count_own_lines
 
@@ -68,6 +71,30 @@ def test_an_update_replaces_no_queue_with_messages() -> None:
 def test_an_update_replaces_no_other_resource_with_data_and_not_the_api() -> None:
     for name, kind in OTHERS.items():
         assert name in resources(kind)
+
+
+# Runs in SAM's virtual environment: the routes that `sam local start-api` serves.
+READ_ROUTES = """
+import json, sys
+from samcli.lib.providers.api_provider import ApiProvider
+from samcli.lib.providers.sam_stack_provider import SamLocalStackProvider
+
+stacks, _ = SamLocalStackProvider.get_stacks(sys.argv[1])
+routes = ApiProvider(stacks).api.routes
+print(json.dumps([[m, r.path, r.function_name] for r in routes for m in r.methods]))
+"""
+
+
+def test_sam_local_start_api_serves_the_routes() -> None:
+    command = [TOOLS / "python", "-c", READ_ROUTES, TEMPLATE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    served = {
+        (m, path): function for m, path, function in json.loads(done.stdout) if m != "OPTIONS"
+    }
+    heads = {("HEAD", path): f for (method, path), f in routes().items() if method == "GET"}
+    default = {key: function for key, function in served.items() if key[1] == "$default"}
+    assert set(default.values()) == {"SystemApi"}
+    assert {key: f for key, f in served.items() if key not in default} == routes() | heads
 
 
 def test_most_of_the_template_is_generated() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from functools import cache
 from typing import Any
@@ -313,8 +314,9 @@ def test_a_new_layer_alone_publishes_a_new_version(function: str) -> None:
 
 
 def test_nothing_outside_of_deploys_invokes_a_version_that_traffic_was_moved_from() -> None:
+    """``!Ref X.Alias`` would name the same alias, but `sam local start-api` cannot read that."""
     for integration in json.dumps(of_type("AWS::ApiGatewayV2::Api")).split("functions/")[1:]:
-        assert "Aliaslive" in integration[:60]
+        assert re.match(r"\$\{\w+\.Arn\}:live/", integration)
 
 
 # ---------------------------------------------------------------- logs, limits, archive
