@@ -16,15 +16,15 @@ from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, serve_module
 from bench.meters import cpu_ms
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.functions import load_function
 from local.stack.ports import free_port
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify as read_session
-from plaza.infra import redis
-from plaza.infra import sqs as sqs_client
-from plaza.infra.observability import record
-from plaza.infra.settings import settings
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.redis import redis
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import redis_gate, redis_keys
 from plaza.reactions.model import LIKE, ReactionEvent, ReactionKey, Target
 from plaza.reactions.queues import REACTIONS
@@ -144,7 +144,7 @@ async def _send_likes(url: str, count: int) -> None:
                 path = f"{url}/posts/{POSTS[number % len(POSTS)]}/likes/me"
                 async with session.put(path, headers={"user": str(next(_users))}) as response:
                     if response.status != 200:
-                        raise LocalError(await response.text())
+                        raise CommandError(await response.text())
 
         await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
 

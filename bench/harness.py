@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.ports import free_port
 from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.process import clear_caches
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",
@@ -59,7 +60,7 @@ def insert_rows(into: str, values: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def start_harness(quick: bool) -> Iterator[Harness]:
-    """Yield a test bed; end and remove all of it afterwards. Raises LocalError."""
+    """Yield a test bed; end and remove all of it afterwards. Raises CommandError."""
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
         redis_server, mysql_server = ends.enter_context(run_databases(directory))

@@ -16,10 +16,10 @@ from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
 from bench.workers import WORKERS, Request, build_request, play
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.functions import make_api_event
-from plaza.infra import mysql
-from plaza.infra.cache import CachedValue
+from plaza.infra.derived.cache import CachedValue
+from plaza.infra.mysql import mysql
 from plaza.shops import queries
 from plaza.shops.jobs import run_jobs
 from plaza.shops.model import FILTER, ShopJobStep
@@ -109,12 +109,12 @@ def build_requests(asked: Sequence[int]) -> list[Request]:
 
 def _serve(requests: Sequence[Request]) -> None:
     if not all(request() for request in requests):
-        raise LocalError("a shop page is an error")
+        raise CommandError("a shop page is an error")
 
 
 def _rate(requests: Sequence[Request]) -> float:
-    """Return the pages a second of several processes. Raises LocalError after an error."""
+    """Return the pages a second of several processes. Raises CommandError after an error."""
     load = play(requests)
     if load.errors:
-        raise LocalError(f"{load.errors} shop pages are errors")
+        raise CommandError(f"{load.errors} shop pages are errors")
     return load.rate

@@ -20,14 +20,14 @@ from typing import Any
 import psutil
 
 from bench.figures import Figure, Goal
+from cli.output import latencies_ms
+from cli.paths import ROOT
 from local.load.client import Client, Tally, open_session
 from local.load.requests import Call
-from local.output import latencies_ms
-from local.paths import ROOT
-from local.stack.openapi import CONTRACT
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
+from tools.contract import CONTRACT
 
 DIRECTORY = ROOT / ".local-bench"
 FIRST_USER = 7_000_001

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from local.paths import DIRECTORY, LocalError, add_layer_to_path
-from local.stack import logs, packages, status, tokens, up
+from cli.paths import DIRECTORY, CommandError, add_layer_to_path
+from local import up
+from local.stack import logs, packages, status, tokens
 from local.stack.stack import Stack
 
 Command = Callable[[argparse.Namespace], int]
@@ -20,13 +21,13 @@ _JSON_COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status: 1 for a LocalError, 130 for an interrupt."""
+    """Run one command. Returns its exit status: 1 for a CommandError, 130 for an interrupt."""
     add_layer_to_path()
     args = build_parser().parse_args(argv)
     command: Command = args.command
     try:
         return command(args)
-    except LocalError as error:
+    except CommandError as error:
         print(f"plaza: {error}", file=sys.stderr)
         return 1
     except BrokenPipeError:
@@ -52,9 +53,9 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "--port", type=int, default=0, help="port of the HTTP API (default: a free one)"
     )
-    _add_flag(sub, "--no-demo", "do not play the demo crowd")
-    _add_flag(sub, "--detach", "return when the stack runs")
-    _add_flag(
+    add_flag(sub, "--no-demo", "do not play the demo crowd")
+    add_flag(sub, "--detach", "return when the stack runs")
+    add_flag(
         sub,
         "--redis-cluster",
         "run three masters with a replica each (PLAZA_REDIS_URL, if set, is a cluster)",
@@ -73,8 +74,8 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "part", nargs="?", help="a function, redis, mysql, ministack or lambda (default: functions)"
     )
-    _add_flag(sub, "-f", "wait for new lines", "--follow")
-    _add_number(sub, "--minutes", 10.0, "age of the oldest line")
+    add_flag(sub, "-f", "wait for new lines", "--follow")
+    add_number(sub, "--minutes", 10.0, "age of the oldest line")
     sub.add_argument(
         "--request", metavar="ID", help="only lines and rows of one request (its X-Request-Id)"
     )
@@ -86,15 +87,15 @@ def build_parser() -> argparse.ArgumentParser:
         help="CSV, may be gzipped: user_id,item_id,rating,timestamp or follower_id,followee_id",
     )
     sub.add_argument("--rate", type=float, help="requests a second (default: no limit)")
-    _add_number(sub, "--duplicates", 0.0, "share of requests sent twice, 0 to 1")
+    add_number(sub, "--duplicates", 0.0, "share of requests sent twice, 0 to 1")
     sub.add_argument("--limit", type=int, help="maximum number of rows")
-    _add_number(sub, "--concurrency", 8, "concurrent users")
-    _add_number(sub, "--seed", 0, "seed of the duplicates")
-    _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
+    add_number(sub, "--concurrency", 8, "concurrent users")
+    add_number(sub, "--seed", 0, "seed of the duplicates")
+    add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
 
     sub = add(
         "import",
-        _run_standalone("local.load.history"),
+        import_late("ops.history"),
         "store old likes or collects from a CSV file, each once and with its time",
     )
     sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
@@ -111,9 +112,9 @@ def build_parser() -> argparse.ArgumentParser:
             f"--{name}-column", metavar="NAME", default=column, help=f"column of {what}{default}"
         )
     sub.add_argument("--rate", type=float, help="lines a second (default: no limit)")
-    _add_flag(sub, "--skip-bad-lines", "print invalid lines, and store the others")
-    _add_flag(sub, "--from-start", "do not continue an interrupted import of this file")
-    _add_flag(sub, "--environment", "use the servers of PLAZA_REDIS_URL and PLAZA_MYSQL_URL")
+    add_flag(sub, "--skip-bad-lines", "print invalid lines, and store the others")
+    add_flag(sub, "--from-start", "do not continue an interrupted import of this file")
+    add_flag(sub, "--environment", "use the servers of PLAZA_REDIS_URL and PLAZA_MYSQL_URL")
 
     sub = add(
         "cluster-failover",
@@ -123,8 +124,8 @@ def build_parser() -> argparse.ArgumentParser:
     sub.add_argument(
         "file", type=Path, nargs="?", help="as for replay (default: 40 users that toggle likes)"
     )
-    _add_number(sub, "--limit", 4000, "maximum number of rows")
-    _add_number(sub, "--concurrency", 8, "concurrent users")
+    add_number(sub, "--limit", 4000, "maximum number of rows")
+    add_number(sub, "--concurrency", 8, "concurrent users")
     sub.add_argument(
         "--how",
         choices=["die", "hang", "in-order", "unreplicated"],
@@ -134,12 +135,12 @@ def build_parser() -> argparse.ArgumentParser:
     )
 
     sub = add("flash-sale", "load.flash_sale", "play a crowd at a sale, and check the outcome")
-    _add_number(sub, "--buyers", 200, "number of buyers")
-    _add_number(sub, "--stock", 50, "number of vouchers")
-    _add_number(sub, "--clicks", 5, "clicks of each buyer")
-    _add_number(sub, "--seed", 0, "seed of the order of clicks")
-    _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
-    _add_number(sub, "--database-away", 0.0, "stop MySQL for so many seconds")
+    add_number(sub, "--buyers", 200, "number of buyers")
+    add_number(sub, "--stock", 50, "number of vouchers")
+    add_number(sub, "--clicks", 5, "clicks of each buyer")
+    add_number(sub, "--seed", 0, "seed of the order of clicks")
+    add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
+    add_number(sub, "--database-away", 0.0, "stop MySQL for so many seconds")
     sub.add_argument(
         "--through",
         choices=["auto", "http", "handlers"],
@@ -149,22 +150,22 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "burst",
-        _run_standalone("local.load.burst"),
+        import_late("local.load.burst"),
         "check all answers during many likes of one post with a lagging consumer",
     )
-    _add_number(sub, "--likes", 26_828, "number of actors")
-    _add_number(sub, "--seconds", 8.0, "minimum duration of the likes")
-    _add_number(sub, "--lag", 3.0, "minimum delay of the consumer in seconds")
-    _add_number(sub, "--sample", 300, "actors checked by an observation")
-    _add_number(sub, "--seed", 0, "seed of the sample")
+    add_number(sub, "--likes", 26_828, "number of actors")
+    add_number(sub, "--seconds", 8.0, "minimum duration of the likes")
+    add_number(sub, "--lag", 3.0, "minimum delay of the consumer in seconds")
+    add_number(sub, "--sample", 300, "actors checked by an observation")
+    add_number(sub, "--seed", 0, "seed of the sample")
 
     sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
-    _add_flag(sub, "--wait", "audit when nothing is in transit")
+    add_flag(sub, "--wait", "audit when nothing is in transit")
 
     add("drift", "drift", "reconcile Redis, counters and rows; exit status 1 unless all agree then")
 
     sub = add("rebuild", "rebuild", "recount counters, and print the differences")
-    _add_flag(sub, "--from-log", "use only the vote log and its archives")
+    add_flag(sub, "--from-log", "use only the vote log and its archives")
     sub.add_argument("--as-of", metavar="TIME", help="end of the recount: 2026-11-21T08:30:00Z")
     one = sub.add_mutually_exclusive_group()
     one.add_argument("--target", metavar="post:7", help="only counters of this target")
@@ -172,14 +173,14 @@ def build_parser() -> argparse.ArgumentParser:
 
     sub = add(
         "soak",
-        _run_standalone("local.load.soak"),
+        import_late("local.load.soak"),
         "check that memory stays flat in hours of use, compressed to minutes",
     )
-    _add_number(sub, "--minutes", 5.0, "duration of the traffic")
+    add_number(sub, "--minutes", 5.0, "duration of the traffic")
 
     sub = add("keys", "keys", "print the biggest and the hottest keys of Redis")
-    _add_number(sub, "--limit", 10, "rows of each table")
-    _add_number(sub, "--minutes", 5, "age of the oldest hot keys")
+    add_number(sub, "--limit", 10, "rows of each table")
+    add_number(sub, "--minutes", 5, "age of the oldest hot keys")
 
     add("queues", "queues", "print the messages of each queue by state")
 
@@ -195,27 +196,27 @@ def build_parser() -> argparse.ArgumentParser:
         if name != "list":
             action.add_argument("queue", help="name as printed by `queues`: reactions")
         if name == "show":
-            _add_number(action, "--limit", 20, "maximum number")
+            add_number(action, "--limit", 20, "maximum number")
         if name == "redrive":
             action.add_argument("--id", action="append", help="only this message (repeatable)")
             action.add_argument("--limit", type=int, help="maximum number (default: all)")
 
     sub = add("events", "load.samples", "write the sample events with tokens and ids of this stack")
-    _add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
+    add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")
-    _add_flag(sub, "--tests", "install a browser too")
+    add_flag(sub, "--tests", "install a browser too")
     for name in _JSON_COMMANDS:
-        _add_flag(commands.choices[name], "--json", "print JSON")
+        add_flag(commands.choices[name], "--json", "print JSON")
     return parser
 
 
-def _add_flag(parser: argparse.ArgumentParser, name: str, text: str, *names: str) -> None:
+def add_flag(parser: argparse.ArgumentParser, name: str, text: str, *names: str) -> None:
     parser.add_argument(name, *names, action="store_true", help=text)
 
 
-def _add_number(parser: argparse.ArgumentParser, name: str, default: float, text: str) -> None:
+def add_number(parser: argparse.ArgumentParser, name: str, default: float, text: str) -> None:
     """Add an option of the type of ``default``."""
     text = f"{text} (default: {default:g})"
     parser.add_argument(name, type=type(default), default=default, help=text)
@@ -226,7 +227,7 @@ def _down(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_standalone(module: str) -> Command:
+def import_late(module: str) -> Command:
     """Return a command without a stack, whose module is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:

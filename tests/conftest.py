@@ -14,7 +14,7 @@ from xdist import is_xdist_controller, is_xdist_worker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.processes import Process
 from tests.e2e.stack_process import start_ahead, stop_ahead
 from tests.support.servers import IS_CLUSTER
@@ -88,7 +88,7 @@ def no_request() -> Iterator[None]:
     """A request that a test leaves open does not sign the messages of the next test."""
     yield
     # Not imported at the top: it would be loaded before coverage is measured.
-    from plaza.infra.observability import end_request
+    from plaza.infra.runtime.observability import end_request
 
     end_request()
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from cli.paths import CommandError
 from local.load.client import Client, open_session
 from local.load.requests import Call
-from local.paths import LocalError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,17 +40,17 @@ class ApiReader(Client):
         """Return the body of a GET, or of a POST of ``body``, sent without a session or by
         ``user_id``.
 
-        Raises LocalError for another status than 200.
+        Raises CommandError for another status than 200.
         """
         method = "GET" if body is None else "POST"
         answer = await self.send(Call(method, path, body), user_id)
         if answer.status != 200:
             verb = "answers" if answer.status else "gives"
-            raise LocalError(f"{method} {self._base_url}{path} {verb} {answer}")
+            raise CommandError(f"{method} {self._base_url}{path} {verb} {answer}")
         return answer.body
 
     async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
-        """Return all items of a list, one request a page. Raises LocalError."""
+        """Return all items of a list, one request a page. Raises CommandError."""
         items: list[Mapping[str, Any]] = []
         cursor: str | None = ""
         first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
@@ -66,7 +66,7 @@ class ApiReader(Client):
         """Return item -> result of ``fetch``, in the order of ``items``; ``concurrency`` run at
         once.
 
-        Raises LocalError.
+        Raises CommandError.
         """
         wanted = list(items)
         waiting = iter(wanted)
@@ -82,6 +82,6 @@ class ApiReader(Client):
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self._concurrency, len(wanted))):
                     group.create_task(work())
-        except* LocalError as errors:
+        except* CommandError as errors:
             raise errors.exceptions[0] from None
         return {item: results[item] for item in wanted}

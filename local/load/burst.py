@@ -18,8 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
-from local.output import (
+from cli.output import (
     mark,
     new_summary,
     new_table,
@@ -27,11 +26,13 @@ from local.output import (
     progress_console,
     require_positive,
 )
-from local.paths import LocalError
+from cli.paths import CommandError
+from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
 from local.stack import packages, servers
 from local.stack.processes import wait_until
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, Target, queries, react
 
 POST = 9_700_001
@@ -128,10 +129,10 @@ class Report:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Run a burst on its own servers. Returns 1 unless the report is clean. Raises LocalError."""
+    """Run a burst on its own servers. Returns 1 unless the report is clean. Raises CommandError."""
     require_positive(args, "likes", "seconds", "sample")
     if args.lag < 0:
-        raise LocalError("--lag can't be below 0")
+        raise CommandError("--lag can't be below 0")
     options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
     out = progress_console(args)
     packages.check_servers()
@@ -157,7 +158,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def run_burst(environment: Mapping[str, str], options: Options) -> Report:
-    """Run a burst on servers that have the tables. Raises LocalError when a process fails.
+    """Run a burst on servers that have the tables. Raises CommandError when a process fails.
 
     ``environment`` has the settings (``PLAZA_*``); this process must have them too.
     """
@@ -182,7 +183,7 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
             deadline_s = time.monotonic() + MAX_PHASE_S
             while not until():
                 if not all(consumer.is_alive() for consumer in consumers):
-                    raise LocalError("a consumer of the burst failed; its error is above")
+                    raise CommandError("a consumer of the burst failed; its error is above")
                 if time.monotonic() > deadline_s:
                     return False
                 at_s = began_s + (len(observations) + 1) * options.every_s
@@ -196,10 +197,10 @@ def run_burst(environment: Mapping[str, str], options: Options) -> Report:
             return shared.count_unfinished() == 0
 
         if not watch(lambda: not any(actor.is_alive() for actor in actors), touch=True):
-            raise LocalError("the likes did not end")
+            raise CommandError("the likes did not end")
         took_s = time.monotonic() - began_s
         if any(actor.exitcode for actor in actors):
-            raise LocalError("a process of the burst failed; its error is above")
+            raise CommandError("a process of the burst failed; its error is above")
         # Touches are saved after the lag, so this phase would not end with them: it only reads.
         quiet = watch(is_quiet, touch=False)
         quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
@@ -242,13 +243,13 @@ class Observer:
     def seed_likes(self, count: int) -> None:
         """Save likes of ``count`` other actors, then empty Redis.
 
-        Raises LocalError when the queues do not become empty.
+        Raises CommandError when the queues do not become empty.
         """
 
         for number in range(1, count + 1):
             react.react(LIKE, TARGET, FIRST_ACTOR - number, True)
         if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
-            raise LocalError("the earlier likes were not saved")
+            raise CommandError("the earlier likes were not saved")
         redis.execute("FLUSHALL")
         self._earlier = count
 

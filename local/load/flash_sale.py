@@ -21,12 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.audit.backlog import shorten_visibility_timeout
-from local.load import buyers
-from local.load.background import kill_workers, run_threads
-from local.load.buyers import BuyerGroup, BuyersResult, HttpApiClient
-from local.load.town import make_voucher
-from local.output import (
+from cli.output import (
     console,
     latencies_ms,
     new_summary,
@@ -36,7 +31,12 @@ from local.output import (
     require_positive,
     show_progress,
 )
-from local.paths import LocalError
+from cli.paths import CommandError
+from local.audit.backlog import shorten_visibility_timeout
+from local.load import buyers
+from local.load.background import kill_workers, run_threads
+from local.load.buyers import BuyerGroup, BuyersResult, HttpApiClient
+from local.load.town import make_voucher
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
@@ -177,18 +177,18 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Run a sale. Returns 1 unless the report is clean. Raises LocalError."""
+    """Run a sale. Returns 1 unless the report is clean. Raises CommandError."""
     require_positive(args, "buyers", "stock", "clicks")
     if args.database_away < 0:
-        raise LocalError("--database-away can't be below 0")
+        raise CommandError("--database-away can't be below 0")
     options = read_options(args, Options, database_outage_s=args.database_away)
     return print_report(args, run_sale(stack, options, progress_console(args)), show)
 
 
 def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
-    """Offer a voucher, play the crowd, and read the outcome. Raises LocalError."""
+    """Offer a voucher, play the crowd, and read the outcome. Raises CommandError."""
     if options.database_outage_s and stack.mysql is None:
-        raise LocalError("--database-away needs a MySQL of the stack; PLAZA_MYSQL_URL has none")
+        raise CommandError("--database-away needs a MySQL of the stack; PLAZA_MYSQL_URL has none")
     with out.status("offering the voucher"):
         voucher_id = create_voucher(stack, options.stock)
     disruption, killed = Disruption(), list[int]()
@@ -230,7 +230,7 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
     client = HttpApiClient(stack.base_url, {ADMIN: token}, 1)
     reply = client.send("POST", "/vouchers", ADMIN, body)
     if reply.status != 201:
-        raise LocalError(f"the voucher was not created: {reply.status} {reply.body}")
+        raise CommandError(f"the voucher was not created: {reply.status} {reply.body}")
     return int(reply.body["id"])
 
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import aiohttp
 
+from cli.paths import CommandError
 from local.load.client import DONE_STATUSES, Client, Tally
 from local.load.requests import Copies, Expectation, Request
-from local.paths import LocalError
 
 MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay ends
 
@@ -90,7 +90,7 @@ class Player(Client):
     ) -> None:
         """Send ``requests``, users in parallel, and compare the answers with ``expectations``.
 
-        Raises LocalError when the API stops answering.
+        Raises CommandError when the API stops answering.
         """
         turns, pace, began_s = Turns(requests), Pace(rate), time.monotonic()
 
@@ -113,7 +113,7 @@ class Player(Client):
                     begun = asyncio.Event()
                     group.create_task(send_in_turn(begin, begun))
                     begin = begun
-        except* LocalError as errors:
+        except* CommandError as errors:
             raise errors.exceptions[0] from None
         self.tally.took_s = time.monotonic() - began_s
 
@@ -143,4 +143,4 @@ class Player(Client):
             tally.wrong += expectation.find_wrong(request, [a.body for a in answers], certain)
         self._on_progress(tally)
         if self._unanswered >= MAX_UNANSWERED:
-            raise LocalError(f"{self._base_url} stopped answering: {answers[-1]}")
+            raise CommandError(f"{self._base_url} stopped answering: {answers[-1]}")

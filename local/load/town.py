@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from cli.paths import CommandError
 from local.load.buyers import HttpApiClient
-from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 
@@ -38,7 +38,7 @@ class Town(NamedTuple):
 def build(
     stack: Stack, user_ids: Sequence[int], seed: int, on_progress: Callable[[str], None]
 ) -> Town:
-    """Create the town. ``on_progress`` gets each step. Raises LocalError when a request fails."""
+    """Create the town. ``on_progress`` gets each step. Raises CommandError when a request fails."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
@@ -115,14 +115,14 @@ def _create(
     body: Mapping[str, Any] | None,
     status: int = 201,
 ) -> Mapping[str, Any]:
-    """Send a POST, again while it is answered with 429 or 503. Raises LocalError."""
+    """Send a POST, again while it is answered with 429 or 503. Raises CommandError."""
     deadline_s = time.monotonic() + MAX_WAIT_S
     while (reply := client.send("POST", path, user_id, body)).status in (429, 503):
         if time.monotonic() > deadline_s:
             break
         time.sleep(float(reply.headers.get("retry-after", 1)))
     if reply.status not in (status, 200):
-        raise LocalError(f"POST {path} answers {reply.status}: {reply.body}")
+        raise CommandError(f"POST {path} answers {reply.status}: {reply.body}")
     return reply.body
 
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import redis
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
-from plaza.infra.limits import Bucket
+from plaza.infra.http.limits import Bucket
 from tests.e2e.client import Client, problem, wait_until
 
 ADA, BO, CY = 5_960_001, 5_960_002, 5_960_003

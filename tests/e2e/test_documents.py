@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local.paths import LAYER, ROOT, LocalError
-from local.stack.node import find_node
+from cli.paths import LAYER, ROOT, CommandError
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_process import DEMO_POST
+from tools.node import find_node
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -174,7 +174,7 @@ def test_the_button_of_the_guide_keeps_the_last_wish(
 ) -> None:
     try:
         node = find_node()
-    except LocalError as error:
+    except CommandError as error:
         pytest.skip(str(error))
     [code] = [
         code

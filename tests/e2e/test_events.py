@@ -11,15 +11,14 @@ from typing import Any
 
 import pytest
 
-from infra import shared_events
-from infra.deploy import DeployError
-from local.load import samples
-from local.load.samples import LocalCallers
-from local.paths import ROOT
+from cli.paths import ROOT
+from deploy.deploy import DeployError
 from local.stack import aws, deployment
 from local.stack.ports import free_port
 from local.stack.stack import Stack
 from tests.support.routes import check_documented
+from tools import samples, shared_events
+from tools.samples import LocalCallers
 
 pytestmark = pytest.mark.alone
 # test_log_archive invokes it: later, rows of past days would stay in the partition of today.

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS

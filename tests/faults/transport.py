@@ -15,8 +15,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
-from local.paths import LAYER
-from plaza.infra.lua import load_script
+from cli.paths import LAYER
+from plaza.infra.redis.scripts import load_script
 
 EXECUTION_TIMEOUT_S = 5.0
 _MAX_TEXT = 120

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack import servers
 from local.stack.servers import Server
 from tests.mutants.mutant import CONTEXT_MODELS, CONTEXT_TESTS, Mutant

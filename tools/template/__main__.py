@@ -1,6 +1,6 @@
 """``make template``: write the blocks of template.yaml."""
 
-from local.paths import TEMPLATE
+from cli.paths import TEMPLATE
 from tools.template.blocks import write_template
 
 if __name__ == "__main__":

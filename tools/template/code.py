@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local.paths import LAYER
-from plaza.infra.dead_letters import dlq_of
-from plaza.infra.queues import Queue
+from cli.paths import LAYER
+from plaza.infra.queues.dead_letters import dlq_of
+from plaza.infra.queues.queue import Queue
 
 _SEND = {"send", "send_all"}
 _SPILL = {"spill", "send_spilled"}  # get the name of the queue

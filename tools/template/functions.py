@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from local.paths import ROOT
-from plaza.infra.dead_letters import dlq_of
-from plaza.infra.queues import Queue
+from cli.paths import ROOT
+from plaza.infra.queues.dead_letters import dlq_of
+from plaza.infra.queues.queue import Queue
 from tools.template.code import QueueUse, read_queue_use
 from tools.template.queues import list_names, name_queue
 

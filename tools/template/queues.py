@@ -3,8 +3,8 @@
 from typing import Any
 
 from local.stack.queue_registry import load_queues
-from plaza.infra.dead_letters import dlq_of
-from plaza.infra.queues import Queue
+from plaza.infra.queues.dead_letters import dlq_of
+from plaza.infra.queues.queue import Queue
 
 _DLQ_RETENTION_S = 14 * 86_400  # the maximum
 

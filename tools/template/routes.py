@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.functions import load_function
 from tools.template.functions import name_function, set_up
 from tools.template.text import Shared

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza.accounts.request_erasure import request_erasure
 from plaza.auth import new_session, session_end, session_lookup
 from plaza.checkins import daily_checkin
@@ -25,8 +25,9 @@ from plaza.content.model import Draft
 from plaza.flash_sales import SUCCESS, place_order
 from plaza.flash_sales.queries import read_order
 from plaza.follows import follow_user
-from plaza.infra import mysql, redis
-from plaza.infra.outbox import MAX_WAIT_US
+from plaza.infra.derived.outbox import MAX_WAIT_US
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
 from plaza.switches import change_switches, refresh
 from plaza.switches.model import level_of
@@ -145,7 +146,7 @@ def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
         ):
             invoke_until_nothing_is_left(plaza, found[1], json.loads(found[2]))
         else:
-            assert command == ".venv/bin/python -m local drift"
+            assert command == ".venv/bin/python -m ops drift"
             handler("schedule/reconcile")(event("reconcile.schedule"), None)
             plaza.queues.drain()
 

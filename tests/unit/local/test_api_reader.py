@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from cli.paths import CommandError
 from local.load.api_reader import ApiReader
-from local.paths import LocalError
 from tests.unit.local.test_player import FakeResponse
 
 T = TypeVar("T")
@@ -72,10 +72,10 @@ def test_temporary_refusal_is_retried(ask: Callable[..., Any]) -> None:
 
 def test_final_refusal_raises_an_error(ask: Callable[..., Any]) -> None:
     session = FakeSession(me=[(404, {"detail": "There is no user 7"}), (200, {})])
-    with pytest.raises(LocalError, match=r"GET http://api/me answers 404: .*no user 7"):
+    with pytest.raises(CommandError, match=r"GET http://api/me answers 404: .*no user 7"):
         ask(session, lambda api: api.fetch("/me"))
     session = FakeSession(me=[TimeoutError()] * 8)
-    with pytest.raises(LocalError, match="gives no answer: timeout"):
+    with pytest.raises(CommandError, match="gives no answer: timeout"):
         ask(session, lambda api: api.fetch("/me"))
 
 
@@ -112,8 +112,8 @@ def test_each_item_gets_its_own_answer(ask: Callable[..., Any]) -> None:
 def test_one_failure_ends_all_requests(ask: Callable[..., Any]) -> None:
     async def fail(number: int) -> int:
         await asyncio.sleep(0)
-        raise LocalError(f"no {number}")
+        raise CommandError(f"no {number}")
 
-    with pytest.raises(LocalError, match="no 1"):
+    with pytest.raises(CommandError, match="no 1"):
         ask(FakeSession(), lambda api: api.fetch_each("none", [1, 2, 3], fail))
     assert ask(FakeSession(), lambda api: api.fetch_each("none", [], fail)) == {}

@@ -9,11 +9,11 @@ from typing import Any, Self
 
 import pytest
 
+from cli.paths import CommandError
 from local.load import client
 from local.load.client import Tally
 from local.load.player import Player
 from local.load.requests import Call, Copies, Expectation, Reaction, Request, set_reaction, view
-from local.paths import LocalError
 
 LIKE = set_reaction(Reaction("like", 7, 1))
 LIKED = Expectation(changes=True, shows={"liked": True})
@@ -162,7 +162,7 @@ def test_answer_that_is_not_json_is_reported(waits: list[float]) -> None:
 def test_replay_ends_when_the_api_stops_answering(waits: list[float]) -> None:
     requests = [set_reaction(Reaction("like", 7, user_id)) for user_id in range(1, 100)]
     session = FakeSession(*[TimeoutError()] * 8 * len(requests))
-    with pytest.raises(LocalError, match=r"http://api stopped answering: .*timeout"):
+    with pytest.raises(CommandError, match=r"http://api stopped answering: .*timeout"):
         play(session, *requests, expectations=[LIKED] * len(requests))
     assert len(session.asked) < 8 * 20
 

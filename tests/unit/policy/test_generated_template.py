@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from local.paths import TEMPLATE, TOOLS
+from cli.paths import TEMPLATE, TOOLS
 from tests.unit.policy.template import QUEUE, resources, routes
 from tools.template.blocks import write_template
 from tools.template.text import count_own_lines

@@ -22,7 +22,7 @@ WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failov
     f"level-{level.replace('_', '-')}" for level in LEVELS
 }
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
-DATA = template.load_template((ROOT / "infra" / "data.yaml").read_text())["Resources"]
+DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Resources"]
 ALARMS = (
     resources(ALARM)
     | resources("AWS::CloudWatch::CompositeAlarm")

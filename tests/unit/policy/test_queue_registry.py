@@ -83,7 +83,7 @@ def test_a_producer_does_not_load_the_consumer_runtime(file: Path) -> None:
     for node in tree_of(file).body:
         if isinstance(node, ast.ImportFrom):
             names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            assert "plaza.infra.consumer" not in names
+            assert "plaza.infra.queues.processor" not in names
 
 
 @every_queue

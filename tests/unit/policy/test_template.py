@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from local.paths import ALARMS
-from local.stack.alarms import expand_template, make_alarms
+from cli.paths import ALARMS
 from local.stack.functions import load_function
-from local.stack.openapi import API, CONTRACT, make_contract
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PUBLIC
+from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PUBLIC
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,
     ROOT,
 )
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
+from tools.alarms import expand_template, make_alarms
+from tools.contract import API, CONTRACT, make_contract
 
 FUNCTIONS = sorted(resources(FUNCTION))
 SOURCES = list(template.event_sources())
@@ -184,7 +184,7 @@ def test_a_consumer_has_a_concurrency_limit(source: EventSource) -> None:
 
 
 def test_no_parameter_has_credentials() -> None:
-    """Addresses are read from Parameter Store; infra/data.yaml refuses those with a login."""
+    """Addresses are read from Parameter Store; deploy/data.yaml refuses those with a login."""
     for name, parameter in template.TEMPLATE["Parameters"].items():
         assert not parameter.get("NoEcho"), name
         is_read = parameter["Type"].startswith("AWS::SSM::Parameter::Value<")

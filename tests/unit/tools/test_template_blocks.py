@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.queue_registry import load_queues
 from tools.template.code import read_queue_use
 from tools.template.functions import Function, check_declared, make_scheduled
