@@ -43,7 +43,7 @@ audit: .venv/.ready ## check that Redis totals, MySQL counters and rows agree
 
 .PHONY: events
 events: $(READY) ## write the sample events with tokens and ids of the stack to .local/events (ARGS=--clean: delete their dead letters; ENV=staging: put them as shareable test events)
-	@.venv/bin/python -m $(if $(ENV),tools.shared_events $(ENV),local events) $(ARGS)
+	@.venv/bin/python -m tools $(if $(ENV),shared-events $(ENV),events) $(ARGS)
 
 ##@ Develop
 
@@ -147,7 +147,7 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 
 .PHONY: template
 template: .venv/.ready ## write what follows from the code into template.yaml: routes, functions, queues, schedules
-	@.venv/bin/python -m tools.template
+	@.venv/bin/python -m tools template
 
 .PHONY: alarms
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
@@ -165,8 +165,8 @@ lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes 
 validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-lint on the other templates
 	@.venv-tools/bin/sam validate --lint --region us-east-1
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m tools balancer expand > .aws-sam/linted.yaml
-	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/*.yaml .aws-sam/linted.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/linted.yaml
+	@.venv-tools/bin/cfn-lint --regions us-east-1 -- deploy/*.yaml .aws-sam/linted.yaml
 
 .PHONY: scan
 scan: checkov ## run cfn-lint in all regions and checkov on all templates
@@ -176,8 +176,8 @@ scan: checkov ## run cfn-lint in all regions and checkov on all templates
 .PHONY: checkov
 checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all templates, as CloudFormation gets them
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m tools alarms expand > .aws-sam/expanded.yaml
-	@.venv/bin/python -m tools balancer expand > .aws-sam/balancer.yaml
+	@.venv/bin/python -m tools alarms --expand > .aws-sam/expanded.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
 	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
 	  deploy/budget.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml

@@ -4,6 +4,7 @@ import argparse
 import json
 import statistics
 import sys
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -126,3 +127,16 @@ def show_progress(
             progress.update(task, completed=done, note=f"{speed} {note}".rstrip())
 
         yield update
+
+
+@contextmanager
+def show_step(name: str) -> Iterator[None]:
+    """Show that a step runs, then its duration."""
+    began = time.monotonic()
+    try:
+        with console.status(name):
+            yield
+    except BaseException:
+        console.print(f"[red]✗[/red] {name}")
+        raise
+    console.print(f"[green]✓[/green] {name} [dim]{time.monotonic() - began:.1f} s[/dim]")

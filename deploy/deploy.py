@@ -23,7 +23,7 @@ import boto3
 import yaml
 from botocore.exceptions import ClientError
 
-from cli.paths import ROOT, TOOLS
+from cli.paths import ROOT, TOOLS, CommandError
 from deploy import pages
 
 ENVIRONMENT = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -38,7 +38,7 @@ QUESTIONS = {
 }
 
 
-class DeployError(Exception):
+class DeployError(CommandError):
     """A deploy cannot start or go on; the text says why."""
 
 

@@ -2,52 +2,43 @@
 
 import argparse
 import importlib
-import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
 
-from cli.paths import DIRECTORY, CommandError, add_layer_to_path
+from cli.commands import (
+    Command,
+    add_command,
+    add_flag,
+    add_number,
+    import_late,
+    make_parser,
+    run,
+    run_program,
+)
+from cli.paths import DIRECTORY
 from local import up
 from local.stack import logs, packages, status, tokens
 from local.stack.stack import Stack
 
-Command = Callable[[argparse.Namespace], int]
-_JSON_COMMANDS = (
-    "replay", "cluster-failover", "flash-sale", "burst", "soak",
-    "audit", "drift", "rebuild", "keys", "queues", "import",
-)  # fmt: skip
+_JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "audit")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status: 1 for a CommandError, 130 for an interrupt."""
-    add_layer_to_path()
-    args = build_parser().parse_args(argv)
-    command: Command = args.command
-    try:
-        return command(args)
-    except CommandError as error:
-        print(f"plaza: {error}", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        return 0
-    except KeyboardInterrupt:
-        return 130
+    """Run one command. Returns its exit status."""
+    return run(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m local", description=__doc__)
+    parser, commands = make_parser("local", __doc__)
     parser.add_argument(
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
     )
-    commands = parser.add_subparsers(required=True, metavar="command")
 
     def add(name: str, command: Command | str, text: str) -> argparse.ArgumentParser:
-        sub = commands.add_parser(name, help=text, description=text)
+        """Add a command; a text names a module that runs on the stack."""
         run = _run_with_stack(command) if isinstance(command, str) else command
-        sub.set_defaults(command=run)
-        return sub
+        return add_command(commands, name, run, text)
 
     sub = add("up", up.main, "start the stack; Ctrl-C stops it")
     sub.add_argument(
@@ -92,29 +83,6 @@ def build_parser() -> argparse.ArgumentParser:
     add_number(sub, "--concurrency", 8, "concurrent users")
     add_number(sub, "--seed", 0, "seed of the duplicates")
     add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
-
-    sub = add(
-        "import",
-        import_late("ops.history"),
-        "store old likes or collects from a CSV file, each once and with its time",
-    )
-    sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
-    sub.add_argument("--kind", choices=["like", "collect"], default="like")
-    sub.add_argument("--target", choices=["post", "comment", "review"], default="post")
-    for name, column, what in (
-        ("user", "user_id", "the user who reacted"),
-        ("id", None, "the target (default: post_id, comment_id or review_id)"),
-        ("time", "created_at", "the time: RFC 3339, `2026-11-22 12:00:00` in UTC, or Unix seconds"),
-        ("state", None, "1 or true, 0 or false for a reaction that was removed at the time"),
-    ):
-        default = f" (default: {column})" if column else ""
-        sub.add_argument(
-            f"--{name}-column", metavar="NAME", default=column, help=f"column of {what}{default}"
-        )
-    sub.add_argument("--rate", type=float, help="lines a second (default: no limit)")
-    add_flag(sub, "--skip-bad-lines", "print invalid lines, and store the others")
-    add_flag(sub, "--from-start", "do not continue an interrupted import of this file")
-    add_flag(sub, "--environment", "use the servers of PLAZA_REDIS_URL and PLAZA_MYSQL_URL")
 
     sub = add(
         "cluster-failover",
@@ -162,47 +130,12 @@ def build_parser() -> argparse.ArgumentParser:
     sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
     add_flag(sub, "--wait", "audit when nothing is in transit")
 
-    add("drift", "drift", "reconcile Redis, counters and rows; exit status 1 unless all agree then")
-
-    sub = add("rebuild", "rebuild", "recount counters, and print the differences")
-    add_flag(sub, "--from-log", "use only the vote log and its archives")
-    sub.add_argument("--as-of", metavar="TIME", help="end of the recount: 2026-11-21T08:30:00Z")
-    one = sub.add_mutually_exclusive_group()
-    one.add_argument("--target", metavar="post:7", help="only counters of this target")
-    one.add_argument("--user", metavar="ID", help="only counters of this user")
-
     sub = add(
         "soak",
         import_late("local.load.soak"),
         "check that memory stays flat in hours of use, compressed to minutes",
     )
     add_number(sub, "--minutes", 5.0, "duration of the traffic")
-
-    sub = add("keys", "keys", "print the biggest and the hottest keys of Redis")
-    add_number(sub, "--limit", 10, "rows of each table")
-    add_number(sub, "--minutes", 5, "age of the oldest hot keys")
-
-    add("queues", "queues", "print the messages of each queue by state")
-
-    sub = add("dlq", _run_with_stack("dlq", "list_queues"), "list, show or redrive dead letters")
-    actions = sub.add_subparsers(metavar="action")
-    for name, function, text in (
-        ("list", "list_queues", "count the dead letters of each queue"),
-        ("show", "show", "print dead letters of a queue, one JSON object a line"),
-        ("redrive", "redrive", "move dead letters back to their queue, slowly"),
-    ):
-        action = actions.add_parser(name, help=text, description=text)
-        action.set_defaults(command=_run_with_stack("dlq", function))
-        if name != "list":
-            action.add_argument("queue", help="name as printed by `queues`: reactions")
-        if name == "show":
-            add_number(action, "--limit", 20, "maximum number")
-        if name == "redrive":
-            action.add_argument("--id", action="append", help="only this message (repeatable)")
-            action.add_argument("--limit", type=int, help="maximum number (default: all)")
-
-    sub = add("events", "load.samples", "write the sample events with tokens and ids of this stack")
-    add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
 
     add("sam", "sam_local", "write files for `sam local`, with Docker, on this stack")
     sub = add("packages", _packages, "install missing server programs")
@@ -212,28 +145,9 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def add_flag(parser: argparse.ArgumentParser, name: str, text: str, *names: str) -> None:
-    parser.add_argument(name, *names, action="store_true", help=text)
-
-
-def add_number(parser: argparse.ArgumentParser, name: str, default: float, text: str) -> None:
-    """Add an option of the type of ``default``."""
-    text = f"{text} (default: {default:g})"
-    parser.add_argument(name, type=type(default), default=default, help=text)
-
-
 def _down(args: argparse.Namespace) -> int:
     print("stopped" if Stack(args.dir).down() else "no stack was running")
     return 0
-
-
-def import_late(module: str) -> Command:
-    """Return a command without a stack, whose module is imported when it runs."""
-
-    def run(args: argparse.Namespace) -> int:
-        return int(importlib.import_module(module).main(args))
-
-    return run
 
 
 def _packages(args: argparse.Namespace) -> int:
@@ -244,23 +158,16 @@ def _packages(args: argparse.Namespace) -> int:
     return 0
 
 
-def _run_with_stack(module: str, name: str = "main") -> Command:
+def _run_with_stack(module: str) -> Command:
     """Return a command on the running stack, whose module is imported when it runs."""
 
     def run(args: argparse.Namespace) -> int:
         stack = Stack.load(args.dir)
         package = "local" if "." in module else "local.stack"
-        main = getattr(importlib.import_module(f"{package}.{module}"), name)
-        return int(main(stack, args) or 0)
+        return int(importlib.import_module(f"{package}.{module}").main(stack, args) or 0)
 
     return run
 
 
-def _interrupt(signum: int, frame: Any) -> NoReturn:
-    raise KeyboardInterrupt
-
-
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
-    sys.exit(main())
+    run_program(build_parser())

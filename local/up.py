@@ -13,6 +13,7 @@ from types import ModuleType
 
 from rich.console import Console
 
+from cli.output import show_step
 from cli.paths import DIRECTORY, CommandError
 from local.stack.stack import REQUIRED_PROCESSES, Stack, StackNotRunning
 
@@ -69,18 +70,6 @@ def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
         done.set()
         watcher.join()
         signal.signal(signal.SIGINT, before)
-
-
-@contextlib.contextmanager
-def show_step(name: str) -> Iterator[None]:
-    began = time.monotonic()
-    try:
-        with console.status(name):
-            yield
-    except BaseException:
-        console.print(f"[red]✗[/red] {name}")
-        raise
-    console.print(f"[green]✓[/green] {name} [dim]{time.monotonic() - began:.1f} s[/dim]")
 
 
 def show_welcome(stack: Stack, *, detached: bool, demo: bool) -> None:

@@ -5,15 +5,15 @@ import json
 from datetime import UTC, datetime
 
 from cli.output import console, new_table
-from local.stack.stack import Stack
-from ops.queues import act_as_operator, format_dead
+from ops.environment import use_environment
+from ops.queues import format_dead
 from plaza.operations import queue_admin
 
-OPERATOR = "local"
+OPERATOR = "ops"
 
 
-def list_queues(stack: Stack, args: argparse.Namespace) -> int:
-    with act_as_operator(stack):
+def list_queues(args: argparse.Namespace) -> int:
+    with use_environment(args):
         states = queue_admin.read_queues()
     table = new_table("queue", "dead")
     for state in states:
@@ -22,8 +22,8 @@ def list_queues(stack: Stack, args: argparse.Namespace) -> int:
     return 1 if any(state.dead_letters for state in states) else 0
 
 
-def show(stack: Stack, args: argparse.Namespace) -> int:
-    with act_as_operator(stack):
+def show(args: argparse.Namespace) -> int:
+    with use_environment(args):
         letters = queue_admin.list_dead_letters(_queue(args), args.limit, operator_id=OPERATOR)
     for letter in letters:
         names = ("id", "receives", "cause", "request_id", "body")
@@ -33,9 +33,9 @@ def show(stack: Stack, args: argparse.Namespace) -> int:
     return 0
 
 
-def redrive(stack: Stack, args: argparse.Namespace) -> int:
+def redrive(args: argparse.Namespace) -> int:
     """Redrive dead letters, in as many calls as needed. Returns 1 when some requested ones stay."""
-    with act_as_operator(stack):
+    with use_environment(args):
         dead = {state.name: state.dead_letters for state in queue_admin.read_queues()}
         ids, moved = args.id or None, 0
         # At most as many as there were: a message that fails again would be moved for ever.

@@ -1,4 +1,4 @@
-"""``drift``: run a reconciliation on the stack and print its report."""
+"""``drift``: run a reconciliation and print its report."""
 
 import argparse
 import json
@@ -10,7 +10,7 @@ from rich.text import Text
 
 from cli.output import console, new_summary
 from cli.paths import CommandError
-from local.stack.stack import Stack, use_stack
+from ops.environment import use_environment
 from plaza.reconciliation import RunReport, orchestrator
 from plaza.reconciliation.schemas import ReconciliationResponse
 
@@ -19,11 +19,11 @@ REPAIR_TIMEOUT_S = 120.0
 _POLL_INTERVAL_S = 0.25
 
 
-def main(stack: Stack, args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Start a run, or follow the current one, and print it. Returns 1 unless all differences are
     repaired."""
-    with use_stack(stack):
-        report = wait_for_run(stack.invoke("Reconcile", {})["run"])
+    with use_environment(args):
+        report = wait_for_run(orchestrator.start())
     if args.json:
         print(json.dumps(to_json(report)))
     else:
@@ -32,7 +32,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def wait_for_run(run_id: int) -> RunReport:
-    """Wait until a run has ended and its findings are repaired, or a timeout. Raises CommandError."""
+    """Wait until a run ended and its findings are repaired, or a timeout. Raises CommandError."""
     end_s, ended_s = time.monotonic() + TIMEOUT_S, 0.0
     while True:
         report = orchestrator.read_report(run_id)
@@ -42,7 +42,9 @@ def wait_for_run(run_id: int) -> RunReport:
         if report.is_resolved or (ended_s and now_s - ended_s > REPAIR_TIMEOUT_S):
             return report
         if now_s > end_s:
-            raise CommandError(f"run {run_id} did not end in {TIMEOUT_S:.0f} s: see `local logs`")
+            raise CommandError(
+                f"run {run_id} did not end in {TIMEOUT_S:.0f} s: see the log of CompareParts"
+            )
         time.sleep(_POLL_INTERVAL_S)
 
 

@@ -11,10 +11,8 @@ import csv
 import hashlib
 import json
 import re
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, redirect_stdout
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -27,7 +25,7 @@ from rich.text import Text
 from cli.files import UNREADABLE, describe_bad_header, open_text, parse_whole_number
 from cli.output import new_summary, print_report, require_positive, show_progress
 from cli.paths import CommandError
-from local.stack.stack import Stack, use_stack
+from ops.environment import use_environment
 from plaza.infra.mysql import sql
 from plaza.infra.queues.messages import InvalidMessage
 from plaza.infra.runtime import clock
@@ -107,7 +105,7 @@ class Batch(NamedTuple):
 
 
 def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Batch]:
-    """Yield the lines above ``after_line``. Raises CommandError for an unreadable file or header."""
+    """Yield the lines above ``after_line``. Raises CommandError for a bad file or header."""
     now_us = clock.now_us()
     try:
         with open_text(path) as text:
@@ -222,10 +220,7 @@ def main(args: argparse.Namespace) -> int:
         args.time_column,
         args.state_column,
     )
-    with ExitStack() as running:
-        if not args.environment:
-            running.enter_context(use_stack(Stack.load(args.dir)))
-        running.enter_context(redirect_stdout(sys.stderr))  # for the log lines of Plaza
+    with use_environment(args):
         report = import_file(
             args.file,
             layout,

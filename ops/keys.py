@@ -1,4 +1,4 @@
-"""``keys``: the biggest and the hottest keys of the stack's Redis, as ScanKeys reports them."""
+"""``keys``: the biggest and the hottest keys of Redis, as ScanKeys reports them."""
 
 import argparse
 import json
@@ -6,14 +6,15 @@ import time
 from typing import Any
 
 from cli.output import new_table, wide_console
-from local.stack.stack import Stack, use_stack
+from ops.environment import use_environment
 from plaza.keyspace import key_scan
 
 MAX_SCAN_S = 60.0
 
 
-def main(stack: Stack, args: argparse.Namespace) -> int:
-    report = read_report(stack, args.limit, args.minutes)
+def main(args: argparse.Namespace) -> int:
+    with use_environment(args):
+        report = read_report(args.limit, args.minutes)
     if args.json:
         print(json.dumps(report, indent=2))
     else:
@@ -21,11 +22,10 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     return 1 if any(not row["expected"] for row in report["oversized"]) else 0
 
 
-def read_report(stack: Stack, limit: int, minutes: int) -> dict[str, Any]:
+def read_report(limit: int, minutes: int) -> dict[str, Any]:
     """Return ``scanned`` keys, the ``big`` ones of each type, the ``oversized``, the ``hot``."""
-    with use_stack(stack):
-        walk = key_scan.continue_scan(key_scan.ScanState(time.time()), MAX_SCAN_S)
-        hottest = key_scan.read_hot_keys(minutes, limit)
+    walk = key_scan.continue_scan(key_scan.ScanState(time.time()), MAX_SCAN_S)
+    hottest = key_scan.read_hot_keys(minutes, limit)
     return {
         "scanned": walk.scanned,
         "complete": walk.finished_s > 0,

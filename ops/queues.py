@@ -1,18 +1,16 @@
 """``queues``: messages of each queue, as ``GET /ops/queues`` reports them."""
 
 import argparse
-import contextlib
 import json
-from collections.abc import Iterator
 
 from cli.output import console, new_table
-from local.stack.stack import Stack, use_stack
+from ops.environment import use_environment
 from plaza.operations import queue_admin
 
 
-def main(stack: Stack, args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Print each queue. Returns 1 when there are dead letters."""
-    with act_as_operator(stack):
+    with use_environment(args):
         states = queue_admin.read_queues()
     if args.json:
         print(json.dumps([state._asdict() for state in states], indent=2))
@@ -28,11 +26,3 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 def format_dead(count: int) -> str:
     return f"[red]{count:,}[/red]" if count else "0"
-
-
-@contextlib.contextmanager
-def act_as_operator(stack: Stack) -> Iterator[None]:
-    """Like ``use_stack``, with the log of ``plaza`` in a file beside the servers'."""
-    log = stack.directory / "logs" / "operator.log"
-    with use_stack(stack), log.open("a") as lines, contextlib.redirect_stdout(lines):
-        yield

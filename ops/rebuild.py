@@ -12,7 +12,7 @@ from rich.text import Text
 
 from cli.output import mark, new_summary, new_table, wide_console
 from cli.paths import CommandError
-from local.stack.stack import Stack, use_stack
+from ops.environment import use_environment
 from plaza.reactions import KINDS, Target
 from plaza.vote_log import Scope, recount, s3_archive
 from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
@@ -21,13 +21,13 @@ SHOWN = 20
 UNKNOWN = "the log has no comments and posts; their authors are read from the content table"
 
 
-def main(stack: Stack, args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Print the differences. Returns 1 when there are any and the recount is up to now."""
     until_us = None if args.as_of is None else parse_time(args.as_of)
     if until_us is not None and not args.from_log:
-        raise CommandError("rows have only the present state: --as-of needs --from-log")
+        raise CommandError("rows have only the current state: --as-of needs --from-log")
     scope = parse_scope(args.target, args.user)
-    with use_stack(stack):
+    with use_environment(args):
         found = recount_counters(scope, args.from_log, until_us)
     good = not (found.differing or found.contradicting)
     if args.json:
@@ -64,7 +64,7 @@ def parse_scope(target: str | None, user: str | None) -> Scope:
 
 
 def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
-    """Recount the counters. Raises CommandError when a part of the stack does not answer."""
+    """Recount the counters. Raises CommandError when the archive is damaged."""
     try:
         if from_log:
             return recount.recount_log(scope, recount.NO_LIMIT_US if until_us is None else until_us)

@@ -1,1 +1,1 @@
-"""What developers run, and what generates files of this repository."""
+"""What developers run: generators, locks, builds, the documentation site. ``python -m tools``."""

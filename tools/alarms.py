@@ -1,10 +1,11 @@
 """alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
 ``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test fails when
-it is out of date. ``python -m tools alarms expand`` prints the template with its alarms
+it is out of date. ``python -m tools alarms --expand`` prints the template with its alarms
 inserted.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -37,6 +38,13 @@ _OF_BALANCER = {  # metric of API Gateway -> metrics of a load balancer, whose s
     "Count": ("RequestCount",),
     "Latency": ("TargetResponseTime",),
 }
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.expand:
+        sys.stdout.write(expand_template(TEMPLATE.read_text()))
+    else:
+        ALARMS.write_text(make_alarms())
 
 
 def make_alarms() -> str:
@@ -302,10 +310,3 @@ def _make_composite(*, text: str, runbook: str, alarms: list[str]) -> dict[str, 
             "AlarmActions": [{"Ref": "AlarmTopicArn"}],
         },
     }
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["expand"]:
-        sys.stdout.write(expand_template(TEMPLATE.read_text()))
-    else:
-        ALARMS.write_text(make_alarms())

@@ -1,14 +1,15 @@
 """deploy/balancer-rules.json: what the load balancer has for each function, and its alarms.
 
 ``make balancer`` generates it from the routes of the functions and from alarms.yaml, and
-deploy/balancer.yaml includes it. ``python -m tools balancer expand`` prints that template with its
-include inserted.
+deploy/balancer.yaml includes it. ``python -m tools balancer --expand`` prints that template with
+its include inserted.
 
 Rules are evaluated in order of their priority, and a request pays for those beyond the first ten.
 So functions with many requests come first. A function whose patterns fit paths of another one comes
 after it (``*`` also fits ``/``): ``make_rules`` raises ValueError if a route is sent elsewhere.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -48,6 +49,13 @@ class Rule(NamedTuple):
     number: int
     priority: int
     patterns: tuple[str, ...]
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.expand:
+        sys.stdout.write(expand_template())
+    else:
+        RULES.write_text(make_file())
 
 
 def read_routes() -> dict[str, list[str]]:
@@ -177,10 +185,3 @@ def _make_rule(rule: Rule) -> dict[str, Any]:
             "Actions": [{"Type": "forward", "TargetGroupArn": targets}],
         },
     }
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["expand"]:
-        sys.stdout.write(expand_template())
-    else:
-        RULES.write_text(make_file())

@@ -6,6 +6,7 @@ all modules the layer would exceed its 23 MB. ``sam build`` compiles them and Pl
 (layers/common/layer.mk) without importing them, so that the layer can be for another processor.
 """
 
+import argparse
 import re
 import sys
 from importlib import import_module
@@ -34,7 +35,7 @@ def list_imported(functions: tuple[str, ...] = IMPORTING) -> list[str]:
     return sorted(map(str, imported & installed))
 
 
-if __name__ == "__main__":
+def main(args: argparse.Namespace) -> None:
     listed = list_imported()
     COMPILED.write_text("\n".join(listed) + "\n")
     print(f"{len(listed)} modules in {COMPILED.name}")

@@ -5,6 +5,7 @@ handler's docstring is the summary of its operation, the rest the description, a
 name is the operation id. Examples come from the models; those of problems from ``DETAILS``.
 """
 
+import argparse
 import inspect
 import json
 import os
@@ -113,6 +114,10 @@ DETAILS = {
 """The ``detail`` in the examples of problems that are the same for all operations."""
 
 _CURSOR_EXAMPLE = "WzcsMTc5NTM0ODgwMTAwMDQxN10"
+
+
+def main(args: argparse.Namespace) -> None:
+    CONTRACT.write_text(make_contract())
 
 
 def make_contract() -> str:
@@ -401,7 +406,3 @@ def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
     if required:
         return f"query.{min(required)}", "Field required"
     return "query.verbose", "Extra inputs are not permitted"
-
-
-if __name__ == "__main__":
-    CONTRACT.write_text(make_contract())

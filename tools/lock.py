@@ -4,6 +4,7 @@
 ARGS=--upgrade`` takes the newest versions. The files name no index: pip's own configuration does.
 """
 
+import argparse
 import re
 import subprocess
 import sys
@@ -107,7 +108,7 @@ def _read_pins(file: Path) -> str:
     return "".join(f"{name}=={version}\n" for name, version in PINNED.findall(file.read_text()))
 
 
-if __name__ == "__main__":
+def main(args: argparse.Namespace) -> None:
     for each in read_locks(tomllib.loads((ROOT / "pyproject.toml").read_text())):
         print(f"locking {each.file.relative_to(ROOT)}", flush=True)
-        write_lock(each, tuple(sys.argv[1:]))
+        write_lock(each, ("--upgrade",) if args.upgrade else ())

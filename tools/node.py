@@ -3,10 +3,10 @@
 It comes with the build tools, as a package of PyPI; a newer one of the system is used without them.
 """
 
+import argparse
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from cli.paths import ROOT, CommandError
@@ -36,10 +36,13 @@ def node_environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{find_node().resolve().parent}{os.pathsep}{os.environ['PATH']}"}
 
 
-def main(words: list[str]) -> int:
+def main(args: argparse.Namespace) -> int:
     """Run ``npm ...`` or ``node ...`` in the root of the repository. Returns its exit status."""
-    program = npm_command() if words[0] == "npm" else [str(find_node())]
-    done = subprocess.run([*program, *words[1:]], cwd=ROOT, env=node_environment())
+    name, *words = args.words or [""]
+    if name not in ("npm", "node"):
+        raise CommandError("name npm or node: node npm ci")
+    program = npm_command() if name == "npm" else [str(find_node())]
+    done = subprocess.run([*program, *words], cwd=ROOT, env=node_environment())
     return done.returncode
 
 
@@ -47,10 +50,3 @@ def _read_version(node: Path) -> tuple[int, int]:
     done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
     major, minor, _ = (done.stdout.strip().removeprefix("v") + ".0.0.0").split(".", 2)
     return int(major or 0), int(minor or 0)
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except CommandError as error:
-        sys.exit(f"plaza: {error}")

@@ -3,9 +3,9 @@
 Exits 1 when the files that name the version disagree, or when TAG is not ``v`` and the version.
 """
 
+import argparse
 import json
 import re
-import sys
 import tomllib
 
 from cli.paths import ROOT, CommandError
@@ -52,16 +52,9 @@ def find_disagreements(versions: dict[str, str], tag: str | None = None) -> list
     return [f"pyproject.toml has {version}, {difference}" for difference in differing]
 
 
-def main(arguments: list[str]) -> int:
-    tag = arguments[0] if arguments else None
-    if found := find_disagreements(read_versions(), tag):
+def main(args: argparse.Namespace) -> int:
+    """Print the notes. Raises CommandError for files, or a tag, of another version."""
+    if found := find_disagreements(read_versions(), args.tag):
         raise CommandError("; ".join(found))
     print(read_releases(CHANGELOG.read_text())[read_version()])
     return 0
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except CommandError as error:
-        sys.exit(f"plaza: {error}")

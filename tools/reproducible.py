@@ -4,11 +4,11 @@ Code is uploaded under the hash of its bytes, so equal builds deploy nothing. Ex
 files that differ.
 """
 
+import argparse
 import filecmp
 import hashlib
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def hash_build(directory: Path) -> str:
     return digest.hexdigest()
 
 
-def main() -> int:
+def main(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
         one, other = Path(name) / "one", Path(name) / "other"
         for directory in (one, other):
@@ -58,7 +58,3 @@ def main() -> int:
         if not different:
             print(f"{len(list_files(one))} files are equal in both builds: {hash_build(one)}")
     return int(bool(different))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -333,8 +333,9 @@ SAMPLES: Mapping[str, Sample] = {
 }
 
 
-def main(stack: Stack, args: argparse.Namespace) -> int:
+def main(args: argparse.Namespace) -> int:
     """Write the copies, or delete the dead letters that invoked samples left."""
+    stack = Stack.load(args.dir)
     if args.clean:
         urls = [url for name, url in stack.queues.items() if name.endswith("_dlq")]
         print(f"{delete_dead_letters(stack.connect('sqs'), urls)} dead letters deleted")
@@ -346,7 +347,7 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 def write(folder: Path, callers: Callers, pattern: str = "*") -> list[str]:
     """Write copies of samples into ``folder``, and print which ones the environment cannot have;
-    return the names. Only the owner may read them, because they have tokens. Raises CommandError."""
+    return the names. Only the owner may read them: they have tokens. Raises CommandError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for old in folder.glob("*.json"):
         old.unlink()

@@ -11,7 +11,6 @@ limits what is put. With ``--clean`` and no token, the dead letters of invoked s
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -87,31 +86,19 @@ def clean(stack_name: str, region: str) -> int:
     return samples.delete_dead_letters(sqs, find_dead_letter_queues(stack_name, region))
 
 
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tools shared-events", description=__doc__)
-    parser.add_argument("environment", help="name of the environment, such as staging")
-    parser.add_argument("pattern", nargs="?", default="*", help="of the samples (default: all)")
-    parser.add_argument("--clean", action="store_true", help="delete dead letters of samples")
-    args = parser.parse_args(arguments)
+def main(args: argparse.Namespace) -> int:
+    """Put the events, or delete dead letters. Raises CommandError."""
     tokens = [os.environ.get(name, "") for name in ("PLAZA_SMOKE_TOKEN", "PLAZA_USER_TOKEN")]
     if not (args.clean or all(tokens)):
-        parser.error("set PLAZA_SMOKE_TOKEN and PLAZA_USER_TOKEN (events/README.md)")
-    try:
-        region = read_settings(args.environment).region
-        if args.clean:
-            deleted = clean(APPLICATION.stack_name(args.environment), region)
-            print(f"{deleted} dead letters deleted")
-            return 0
-        callers = RemoteCallers(url_of(args.environment), *tokens)
-        with tempfile.TemporaryDirectory() as directory:
-            samples.write(Path(directory), callers, args.pattern)
-            for file in sorted(Path(directory).glob("*.json")):
-                put(file.stem, file, args.environment, region)
-    except (DeployError, CommandError) as error:
-        print(f"events: {error}", file=sys.stderr)
-        return 1
+        raise CommandError("set PLAZA_SMOKE_TOKEN and PLAZA_USER_TOKEN (events/README.md)")
+    region = read_settings(args.environment).region
+    if args.clean:
+        deleted = clean(APPLICATION.stack_name(args.environment), region)
+        print(f"{deleted} dead letters deleted")
+        return 0
+    callers = RemoteCallers(url_of(args.environment), *tokens)
+    with tempfile.TemporaryDirectory() as directory:
+        samples.write(Path(directory), callers, args.pattern)
+        for file in sorted(Path(directory).glob("*.json")):
+            put(file.stem, file, args.environment, region)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -89,7 +89,7 @@ def _describe(name: str, child: subprocess.Popen[bytes], log: Path) -> Process:
 def wait_until_ready(
     process: Process, is_ready: Callable[[], bool], log: Path, timeout_s: float
 ) -> None:
-    """Wait until a process answers. Otherwise stop it and raise CommandError with its last lines."""
+    """Wait until a process answers. Else stop it and raise CommandError with its last lines."""
     wait_until(lambda: is_ready() or not process.is_running(), timeout_s)
     if not (process.is_running() and is_ready()):
         stop_process(process)

@@ -320,6 +320,7 @@ class Stack:
             aws.start_web_server(self.directory, web_port, attached=attached)
             self.web_url = f"http://127.0.0.1:{web_port}"
         _write_private(self.directory / "deployed.json", asdict(self.deployed))
+        _write_private(self.directory / "environment.json", self.environment())  # for `ops`
         state = {name: getattr(self, name) for name in STATE}
         _write_private(self.directory / "stack.json", state)
 

@@ -27,8 +27,10 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def run(stack: Stack, script: str) -> str:
     """Run lines of a document in a shell, with the URL of ``stack``; return their output."""
     script = re.sub(r"^URL=\S+.*$", "", script, flags=re.MULTILINE)
-    script = script.replace(
-        ".venv/bin/python -m local", f"{sys.executable} -m local --dir {stack.directory}"
+    script = re.sub(
+        r"\.venv/bin/python -m (local|ops)",
+        rf"{sys.executable} -m \1 --dir {stack.directory}",
+        script,
     )
     done = subprocess.run(
         ["bash", "-euc", f"URL={stack.base_url}\n{script}"],
@@ -110,7 +112,7 @@ class Guide:
             text,
         )
         text = re.sub(
-            r"\.venv/bin/python( -m local)?",
+            r"\.venv/bin/python( -m (?:local|ops))?",
             lambda found: (
                 sys.executable + (f"{found[1]} --dir {self._stack.directory}" if found[1] else "")
             ),

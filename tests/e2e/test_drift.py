@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.slow]
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:
     """Return (exit status, report) of ``python -m ops drift --json``."""
     done = subprocess.run(
-        [sys.executable, "-m", "local", "--dir", str(stack.directory), "drift", "--json"],
+        [sys.executable, "-m", "ops", "--dir", str(stack.directory), "drift", "--json"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -31,7 +31,7 @@ from tests.support.servers import prepare_redis
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
 MODEL_RUNS = 30
 _TIMEOUT_S = {"again": 120, "nearest": 120, "context": 1_200, "model": 900}
-_OWN = ("functions", "infra", "local", "plaza", "tests")  # packages of a checkout
+_OWN = ("cli", "functions", "local", "ops", "plaza", "tests", "tools")  # packages of a checkout
 # Imported before a fork: packages that are the same in each run of pytest.
 _SHARED = (
     "boto3", "botocore.session", "greenlet", "hypothesis", "moto", "pymysql", "pytest_socket",

@@ -3,11 +3,11 @@
 The build fails for a broken link or anchor, and for a page that loads something from another host.
 """
 
+import argparse
 import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 from cli.paths import ROOT, TOOLS, CommandError
@@ -25,7 +25,7 @@ _LOADED = re.compile(
 )
 
 
-def main() -> int:
+def main(args: argparse.Namespace) -> int:
     """Build the site and print where it is. Raises CommandError."""
     fetch_scripts(FETCHED)
     write_pages()
@@ -72,10 +72,3 @@ def build() -> None:
         page.write_text(page.read_text().replace(SHIM, f"{up}assets/iframe-worker.js"))
         if found := _LOADED.findall(page.read_text()):
             raise CommandError(f"{page.relative_to(HTML)} loads {found[0]} from another host")
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except CommandError as error:
-        sys.exit(f"plaza: {error}")

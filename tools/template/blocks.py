@@ -1,7 +1,9 @@
 """What ``make template`` writes: block -> data."""
 
+import argparse
 from typing import Any
 
+from cli.paths import TEMPLATE
 from local.stack.queue_registry import load_queues
 from tools.template.functions import (
     DECLARED,
@@ -16,6 +18,10 @@ from tools.template.functions import (
 from tools.template.queues import list_dead_letters, make_mapping, make_queues
 from tools.template.routes import make_definition, make_permission, read_operations
 from tools.template.text import load, replace_blocks
+
+
+def main(args: argparse.Namespace) -> None:
+    TEMPLATE.write_text(write_template(TEMPLATE.read_text()))
 
 
 def write_template(template: str) -> str:

@@ -265,8 +265,8 @@ def test_a_killed_process_is_continued_by_the_next(
     add_users(*range(100, 2_600))
     lines = [f"{user},{11 + user % 2},{OLD_S + user},1" for user in range(100, 2_600)]
     file.write_text(HEADER + "\n".join(lines))
-    command = [sys.executable, "-m", "local", "--dir", str(tmp_path), "import", str(file)]
-    command += ["--environment", "--json"]
+    command = [sys.executable, "-m", "ops", "--dir", str(tmp_path), "--environment"]
+    command += ["import", str(file), "--json"]
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{LAYER}"}
     positions = tmp_path / "imports"
 

@@ -1,17 +1,16 @@
-"""The report of ``local drift``: texts and exit status."""
+"""The report of ``ops drift``: texts and exit status."""
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
 from datetime import UTC, datetime
-from types import SimpleNamespace
-from typing import Any, cast
 
 import pytest
 from rich.console import Console
 
 from ops import drift
-from plaza.reconciliation import RunReport
+from plaza.reconciliation import RunReport, orchestrator
 from plaza.reconciliation.model import Example, Finding, Subject, Tally
 
 AT = datetime(2026, 11, 21, 3, 30, tzinfo=UTC)
@@ -59,6 +58,6 @@ def test_exit_status_is_0_when_all_stores_agree(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(drift, "wait_for_run", lambda run_id: report)
-    stack = SimpleNamespace(environment=dict, invoke=lambda name, event: {"run": 3})
-    assert drift.main(cast(Any, stack), cast(Any, SimpleNamespace(json=True))) == status
+    monkeypatch.setattr(orchestrator, "start", lambda: 3)
+    assert drift.main(Namespace(environment=True, json=True)) == status
     assert f'"settled": {"true" if status == 0 else "false"}' in capsys.readouterr().out

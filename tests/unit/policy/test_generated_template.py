@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from pathlib import Path
 
 from cli.paths import TEMPLATE, TOOLS
 from tests.unit.policy.template import QUEUE, resources, routes
@@ -86,7 +87,7 @@ print(json.dumps([[m, r.path, r.function_name] for r in routes for m in r.method
 
 
 def test_sam_local_start_api_serves_the_routes() -> None:
-    command = [TOOLS / "python", "-c", READ_ROUTES, TEMPLATE]
+    command: list[str | Path] = [TOOLS / "python", "-c", READ_ROUTES, TEMPLATE]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     served = {
         (m, path): function for m, path, function in json.loads(done.stdout) if m != "OPTIONS"
