@@ -149,6 +149,10 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 template: .venv/.ready ## write what follows from the code into template.yaml: routes, functions, queues, schedules
 	@.venv/bin/python -m tools template
 
+.PHONY: samples
+samples: .venv/.ready ## write the JSON of events/ from events/samples.yaml
+	@.venv/bin/python -m tools samples
+
 .PHONY: alarms
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
 	@.venv/bin/python -m tools alarms

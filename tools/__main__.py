@@ -33,6 +33,8 @@ def build_parser() -> argparse.ArgumentParser:
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
 
+    add("samples", "envelopes", "write the sample events of events/ from events/samples.yaml")
+
     sub = add("events", "samples", "write the sample events with tokens and ids of a local stack")
     sub.add_argument(
         "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"

@@ -16,12 +16,14 @@ DEFAULT = "SystemApi"
 
 
 class Operation(NamedTuple):
-    """A route. ``name``: its operation id, the name of its function in the code."""
+    """A route. ``name``: its operation id, the name of its function in the code. ``security``: as
+    the contract has it."""
 
     path: str
     method: str
     name: str
     function: str
+    security: list[dict[str, list[str]]]
 
 
 @cache
@@ -31,10 +33,10 @@ def read_operations() -> tuple[Operation, ...]:
     found = []
     for file in sorted(API.glob("*/app.py")):
         folder = file.parent.name
-        for endpoint in load_function(f"api/{folder}").app.endpoints.values():
-            method, path = endpoint.key.split(" ")
-            function = name_function(folder, "api")
-            found.append(Operation(path, method, endpoint.route.func.__name__, function))
+        function = name_function(folder, "api")
+        for route, security, *_ in load_function(f"api/{folder}").app.endpoints.values():
+            path, name = route.openapi_path, route.func.__name__
+            found.append(Operation(path, route.method, name, function, security))
     return tuple(sorted(found))
 
 
@@ -44,7 +46,7 @@ def make_definition(operations: Iterable[Operation]) -> dict[str, Any]:
     API Gateway does not send HEAD to a route of GET, so each path with GET has one of HEAD too.
     """
     paths: dict[str, Any] = {}
-    for path, method, name, function in operations:
+    for path, method, name, function, _ in operations:
         verbs = paths.setdefault(path, {})
         verbs[method.lower()] = {"operationId": name} | _invoke(path, function)
         if method == "GET":

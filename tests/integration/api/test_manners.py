@@ -110,7 +110,7 @@ def test_head_has_the_tag_and_the_304_of_get(plaza: World) -> None:
 
 
 def test_head_of_a_compressed_response_is_empty_text(plaza: World) -> None:
-    request = event("system.contract")
+    request = event("system.get_contract")
     request["headers"]["accept-encoding"] = "gzip"
     request["routeKey"] = "HEAD /openapi.json"
     request["requestContext"]["http"]["method"] = "HEAD"
