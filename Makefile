@@ -154,7 +154,7 @@ samples: .venv/.ready ## write the JSON of events/ from events/samples.yaml
 	@.venv/bin/python -m tools samples
 
 .PHONY: alarms
-alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
+alarms: .venv/.ready ## generate alarms.json, which the template includes, and the index of runbooks, from alarms.yaml
 	@.venv/bin/python -m tools alarms
 
 .PHONY: balancer

@@ -1,8 +1,8 @@
 """alarms.json: the alarms as CloudFormation, generated from alarms.yaml.
 
-``make alarms`` writes it and template.yaml includes it (``AWS::Include``); a policy test fails when
-it is out of date. ``python -m tools alarms --expand`` prints the template with its alarms
-inserted.
+``make alarms`` writes it, and the index of runbooks. template.yaml includes it (``AWS::Include``).
+A policy test fails when it is out of date. ``python -m tools alarms --expand`` prints the template
+with its alarms inserted.
 """
 
 import argparse
@@ -44,7 +44,10 @@ def main(args: argparse.Namespace) -> None:
     if args.expand:
         sys.stdout.write(expand_template(TEMPLATE.read_text()))
     else:
+        from tools.runbooks import INDEX, write_index
+
         ALARMS.write_text(make_alarms())
+        INDEX.write_text(write_index(INDEX.read_text()))
 
 
 def make_alarms() -> str:
