@@ -790,7 +790,7 @@ def test_an_invalid_month_is_400(clock: Clock, month: str) -> None:
     assert handler("api/checkins")(request, None)["statusCode"] == 400
 
 
-@pytest.mark.parametrize("name", ["check_in", "list_checkins"])
+@pytest.mark.parametrize("name", ["create_check_in", "get_check_ins"])
 def test_the_routes_need_a_session(clock: Clock, name: str) -> None:
     request = event(f"checkins.{name}")
     del request["headers"]["authorization"]

@@ -108,7 +108,8 @@ def test_following_yourself_is_a_409(world: World) -> None:
     "user_id", [str(MISSING_USER), "0", "9223372036854775808", "me", "1.0", "é"]
 )
 @pytest.mark.parametrize(
-    "name", ["follow", "unfollow", "list_followers", "list_following", "list_common_follows"]
+    "name",
+    ["follow_user", "unfollow_user", "list_followers", "list_following", "list_common_follows"],
 )
 def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id: str) -> None:
     request = event(f"follows.{name}")
@@ -119,7 +120,7 @@ def test_a_missing_user_is_a_404_on_every_route(world: World, name: str, user_id
     assert claims() == []
 
 
-@pytest.mark.parametrize("name", ["follow", "unfollow", "list_common_follows"])
+@pytest.mark.parametrize("name", ["follow_user", "unfollow_user", "list_common_follows"])
 def test_routes_about_the_caller_require_a_session(world: World, name: str) -> None:
     request = event(f"follows.{name}")
     del request["headers"]["authorization"]
