@@ -69,7 +69,7 @@ def read_routes() -> dict[str, list[str]]:
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
     """Return the rules in order. Raises ValueError if one takes requests of another function."""
     if {*ORDER, DEFAULT} != set(routes):
-        raise ValueError(f"ORDER is not that of the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
+        raise ValueError(f"ORDER differs from the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
     rules = [
         Rule(function, number, PRIORITIES * position + number, patterns)
         for position, function in enumerate(ORDER, 1)
@@ -84,8 +84,8 @@ def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
 
 def find_function(rules: Sequence[Rule], path: str) -> str:
     """Return the function that gets the requests to a path."""
-    found = (r.function for r in rules if any(_fits(pattern, path) for pattern in r.patterns))
-    return next(found, DEFAULT)
+    functions = (r.function for r in rules if any(_fits(pattern, path) for pattern in r.patterns))
+    return next(functions, DEFAULT)
 
 
 def count_evaluated(rules: Sequence[Rule], path: str) -> int:
@@ -97,12 +97,12 @@ def count_evaluated(rules: Sequence[Rule], path: str) -> int:
 def make_resources() -> dict[str, Any]:
     """Return the included resources; deterministic."""
     routes = read_routes()
-    found: dict[str, Any] = {}
+    resources: dict[str, Any] = {}
     for position, function in enumerate(routes):
-        found |= _make_target(function, position)
+        resources |= _make_target(function, position)
     for rule in make_rules(routes):
-        found[f"{_stem(rule.function)}Rule{rule.number}"] = _make_rule(rule)
-    return found | make_balancer_alarms()
+        resources[f"{_stem(rule.function)}Rule{rule.number}"] = _make_rule(rule)
+    return resources | make_balancer_alarms()
 
 
 def render_entries() -> Iterator[str]:

@@ -11,7 +11,7 @@ from cli.paths import LAYER
 from plaza.infra.queues.dead_letters import dlq_of
 from plaza.infra.queues.queue import Queue
 
-_SEND = {"send", "send_all"}
+_SEND = {"send", "try_send", "send_all"}
 _SPILL = {"spill", "send_spilled"}  # get the name of the queue
 _MEASURE = {"count_backlog", "count_unfinished"}
 

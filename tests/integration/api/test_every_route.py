@@ -54,12 +54,12 @@ class Route(NamedTuple):
 
 def find_routes() -> list[Route]:
     paths = contract()["paths"]
-    found = []
+    results = []
     for (method, path), name in (template.routes() | {("GET", "/nowhere"): "SystemApi"}).items():
         folder = "/".join(template.folder_of(name).parts[-2:])
         security = paths.get(path, {}).get(method.lower(), {}).get("security", [])
-        found.append(Route(method, path, folder, security))
-    return sorted(found)
+        results.append(Route(method, path, folder, security))
+    return sorted(results)
 
 
 ROUTES = find_routes()

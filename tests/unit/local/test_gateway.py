@@ -1,6 +1,6 @@
-"""Events and responses of the HTTP API equal those of API Gateway.
+"""Events and responses of the HTTP API equal API Gateway's.
 
-RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is that of AWS's
+RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is from AWS's
 reference for payload format 2.0.
 """
 
@@ -225,9 +225,9 @@ def test_most_specific_route_serves(
     routes = table(
         "$default", "ANY /users/{id}", "GET /users/{id}", "GET /users/me", "GET /users/{id}/posts"
     )
-    found = routes.find(method, path)
-    assert found is not None
-    assert (found.route.key, found.parameters) == (key, parameters)
+    result = routes.find(method, path)
+    assert result is not None
+    assert (result.route.key, result.parameters) == (key, parameters)
 
 
 def test_path_without_a_route_has_no_match() -> None:

@@ -28,8 +28,8 @@ def tracked() -> list[Path]:
     """Every file of the repository. Skips the test outside of a clone."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone: the tracked files are unknown")
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
+    completed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    files = [ROOT / name for name in completed.stdout.decode().split("\0") if name]
     return [file for file in files if file.is_file()]
 
 

@@ -64,7 +64,7 @@ def resources(kind: str, template: Template = TEMPLATE) -> dict[str, dict[str, A
 
 
 def metrics_of(alarm: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the metrics that an alarm watches, one or those of its expression."""
+    """Return the metrics that an alarm watches, one or all of its expression."""
     if "Metrics" not in alarm:
         return [alarm]
     return [m["MetricStat"]["Metric"] for m in alarm["Metrics"] if "MetricStat" in m]

@@ -60,8 +60,8 @@ def test_the_contract_has_the_status_of_a_copy(file: Path) -> None:
 
 
 def operations_of(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
-    return found
+    operations: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
+    return operations
 
 
 def test_the_samples_are_up_to_date() -> None:
