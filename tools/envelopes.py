@@ -46,13 +46,13 @@ def find_operation(name: str) -> Operation | None:
     """Return the operation of ``content.get_post`` or ``content.get_post_hidden``; None for a
     request that no route takes."""
     folder, case = name.split(".")
-    found = [
+    operations = [
         operation
         for operation in read_operations()
         if operation.function == name_function(folder, "api")
         and f"{case}_".startswith(f"{operation.name}_")
     ]
-    return max(found, key=lambda operation: len(operation.name), default=None)
+    return max(operations, key=lambda operation: len(operation.name), default=None)
 
 
 def _make_events() -> Iterator[tuple[str, Any]]:
@@ -154,7 +154,7 @@ def _authorize(caller: str | None) -> dict[str, str]:
 
 def _make_batch(folder: str, bodies: list[Any]) -> dict[str, Any]:
     """Return messages of the queue of a consumer. A body that is text is sent as it is."""
-    [function] = [one for one in list_functions("queue", {}) if one.folder == folder]
+    [function] = [f for f in list_functions("queue", {}) if f.folder == folder]
     texts = [
         body if isinstance(body, str) else json.dumps(body, separators=(",", ":"))
         for body in bodies

@@ -45,11 +45,11 @@ def _read_alarms() -> dict[str, str]:
     """Return alarm -> runbook, which its description ends with. Raises ValueError."""
     resources: dict[str, Any] = json.loads(make_alarms())
     resources |= load(_STORES.read_text())["Resources"]
-    found = {}
+    runbooks = {}
     for name, resource in resources.items():
         if resource["Type"] in ("AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"):
             match = _RUNBOOK.search(resource["Properties"]["AlarmDescription"])
             if match is None:
                 raise ValueError(f"the description of {name} does not end with its runbook")
-            found[name] = match[1]
-    return found
+            runbooks[name] = match[1]
+    return runbooks

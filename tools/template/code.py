@@ -69,14 +69,14 @@ def module_file(module: str) -> Path:
 
 def queue_named(file: Path, name: str) -> Queue[Any] | None:
     """Return the queue that a file imports as ``name`` or declares; None if it is not a queue."""
-    modules = [found.module for found in imports_of(file) if found.name == name]
+    modules = [imported.module for imported in imports_of(file) if imported.name == name]
     if LAYER in file.parents:
         modules.append(".".join(file.relative_to(LAYER).with_suffix("").parts))
     for module in modules:
         if module.startswith("plaza"):
-            found = getattr(importlib.import_module(module), name, None)
-            if isinstance(found, Queue):
-                return found
+            queue = getattr(importlib.import_module(module), name, None)
+            if isinstance(queue, Queue):
+                return queue
     return None
 
 
@@ -85,17 +85,19 @@ def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
     """Return (file, definition) of each function or class of Plaza that ``within`` names."""
     tree = tree_of(file)
     imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
-    found = []
+    definitions = []
     for node in ast.walk(within):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             used = imported.get(node.value.id)
             if used and module_file(f"{used.module}.{used.name}").exists():
-                found += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
+                definitions += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
         elif isinstance(node, ast.Name) and node.id in imported:
-            found += _definition(module_file(imported[node.id].module), imported[node.id].name)
+            definitions += _definition(
+                module_file(imported[node.id].module), imported[node.id].name
+            )
         elif isinstance(node, ast.Name):
-            found += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
-    return found
+            definitions += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
+    return definitions
 
 
 def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:
@@ -152,9 +154,7 @@ def _reached_from(app: Path, own: Queue[Any] | None) -> list[tuple[Path, ast.AST
             continue
         visited[id(within)] = file, within
         todo += [
-            found
-            for found in names_used(file, within)
-            if LAYER in found[0].parents or found[0] == app
+            used for used in names_used(file, within) if LAYER in used[0].parents or used[0] == app
         ]
     return list(visited.values())
 

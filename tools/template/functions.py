@@ -100,18 +100,18 @@ def make_scheduled(function: Function) -> dict[str, Any]:
         "RoleArn": {"Fn::GetAtt": "ScheduleRole.Arn"},
         "OmitName": True,
     }
-    found = _make_function(
+    resource = _make_function(
         function,
         {
             "Timeout": 55,
             "ReservedConcurrentExecutions": {"Fn::If": ["ReservesConcurrency", 1, _NOTHING]},
         },
     )
-    found["Properties"] |= {
+    resource["Properties"] |= {
         "EventInvokeConfig": _ONCE,
         "Events": {"Timer": {"Type": "ScheduleV2", "Properties": schedule}},
     }
-    return found
+    return resource
 
 
 def make_schedule_role(functions: Iterable[Function]) -> dict[str, Any]:
@@ -161,17 +161,17 @@ def _make_function(
 def _make_variables(function: Function) -> dict[str, Any]:
     used = function.queues
     queues = sorted(used.sent | used.measured)
-    found: dict[str, Any] = {
+    variables: dict[str, Any] = {
         f"PLAZA_QUEUE_{name.upper()}_URL": {"Ref": name_queue(name)} for name in queues
     }
     if "Queues" in function.declared:
         names = list_names()  # their URLs differ in the name at the end
-        found["PLAZA_QUEUES_URL"] = {"Ref": name_queue(names[0])}
-        found["PLAZA_QUEUES"] = ",".join(names)
+        variables["PLAZA_QUEUES_URL"] = {"Ref": name_queue(names[0])}
+        variables["PLAZA_QUEUES"] = ",".join(names)
     for variable, secret in function.declared.get("Secrets", {}).items():
         if secret != _NONE:
-            found[variable] = {"Ref": secret}
-    return {**found, **function.declared.get("Variables", {})}
+            variables[variable] = {"Ref": secret}
+    return {**variables, **function.declared.get("Variables", {})}
 
 
 def _make_policies(function: Function) -> list[dict[str, Any]]:
@@ -180,7 +180,7 @@ def _make_policies(function: Function) -> list[dict[str, Any]]:
     shared = [("HasRedisLogin", "RedisLogin")]
     if function.kind == "api":
         shared.append(("HasEdge", "EdgeLogin"))
-    found: list[dict[str, Any]] = [
+    policies: list[dict[str, Any]] = [
         *({"Fn::If": [condition, {"Ref": policy}, _NOTHING]} for condition, policy in shared),
         *(
             {"AWSSecretsManagerGetSecretValuePolicy": {"SecretArn": {"Ref": secret}}}
@@ -189,10 +189,10 @@ def _make_policies(function: Function) -> list[dict[str, Any]]:
         ),
     ]
     if used.consumed:
-        found.append({"SQSPollerPolicy": _name_of(used.consumed)})
-    found += [{"SQSSendMessagePolicy": _name_of(queue)} for queue in sorted(used.sent)]
+        policies.append({"SQSPollerPolicy": _name_of(used.consumed)})
+    policies += [{"SQSSendMessagePolicy": _name_of(queue)} for queue in sorted(used.sent)]
     statements = _allow_operations(function) + own.get("Statements", [])
-    return [*found, {"Statement": statements}] if statements else found
+    return [*policies, {"Statement": statements}] if statements else policies
 
 
 def _allow_operations(function: Function) -> list[dict[str, Any]]:
@@ -202,15 +202,15 @@ def _allow_operations(function: Function) -> list[dict[str, Any]]:
     dead = [name for name in names if name not in consumed]
     how = function.declared.get("Queues")
     measured = names if how else sorted(function.queues.measured)
-    found = [_allow("sqs:GetQueueAttributes", measured)] if measured else []
+    statements = [_allow("sqs:GetQueueAttributes", measured)] if measured else []
     if how == "redrive":  # only DLQs without a consumer
-        found += [
+        statements += [
             _allow(
                 ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"], dead
             ),
             _allow("sqs:SendMessage", sorted(name for name in consumed if dlq_of(name) in dead)),
         ]
-    return found
+    return statements
 
 
 def _allow(action: str | list[str], queues: Iterable[str]) -> dict[str, Any]:

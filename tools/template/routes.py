@@ -30,14 +30,14 @@ class Operation(NamedTuple):
 def read_operations() -> tuple[Operation, ...]:
     """Return all routes, by path and method."""
     set_up()
-    found = []
+    operations = []
     for file in sorted(API.glob("*/app.py")):
         folder = file.parent.name
         function = name_function(folder, "api")
         for route, security, *_ in load_function(f"api/{folder}").app.endpoints.values():
             path, name = route.openapi_path, route.func.__name__
-            found.append(Operation(path, route.method, name, function, security))
-    return tuple(sorted(found))
+            operations.append(Operation(path, route.method, name, function, security))
+    return tuple(sorted(operations))
 
 
 def make_definition(operations: Iterable[Operation]) -> dict[str, Any]:

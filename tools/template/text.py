@@ -56,9 +56,9 @@ def render(value: Any, indent: int = 0) -> str:
 def replace_blocks(template: str, blocks: Mapping[str, Any]) -> str:
     """Return a template with the blocks replaced by data. Raises ValueError unless it has each of
     them once."""
-    found = [match["name"] for match in _BLOCK.finditer(template)]
-    if sorted(found) != sorted(blocks):
-        raise ValueError(f"template.yaml has the blocks {found}, and not {sorted(blocks)}")
+    names = [match["name"] for match in _BLOCK.finditer(template)]
+    if sorted(names) != sorted(blocks):
+        raise ValueError(f"template.yaml has the blocks {names}, and not {sorted(blocks)}")
 
     def replace(match: re.Match[str]) -> str:
         indent, name = match["indent"], match["name"]
@@ -82,19 +82,19 @@ class _Writer:
     def write(self, value: Any, width: int, level: int) -> Iterator[str]:
         """Yield the lines of a mapping or a list."""
         pairs = (
-            ((f"{_scalar(key)}:", one) for key, one in value.items())
+            ((f"{_scalar(key)}:", item) for key, item in value.items())
             if isinstance(value, dict)
-            else (("-", one) for one in value)
+            else (("-", item) for item in value)
         )
-        for number, (head, one) in enumerate(pairs):
-            if number and not level and "Type" in one:
+        for number, (head, item) in enumerate(pairs):
+            if number and not level and "Type" in item:
                 yield ""
-            line = f"{head} {self._flow(one)}"
-            tag, inner = _tag_of(one)
-            fits = level and len(line) <= width and not (head == "-" and _is_pair(one))
-            if isinstance(one, Shared) and one.name not in self._written:
-                self._written.add(one.name)
-                tag, inner = f"&{one.name}", one.value
+            line = f"{head} {self._flow(item)}"
+            tag, inner = _tag_of(item)
+            fits = level and len(line) <= width and not (head == "-" and _is_pair(item))
+            if isinstance(item, Shared) and item.name not in self._written:
+                self._written.add(item.name)
+                tag, inner = f"&{item.name}", item.value
             elif fits or not isinstance(inner, dict | list) or not inner:
                 yield line
                 continue
@@ -111,7 +111,7 @@ class _Writer:
         if tag:
             return f"{tag} {self._flow(inner)}"
         if isinstance(value, dict):
-            pairs = ", ".join(f"{_scalar(key)}: {self._flow(one)}" for key, one in value.items())
+            pairs = ", ".join(f"{_scalar(key)}: {self._flow(item)}" for key, item in value.items())
             return f"{{ {pairs} }}" if pairs else "{}"
         if isinstance(value, list):
             return f"[{', '.join(map(self._flow, value))}]"

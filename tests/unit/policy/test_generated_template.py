@@ -88,9 +88,9 @@ print(json.dumps([[m, r.path, r.function_name] for r in routes for m in r.method
 
 def test_sam_local_start_api_serves_the_routes() -> None:
     command: list[str | Path] = [TOOLS / "python", "-c", READ_ROUTES, TEMPLATE]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    completed = subprocess.run(command, capture_output=True, text=True, check=True)
     served = {
-        (m, path): function for m, path, function in json.loads(done.stdout) if m != "OPTIONS"
+        (m, path): function for m, path, function in json.loads(completed.stdout) if m != "OPTIONS"
     }
     heads = {("HEAD", path): f for (method, path), f in routes().items() if method == "GET"}
     default = {key: function for key, function in served.items() if key[1] == "$default"}

@@ -54,10 +54,10 @@ Resources:
 
 
 def test_only_what_is_in_a_block_changes() -> None:
-    found = replace_blocks(TEMPLATE, {"queues": {"New": {"Type": "A"}}})
-    assert load(found) == {"Resources": {"New": {"Type": "A"}, "Own": 2}}
-    assert replace_blocks(found, {"queues": {"Old": 1}}) == TEMPLATE
-    assert count_own_lines(found) == 2
+    text = replace_blocks(TEMPLATE, {"queues": {"New": {"Type": "A"}}})
+    assert load(text) == {"Resources": {"New": {"Type": "A"}, "Own": 2}}
+    assert replace_blocks(text, {"queues": {"Old": 1}}) == TEMPLATE
+    assert count_own_lines(text) == 2
 
 
 @pytest.mark.parametrize("blocks", [{}, {"queues": {}, "routes": {}}])
@@ -85,8 +85,8 @@ def test_a_schedule_without_an_expression_is_refused() -> None:
 def uses(folder: str) -> tuple[str, set[str], set[str]]:
     """The queue that a function consumes, and those to which it sends and that it measures."""
     load_queues()
-    found = read_queue_use(ROOT / "functions" / folder / "app.py")
-    return found.consumed, set(found.sent), set(found.measured)
+    use = read_queue_use(ROOT / "functions" / folder / "app.py")
+    return use.consumed, set(use.sent), set(use.measured)
 
 
 @pytest.mark.parametrize(
