@@ -32,6 +32,7 @@ def build_parser() -> argparse.ArgumentParser:
 
     add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
     add("docs", "site.build", "build the documentation site into .site/html")
+    add("how-long", "how_long", "fill in the durations of docs/how-long.md")
 
     add("samples", "envelopes", "write the sample events of events/ from events/samples.yaml")
 
