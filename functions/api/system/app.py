@@ -72,6 +72,6 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
         from plaza.infra.http import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
-    if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
+    if as_get(event)["routeKey"] == "GET /health":  # constant: neither limited nor logged
         return drop_body(event, _HEALTH)
     return app.resolve(event, context)

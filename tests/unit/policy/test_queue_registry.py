@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from local.stack.queue_registry import load_queues
-from plaza.infra.queues.dead_letters import dlq_of
 from tests.support.plaza import FakeQueues
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
@@ -27,24 +26,6 @@ QUEUES = load_queues()
 SOURCES = {queue_name(source.queue): source for source in template.event_sources()}
 
 every_queue = pytest.mark.parametrize("name", sorted(QUEUES))
-
-
-def test_the_template_has_each_declared_queue_with_one_consumer() -> None:
-    assert {queue_name(resource) for resource in template.working_queues()} == set(QUEUES)
-    assert set(SOURCES) == set(QUEUES)
-    assert len(list(template.event_sources())) == len(QUEUES)
-
-
-@every_queue
-def test_the_template_configures_a_queue_as_declared(name: str) -> None:
-    queue, source = QUEUES[name], SOURCES[name]
-    properties = resources(QUEUE)[source.queue]
-    redrive = properties["RedrivePolicy"]
-    assert source.properties["BatchSize"] == queue.batch_size
-    assert source.properties.get("MaximumBatchingWindowInSeconds", 0) == queue.window_s
-    assert properties["VisibilityTimeout"] == queue.visibility_s
-    assert redrive["maxReceiveCount"] == queue.retry.max_receives
-    assert queue_name(template.name_in(redrive["deadLetterTargetArn"])) == dlq_of(name)
 
 
 @every_queue

@@ -266,7 +266,7 @@ class PlazaResolver(APIGatewayHttpResolver):
             from plaza.infra.http import balancer_events
 
             return balancer_events.serve(self, event, context, self.resolve)
-        request = as_get(self, event)
+        request = as_get(event)
         # Of this object: Powertools sets them on a class, which slows down each later attribute.
         self.current_event, self.lambda_context = APIGatewayProxyEventV2(request), context
         return drop_body(event, _respond(self, request))
@@ -424,17 +424,11 @@ def render(result: Any) -> dict[str, Any]:
     return {"statusCode": status, "headers": headers, "body": body}
 
 
-def as_get(app: PlazaResolver, event: Event) -> Event:
-    """Return a HEAD request to a path with GET as that GET; other requests as they are.
-
-    API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
-    """
-    if event["requestContext"]["http"].get("method") != "HEAD":
-        return event
-    key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
-    if key not in app.endpoints:
-        key = f"GET {event['rawPath']}"
-    return {**event, "routeKey": key} if key in app.endpoints else event
+def as_get(event: Event) -> Event:
+    """Return a request of the route ``HEAD /posts/{post_id}`` as one of its GET, others as they
+    are."""
+    key: str = event["routeKey"]
+    return {**event, "routeKey": f"GET {key[5:]}"} if key.startswith("HEAD ") else event
 
 
 def drop_body(event: Event, response: dict[str, Any]) -> dict[str, Any]:
