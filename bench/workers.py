@@ -9,8 +9,10 @@ from unittest import mock
 
 from bench.api import Event, Handler
 from local.stack.functions import CONTEXT
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.process import reset_process
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import reset_process
 
 WORKERS = 4
 _TIMEOUT_S = 600

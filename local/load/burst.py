@@ -30,8 +30,9 @@ from cli.paths import CommandError
 from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
 from local.stack import packages, servers
 from local.stack.processes import wait_until
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, Target, queries, react
 
 POST = 9_700_001

@@ -22,7 +22,7 @@ from local.stack.functions import become_function, make_record
 from local.stack.queue_registry import load_queues
 
 if TYPE_CHECKING:
-    from plaza.infra.sqs import Depth
+    from plaza.infra.queues.sqs import Depth
 
 FIRST_ACTOR = 9_700_001
 MAX_START_S = 120.0
@@ -92,7 +92,7 @@ class Shared:
         return int(self._sent.value - self._done.value)
 
     def measure(self, name: str) -> "Depth":
-        from plaza.infra.sqs import Depth
+        from plaza.infra.queues.sqs import Depth
 
         return Depth(self.count_unfinished(name), 0, 0)
 
@@ -107,7 +107,7 @@ class Shared:
     @contextlib.contextmanager
     def replace_sqs(self) -> Iterator[None]:
         """Let this process use these queues meanwhile."""
-        from plaza.infra import sqs
+        from plaza.infra.queues import sqs
 
         with mock.patch.multiple(sqs, send=self.send, send_all=self.send_all, measure=self.measure):
             yield
@@ -160,8 +160,9 @@ def like(
     """Like a post once as each actor of ``places``, at ``rate_per_s`` over all processes."""
     become_function(environment)
     from plaza import reactions
-    from plaza.infra import mysql, redis
-    from plaza.infra.errors import Unavailable
+    from plaza.infra.mysql import mysql
+    from plaza.infra.redis import redis
+    from plaza.infra.runtime.errors import Unavailable
     from plaza.reactions import react
 
     post = reactions.Target("post", post_id)

@@ -16,7 +16,7 @@ import pytest
 from local.stack.cluster import connect_node
 from local.stack.processes import wait_until
 from local.stack.servers import Server, run_server
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
@@ -32,8 +32,10 @@ from tests.support.reaction_process import (
     run_sweeper,
     save,
 )
-from tests.support.redis_pair import RedisPair, count_partial_resyncs, prepare_pair
+from tests.support.redis_pair import RedisPair, count_partial_resyncs, prepare_pair, proxy
 from tests.support.servers import login
+
+__all__ = ["proxy"]  # a fixture
 
 REDIS_TIMEOUT_S = 0.5
 POST = Target("post", 11)
@@ -60,12 +62,6 @@ class Endpoint:
     def refuse(self) -> None:
         """Reset open connections, and all new ones."""
         self.proxy.set("redis", "refuse")
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as started:
-        yield started
 
 
 @pytest.fixture
@@ -454,7 +450,7 @@ def test_commit_on_the_old_side_while_the_recovery_reads_the_log_is_counted(
         send(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.infra.sqs.send", save_before_sending)
+        patch.setattr("plaza.infra.queues.sqs.send", save_before_sending)
         assert run_sweeper() == 1
     assert messages == []
     end_partition(pair, endpoint)

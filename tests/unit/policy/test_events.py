@@ -11,7 +11,7 @@ import pytest
 
 from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 from tools import samples
