@@ -11,7 +11,7 @@ import pytest
 from cli.paths import CommandError
 from ops.__main__ import main
 from ops.environment import use_environment
-from plaza.infra.errors import Unavailable
+from plaza.infra.runtime.errors import Unavailable
 
 
 @pytest.fixture

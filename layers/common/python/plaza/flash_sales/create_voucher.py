@@ -67,7 +67,7 @@ def create_voucher(
 def _read_created(created_type: str, created_id: int) -> Voucher:
     found = mysql_vouchers.read(created_id) if created_type == "voucher" else None
     if found is None:
-        raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
+        raise KeyReused
     if found.withdrawn:
         raise VoucherWithdrawn(f"Voucher {found.id} was withdrawn.")
     return found

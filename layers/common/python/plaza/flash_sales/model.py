@@ -60,6 +60,7 @@ class SoldOut(Conflict):
 
     slug = "sold-out"
     title = "Sold out"
+    example = "This voucher is sold out."
 
 
 class NotOpen(Conflict):
@@ -67,6 +68,7 @@ class NotOpen(Conflict):
 
     slug = "not-open"
     title = "Sale not open"
+    example = "This sale has not begun."
 
 
 class UnitsLeft(Conflict):
@@ -74,6 +76,7 @@ class UnitsLeft(Conflict):
 
     slug = "units-left"
     title = "Units left"
+    example = "Units are left: order one."
 
 
 class AlreadyOrdered(Conflict):
@@ -81,6 +84,7 @@ class AlreadyOrdered(Conflict):
 
     slug = "already-ordered"
     title = "Already ordered"
+    example = "You have order 121007125353431041 of this voucher."
 
 
 class WaitlistFull(Conflict):
@@ -88,6 +92,7 @@ class WaitlistFull(Conflict):
 
     slug = "waitlist-full"
     title = "Waitlist full"
+    example = "100000 buyers wait for this voucher."
 
 
 class NotWaiting(NotFound):
@@ -99,6 +104,7 @@ class NotCancellable(Conflict):
 
     slug = "not-cancellable"
     title = "Order cannot be cancelled"
+    example = "This order was used."
 
 
 class NotUsable(Conflict):
@@ -106,6 +112,7 @@ class NotUsable(Conflict):
 
     slug = "not-usable"
     title = "Order cannot be used"
+    example = "This order has expired."
 
 
 class AlreadyUsed(Conflict):
@@ -113,6 +120,7 @@ class AlreadyUsed(Conflict):
 
     slug = "already-used"
     title = "Order already used"
+    example = "This order was used at 2030-12-03T18:04:09Z."
 
 
 class WrongCode(NotFound):
@@ -120,6 +128,7 @@ class WrongCode(NotFound):
 
     slug = "wrong-code"
     title = "Wrong code"
+    example = "No unused order of this voucher has this code."
 
 
 class TooManyCodes(TooManyRequests):

@@ -92,7 +92,7 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
                 if found and (existing := _return_existing(sale, buyer_id, found)):
                     return existing, False
             case "SOLD_OUT":
-                raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
+                raise _cache_refusal(voucher_id, SoldOut())
             case "WITHDRAWN":
                 refusal = VoucherWithdrawn("This voucher was withdrawn.")
                 raise _cache_refusal(voucher_id, refusal)

@@ -32,6 +32,7 @@ class SwitchesChanged(Conflict):
 
     slug = "switches-changed"
     title = "Switches changed"
+    example = "The switches are no longer those of 2."
 
 
 class SwitchChange(NamedTuple):

@@ -170,7 +170,7 @@ def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
             },
         )
         examples = response["content"][PROBLEM]["examples"]
-        examples[error.slug] = {"summary": error.title}
+        examples[error.slug] = {"summary": error.title, "detail": error.example}
     return responses
 
 
