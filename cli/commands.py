@@ -1,4 +1,4 @@
-"""Commands of ``python -m local``, ``ops`` and ``tools``: their parsers, and how they end."""
+"""Commands of ``python -m deploy``, ``local``, ``ops`` and ``tools``: parsers, and how they end."""
 
 import argparse
 import importlib

@@ -15,7 +15,7 @@ from typing import Any
 from aws_lambda_powertools.event_handler.openapi.merge import OpenAPIMerge
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, SecurityScheme
 
-from cli.paths import ROOT
+from cli.paths import CONTRACT, ROOT
 from local.stack.functions import load_function
 from plaza.infra.http.resolver import PROBLEM, PlazaResolver
 from plaza.infra.http.schemas import describe_problems
@@ -23,7 +23,6 @@ from plaza.infra.runtime.errors import BadInput, SwitchedOff
 from tools.release import read_version
 
 API = ROOT / "functions" / "api"
-CONTRACT = API / "system" / "openapi.json"
 
 _DESCRIPTION = """Likes, collects, follows, feeds, shops and flash sales.
 

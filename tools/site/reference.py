@@ -5,9 +5,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cli.paths import ROOT
+from cli.paths import CONTRACT
 
-CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 REDOC = "redoc.html"
 _METHODS = ("get", "put", "post", "patch", "delete")
 _PAGE = """\

@@ -1,4 +1,4 @@
-"""The command lines of local, ops and tools: their help, their modules, and how a command ends."""
+"""The command lines of the houses: their help, their modules, and how a command ends."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 
+import deploy.__main__
 import local.__main__
 import ops.__main__
 import tools.__main__
@@ -18,6 +19,7 @@ from cli.commands import add_command, add_number, import_late, make_parser, run
 from cli.paths import ROOT, CommandError
 
 PROGRAMS = {
+    "deploy": deploy.__main__.build_parser,
     "local": local.__main__.build_parser,
     "ops": ops.__main__.build_parser,
     "tools": tools.__main__.build_parser,

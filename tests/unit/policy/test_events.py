@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from cli.paths import CONTRACT
 from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
 from plaza.infra.queues.messages import InvalidMessage
@@ -61,7 +62,7 @@ def test_the_contract_has_the_status_of_a_copy(file: Path) -> None:
 
 
 def operations_of(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
+    found: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"][path]
     return found
 
 
