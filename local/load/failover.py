@@ -32,7 +32,7 @@ _EVENTS = (
     *_REPAIRS,
     "failover_detected",
     "provisional_accepted",
-    "publish_postponed",
+    "message_unsent",
     "acknowledgement_postponed",
 )
 

@@ -32,7 +32,7 @@ class SwitchesChanged(Conflict):
 
     slug = "switches-changed"
     title = "Switches changed"
-    example = "The switches are no longer those of 2."
+    example = "The switches are newer than version 2."
 
 
 class SwitchChange(NamedTuple):

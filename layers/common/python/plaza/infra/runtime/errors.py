@@ -91,7 +91,7 @@ class SwitchedOff(Unavailable):
 
     slug = "switched-off"
     title = "Switched off"
-    example = "Plaza is read-only at present."
+    example = "Plaza is in read-only mode."
 
     def __init__(self, detail: str) -> None:
         super().__init__(detail, retry_after_s=30)
