@@ -117,7 +117,7 @@ def test_the_edge_serves_each_page() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "result"),
     [
         ("/app/", "/app/index.html"),
         ("/app/posts/12", "/app/index.html"),
