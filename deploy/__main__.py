@@ -1,14 +1,8 @@
 """``python -m deploy``: deploy and check an environment in AWS."""
 
 import argparse
-from collections.abc import Sequence
 
-from cli.commands import add_command, add_flag, make_parser, run, run_program
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
+from cli.commands import add_command, add_flag, make_parser, run_program
 
 
 def build_parser() -> argparse.ArgumentParser:

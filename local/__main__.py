@@ -3,7 +3,6 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from cli.commands import (
     add_number,
     import_late,
     make_parser,
-    run,
     run_program,
 )
 from cli.paths import DIRECTORY
@@ -23,11 +21,6 @@ from local.stack import logs, packages, status, tokens
 from local.stack.stack import Stack
 
 _JSON_COMMANDS = ("replay", "cluster-failover", "flash-sale", "burst", "soak", "audit")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The command lines of the houses: their help, their modules, and how a command ends."""
+"""The command lines: their help, their modules, and how a command ends."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def test_each_command_has_a_help_and_a_function(command: argparse.ArgumentParser
         assert callable(getattr(importlib.import_module(module), name))
 
 
-@pytest.mark.parametrize("house", ["ops", "tools"])
-def test_the_help_of_a_house_imports_no_command(house: str) -> None:
+@pytest.mark.parametrize("program", ["ops", "tools"])
+def test_the_help_of_a_program_imports_no_command(program: str) -> None:
     """Some run in environments that lack the packages of others, as `tools lock`."""
     script = (
-        f"import sys, {house}.__main__ as program; program.build_parser().format_help();"
-        f"ours = ('{house}', 'plaza', 'local');"
+        f"import sys, {program}.__main__ as main; main.build_parser().format_help();"
+        f"ours = ('{program}', 'plaza', 'local');"
         "print(*(name for name in sys.modules if name.split('.')[0] in ours))"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert set(done.stdout.split()) == {house, f"{house}.__main__"}
+    assert set(done.stdout.split()) == {program, f"{program}.__main__"}
 
 
 def parser_of(command: object) -> argparse.ArgumentParser:
-    parser, commands = make_parser("house", "A house.")
+    parser, commands = make_parser("program", "A program.")
     sub = add_command(commands, "act", command, "act")  # type: ignore[arg-type]
     add_number(sub, "--rate", 2.5, "acts a second")
     return parser
@@ -110,7 +110,7 @@ def test_a_late_command_is_imported_when_it_runs() -> None:
         command(argparse.Namespace())
 
 
-def test_a_house_without_a_command_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_without_a_command_prints_its_usage(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         run(parser_of(lambda args: 0), [])
-    assert "usage: python -m house" in capsys.readouterr().err
+    assert "usage: python -m program" in capsys.readouterr().err

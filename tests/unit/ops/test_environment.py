@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cli.commands import run
 from cli.paths import CommandError
-from ops.__main__ import main
+from ops.__main__ import build_parser
 from ops.environment import use_environment
 from plaza.infra.runtime.errors import Unavailable
 
@@ -52,5 +53,5 @@ def test_an_unavailable_store_ends_a_command(stack: Namespace) -> None:
 def test_without_a_stack_a_command_names_the_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["--dir", str(tmp_path / "none"), "queues"]) == 1
+    assert run(build_parser(), ["--dir", str(tmp_path / "none"), "queues"]) == 1
     assert "`make run`, or add --environment" in capsys.readouterr().err

@@ -24,7 +24,7 @@ DOCUMENTS = sorted(
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\b(make|python -m [a-z0-9_.]+)((?: [^\s`|]+)?)")
 OURS = tuple(
-    f"python -m {house}" for house in ("bench", "deploy", "local", "ops", "tests", "tools")
+    f"python -m {package}" for package in ("bench", "deploy", "local", "ops", "tests", "tools")
 )
 
 
