@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reaction_log.model import (
+    COMMENTS,
+    CONTENT_COLUMNS,
+    POSTS,
+    USER_COLUMNS,
+    CounterKey,
+    Scope,
+)
 from plaza.reactions import KINDS, Target
-from plaza.vote_log.model import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, CounterKey, Scope
 
 
 def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from plaza.infra.mysql.mysql import Cursor
+from plaza.reaction_log import mysql_log, mysql_totals, s3_archive
+from plaza.reaction_log.model import COMMENTS, POSTS, CounterKey, LoggedEvent, Scope
 from plaza.reactions import KINDS, Target
-from plaza.vote_log import mysql_log, mysql_totals, s3_archive
-from plaza.vote_log.model import COMMENTS, POSTS, CounterKey, LoggedEvent, Scope
 
 NOT_IN_LOG = (COMMENTS, POSTS)
 MAX_SHOWN = 100

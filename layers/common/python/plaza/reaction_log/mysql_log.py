@@ -1,4 +1,4 @@
-"""The vote log in MySQL: change its partitions, read them page by page, read the log whole.
+"""The reaction log in MySQL: change its partitions, read them page by page, read the log whole.
 
 Partitions change under a table lock (``run_exclusively``). What was read before it is read again
 under it, because another run may have changed it.
@@ -17,7 +17,7 @@ from pymysql.cursors import Cursor, SSCursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime.settings import settings
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     ArchiveLine,
     Checksum,
     LoggedEvent,

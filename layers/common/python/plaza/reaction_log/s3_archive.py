@@ -1,4 +1,4 @@
-"""The archive of the vote log in S3.
+"""The archive of the reaction log in S3.
 
 reaction_log/date=<YYYY-MM-DD>/part-<number>-<digest>.jsonl.gz  events as JSON lines
 reaction_log/date=<YYYY-MM-DD>/manifest-<digest>.json           the parts of one archive
@@ -20,7 +20,7 @@ from plaza.infra.aws.archive import DIGEST_CHARS
 from plaza.infra.aws.archive import ArchiveCorrupt as ArchiveCorrupt
 from plaza.infra.aws.objects import ObjectMissing
 from plaza.infra.runtime.codec import Undecodable
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     MANIFEST,
     PROGRESS,
     ArchiveLine,

@@ -1,4 +1,4 @@
-"""Closed days of the vote log are archived to S3 and dropped, and no event is ever lost."""
+"""Closed days of the reaction log are archived to S3 and dropped, and no event is ever lost."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pymysql.cursors import Cursor
 from pymysql.err import OperationalError
 
 from local.stack.servers import Server, connect_mysql
-from plaza import vote_log
+from plaza import reaction_log
 from plaza.infra.aws import objects
 from plaza.infra.aws.objects import ObjectsDown
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.runtime.clock import Deadline
+from plaza.reaction_log import maintenance, mysql_log, recount, s3_archive
+from plaza.reaction_log import model as days
+from plaza.reaction_log.maintenance import MaintenanceResult
+from plaza.reaction_log.model import ArchiveLine, checksum, last_key, read_lines
 from plaza.reactions import mysql_reactions, persist
 from plaza.reactions.model import ReactionEvent, replay
-from plaza.vote_log import maintenance, mysql_log, recount, s3_archive
-from plaza.vote_log import model as days
-from plaza.vote_log.maintenance import MaintenanceResult
-from plaza.vote_log.model import ArchiveLine, checksum, last_key, read_lines
 from tests.support.archives import (
     BUCKET,
     TODAY,
@@ -630,7 +630,7 @@ def test_a_damaged_older_archive_is_reported_by_each_run_of_its_day(s3: Any) -> 
         assert maintenance.maintain_log(1_000, day(-1)).corrupt == 1
     assert days_in_mysql() == [0], "late events are archived nevertheless"
     with pytest.raises(s3_archive.ArchiveCorrupt):
-        recount.recount_log(vote_log.Scope())
+        recount.recount_log(reaction_log.Scope())
 
 
 # ---------------------------------------------------------------- concurrent consumers
@@ -668,5 +668,5 @@ def test_concurrent_consumers_lose_no_event_and_meet_no_deadlock(
     roll_up()
     maintain()
     assert archived(), "something was dropped"
-    result = recount.recount_log(vote_log.Scope())
+    result = recount.recount_log(reaction_log.Scope())
     assert (result.differing, result.contradicting) == ([], 0)

@@ -11,11 +11,11 @@ import pytest
 from local.audit.stores import read_mysql_state
 from plaza import reactions
 from plaza.infra.mysql import mysql
+from plaza.reaction_log import CounterKey, Scope, maintenance, mysql_log, recount
+from plaza.reaction_log.recount import Contradiction, Recount
 from plaza.reactions import Target, persist
 from plaza.reactions.model import ReactionEvent
 from plaza.recommendations import vote_roll_up
-from plaza.vote_log import CounterKey, Scope, maintenance, mysql_log, recount
-from plaza.vote_log.recount import Contradiction, Recount
 from tests.support.archives import (
     DAY_US,
     TODAY,

@@ -1,4 +1,4 @@
-"""Maintain the vote log: create partitions ahead, archive and drop the closed ones.
+"""Maintain the reaction log: create partitions ahead, archive and drop the closed ones.
 
 A partition is dropped after its archive was written to S3 and read back. A run may stop at any
 point, be repeated, or overlap with another: objects are named by their content, and a partition is
@@ -15,9 +15,8 @@ from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import record
-from plaza.reactions import reaction_log
-from plaza.vote_log import mysql_log, s3_archive
-from plaza.vote_log.model import (
+from plaza.reaction_log import mysql_log, s3_archive
+from plaza.reaction_log.model import (
     ArchiveProgress,
     Checksum,
     Manifest,
@@ -25,8 +24,9 @@ from plaza.vote_log.model import (
     is_closed,
     plan_days,
 )
-from plaza.vote_log.mysql_log import TooMuchToMove
-from plaza.vote_log.s3_archive import ArchiveCorrupt
+from plaza.reaction_log.mysql_log import TooMuchToMove
+from plaza.reaction_log.s3_archive import ArchiveCorrupt
+from plaza.reactions import reaction_log
 
 MAX_RUN_S = 600.0
 MAX_MOVED = 100_000

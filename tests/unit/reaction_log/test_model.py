@@ -7,8 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from plaza.reactions.model import MAX_ID
-from plaza.vote_log.model import (
+from plaza.reaction_log.model import (
     MANIFEST,
     PROGRESS,
     ArchiveLine,
@@ -25,6 +24,7 @@ from plaza.vote_log.model import (
     plan_days,
     read_lines,
 )
+from plaza.reactions.model import MAX_ID
 
 TODAY = date(2026, 11, 21)
 ROWS = [

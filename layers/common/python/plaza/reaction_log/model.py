@@ -1,4 +1,4 @@
-"""Days of the vote log: when one is closed, the format of its archive, its checksum. No I/O."""
+"""Days of the reaction log: when one is closed, the format of its archive, its checksum. No I/O."""
 
 from __future__ import annotations
 
@@ -165,16 +165,16 @@ def _pack_manifest(manifest: Manifest) -> _Manifest:
 
 
 LINE = json_codec(
-    "vote_log_lines", _Line, lambda line: LoggedEvent(*values_of(line)), lambda row: _Line(*row)
+    "reaction_log_lines", _Line, lambda line: LoggedEvent(*values_of(line)), lambda row: _Line(*row)
 )
 MANIFEST = json_codec(
-    "vote_log_manifests",
+    "reaction_log_manifests",
     _Manifest,
     lambda decoded: Manifest(decoded.day, tuple(map(_unpack_part, decoded.objects))),
     _pack_manifest,
 )
 PROGRESS = json_codec(
-    "vote_log_progress",
+    "reaction_log_progress",
     _Progress,
     lambda decoded: ArchiveProgress(
         Checksum(decoded.events, decoded.crc32_sum), tuple(map(_unpack_part, decoded.parts))

@@ -1,4 +1,4 @@
-"""The vote log: events archived and recounted a second."""
+"""The reaction log: events archived and recounted a second."""
 
 import os
 from datetime import UTC, datetime, timedelta
@@ -14,8 +14,8 @@ from plaza.infra.aws import objects
 from plaza.infra.aws.objects import ObjectMissing
 from plaza.infra.mysql import mysql
 from plaza.infra.runtime import settings
-from plaza.vote_log import Scope, maintenance, mysql_log, recount
-from plaza.vote_log.recount import LatestEvents
+from plaza.reaction_log import Scope, maintenance, mysql_log, recount
+from plaza.reaction_log.recount import LatestEvents
 
 EVENTS = 300_000
 DAYS_AGO = 10
@@ -90,14 +90,14 @@ def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
     in_s3_s = time_s(lambda: _recount(1, count))
     return [
         Figure(
-            "vote log, archived: written, read back, dropped",
+            "reaction log, archived: written, read back, dropped",
             count / archive_s,
             "events/s",
             Peer("reading it with the driver alone", count / in_all_s),
         ),
         Figure("  S3 bytes per event", folder.bytes / count, "bytes"),
         Figure(
-            "vote log, rebuilt from archives, rows compared",
+            "reaction log, rebuilt from archives, rows compared",
             count / in_s3_s,
             "events/s",
             Peer("from MySQL", count / in_mysql_s),
