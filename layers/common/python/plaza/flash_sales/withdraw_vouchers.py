@@ -23,7 +23,7 @@ def withdraw_voucher(voucher_id: int, admin_id: int) -> None:
         raise VoucherMissing(f"Voucher {voucher_id} does not exist.")
     is_first = mysql_vouchers.mark_withdrawn(voucher_id, admin_id)
     if is_first:
-        record("voucher_withdrawn", voucher_id=voucher_id, by=admin_id)
+        record("voucher_withdrawn", voucher_id=voucher_id, operator_id=admin_id)
     try:  # also if it is withdrawn already: that request may have ended before this
         redis_sales.withdraw(list(redis_sales.find_sales([voucher_id]).values()))
         cache.drop_first_pages([voucher_lookup.list_key(voucher.terms.shop_id)])

@@ -1,6 +1,6 @@
 --[[ begin_bloom: start or resume the build of a target's Bloom filter.
 
-  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: complete, filling, build_id, build_active_at, ...
+  KEYS[1]  {<shard>}:<kind>:<target>:meta     hash: reign, mode, filling, build_id, build_active_at, ...
   KEYS[2]  {<shard>}:<kind>:<target>:filling  bitmap: the Bloom filter under construction
   ARGV[1]  reign of this node
   ARGV[2]  build: a unique name
