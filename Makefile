@@ -194,11 +194,11 @@ checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all
 
 .PHONY: deploy
 deploy: build ## deploy all stacks of an environment to AWS (ENV=staging, ARGS="Name=Value ...")
-	@.venv/bin/python -m deploy.deploy $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy up $(ENV) $(ARGS)
 
 .PHONY: smoke
 smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=staging)
-	@.venv/bin/python -m deploy.smoke $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy smoke $(ENV) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json

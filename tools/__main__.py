@@ -1,16 +1,10 @@
 """``python -m tools``: generate, lock, build and check what the repository holds."""
 
 import argparse
-from collections.abc import Sequence
 from pathlib import Path
 
-from cli.commands import add_command, add_flag, make_parser, run, run_program
+from cli.commands import add_command, add_flag, make_parser, run_program
 from cli.paths import DIRECTORY
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns its exit status."""
-    return run(build_parser(), argv)
 
 
 def build_parser() -> argparse.ArgumentParser:

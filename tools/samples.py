@@ -19,7 +19,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from cli.paths import ROOT, CommandError
+from cli.paths import CONTRACT, ROOT, CommandError
 from local.load.buyers import HttpApiClient, Reply
 from local.load.town import make_voucher
 from local.stack.sms import read_code
@@ -30,7 +30,6 @@ from plaza.infra.queues.sqs import REQUEST
 T = TypeVar("T")
 
 EVENTS = ROOT / "events"
-CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
 MARK = "sample-event"  # the request id of all messages, which dead letters keep
 USER, ADMIN = 7, 1  # users of the samples; each admin of a sample is ADMIN
 SAMPLED_ON = date(2026, 11, 20)  # when the samples happened

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from cli.paths import CONTRACT
 from local.stack.gateway import Match, Routes
 from local.stack.routes import read_routes
 from tests.unit.policy.template import resources
-from tools.contract import CONTRACT
 
 
 def match(method: str, path: str) -> dict[str, Any]:

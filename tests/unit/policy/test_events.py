@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cli.paths import CONTRACT
 from local.stack.queue_registry import load_queues
 from plaza.infra.queues.messages import InvalidMessage
 from tests.unit.policy import template
@@ -60,7 +61,7 @@ def test_the_contract_has_the_status_of_a_copy(file: Path) -> None:
 
 
 def operations_of(path: str) -> dict[str, Any]:
-    operations: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
+    operations: dict[str, Any] = json.loads(CONTRACT.read_text())["paths"][path]
     return operations
 
 

@@ -217,8 +217,8 @@ def test_a_command_of_the_pages_exists() -> None:
         "local": local.__main__.build_parser().format_help(),
         "ops": ops.__main__.build_parser().format_help(),
     }
-    for house, command in commands:
-        assert re.search(rf"^\s+{command.split()[0]}\s", texts[house], re.M), command
+    for program, command in commands:
+        assert re.search(rf"^\s+{command.split()[0]}\s", texts[program], re.M), command
 
 
 def test_a_function_whose_log_a_page_prints_exists() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cli.paths import ALARMS
+from cli.paths import ALARMS, CONTRACT
 from local.stack.functions import load_function
 from plaza.auth.caller_identity import identify
 from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PUBLIC
@@ -20,7 +20,7 @@ from tests.unit.policy.modules import (
 )
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
 from tools.alarms import expand_template, make_alarms
-from tools.contract import API, CONTRACT, make_contract
+from tools.contract import API, make_contract
 
 FUNCTIONS = sorted(resources(FUNCTION))
 SOURCES = list(template.event_sources())

@@ -585,7 +585,7 @@ def _to_problem_error(error: Exception) -> PlazaError:
     _log_fields.update(error_fields(error))
     if isinstance(error, PlazaError):
         return error
-    return PlazaError("The server failed; the error was logged.")
+    return PlazaError()
 
 
 def _answer_error(error: Exception) -> Response[str]:

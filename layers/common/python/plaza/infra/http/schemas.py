@@ -188,5 +188,5 @@ def describe_problems(*errors: type[PlazaError]) -> dict[int, Any]:
             },
         )
         examples = response["content"][PROBLEM]["examples"]
-        examples[error.slug] = {"summary": error.title}
+        examples[error.slug] = {"summary": error.title, "detail": error.example}
     return responses
