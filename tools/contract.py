@@ -18,8 +18,7 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 from cli.paths import ROOT
 from local.stack.functions import load_function
 from plaza.infra.http.resolver import PROBLEM, PlazaResolver
-from plaza.infra.http.schemas import describe_problems
-from plaza.infra.runtime.errors import BadInput, SwitchedOff
+from plaza.infra.runtime.errors import BadInput
 from tools.release import read_version
 
 API = ROOT / "functions" / "api"
@@ -165,14 +164,11 @@ def make_contract() -> str:
 
 def _describe(app: PlazaResolver) -> None:
     """Describe the operations: their ids, summaries and descriptions come from their functions."""
-    for route, _, switch, _ in app.endpoints.values():
+    for endpoint in app.endpoints.values():
+        route = endpoint.route
         summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
         route.operation_id = route.func.__name__
         route.summary, route.description = summary.removesuffix("."), _join_lines(description)
-        declared: Any = route.responses
-        responses = declared() if callable(declared) else declared
-        stopped = {} if switch is None else {503: describe_problems(SwitchedOff)[503]}
-        route.responses = responses | stopped
 
 
 def _join_lines(text: str) -> str:

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from local.stack.gateway import Match, Routes
-from local.stack.routes import Route
-from tests.unit.policy import template
+from local.stack.routes import read_routes
+from tests.unit.policy.template import resources
 from tools.contract import CONTRACT
 
 
@@ -55,5 +55,4 @@ def contract() -> dict[str, Any]:
 
 @cache
 def _routes() -> Routes:
-    keys = [f"{method} {path}" for method, path in template.routes()]
-    return Routes([Route(key, "", "2.0") for key in (*keys, "$default")])
+    return Routes(read_routes(resources("AWS::Serverless::HttpApi")["Api"]["DefinitionBody"]))

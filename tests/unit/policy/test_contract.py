@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pytest
 
-from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
+from plaza.infra.http.resolver import (
+    ADMIN,
+    BEARER,
+    OPTIONAL,
+    PARAMETER_HEADERS,
+    PROBLEM,
+    PROBLEM_TYPES,
+    PUBLIC,
+)
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
@@ -407,3 +415,10 @@ def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> 
     assert "warn" not in (completed.stdout + completed.stderr).lower(), completed.stderr
     generated = target.read_text()
     assert all(f"    {operation.id}: {{" in generated for operation in OPERATIONS)
+
+
+def test_the_headers_of_routes_are_known_to_the_resolver() -> None:
+    """It gives a function its defaults, without pydantic, if a request has none of them."""
+    parameters = [one for operation in OPERATIONS for one in operation.spec.get("parameters", ())]
+    headers = {one["name"].lower() for one in parameters if one["in"] == "header"}
+    assert headers == set(PARAMETER_HEADERS)

@@ -143,14 +143,14 @@ def test_each_number_is_that_of_a_decision_of_the_index_or_explained() -> None:
 
 def imports_between_contexts() -> set[tuple[str, str]]:
     """Return (context, context that it imports)."""
-    found = set()
+    arrows = set()
     for context in CONTEXTS:
         for file in (PLAZA / context).rglob("*.py"):
             for module, name, _ in imports_of(file):
                 package, _, rest = module.partition(".")
                 if package == "plaza":
-                    found.add((context, rest.partition(".")[0] or name))
-    return {(above, below) for above, below in found if below in CONTEXTS and above != below}
+                    arrows.add((context, rest.partition(".")[0] or name))
+    return {(above, below) for above, below in arrows if below in CONTEXTS and above != below}
 
 
 def reduce_transitively(arrows: set[tuple[str, str]]) -> set[tuple[str, str]]:
