@@ -20,8 +20,8 @@ from bench.harness import Harness
 from bench.meters import cpu_ms
 from local.stack.functions import CONTEXT
 from plaza.infra.http import resolver
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis import connections
+from plaza.infra.redis.commands import Command
 from plaza.infra.runtime.process import clear_caches
 
 CALLS = 10
@@ -93,19 +93,19 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
 def _recorded_commands() -> Iterator[list[Sequence[Command]]]:
     """Yield the pipelines that are sent to Redis in the block."""
     sent: list[Sequence[Command]] = []
-    send = redis._exchange
+    send = connections._exchange
 
     def record(connection: Any, commands: Sequence[Command], *rest: Any) -> list[Any]:
         sent.append(commands)
         return send(connection, commands, *rest)
 
-    with mock.patch.object(redis, "_exchange", record):
+    with mock.patch.object(connections, "_exchange", record):
         yield sent
 
 
 def _send(pipelines: Sequence[Sequence[Command]]) -> None:
     for commands in pipelines:
-        pipeline = redis.client().pipeline(transaction=False)
+        pipeline = connections.client().pipeline(transaction=False)
         for command in commands:
             pipeline.execute_command(*command)
         pipeline.execute()

@@ -17,7 +17,7 @@ from plaza.infra.http.resolver import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, react

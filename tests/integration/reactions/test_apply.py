@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra.redis import redis
+from plaza.infra.redis import connections, redis
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime.errors import UnknownProtocol
 from plaza.infra.runtime.settings import settings
@@ -59,7 +59,7 @@ def read_events(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str
 
 def ahead() -> dict[int, str]:
     """Return db_version -> total|rows of the commits that wait."""
-    return {int(n): text for n, text in redis.client().hgetall(keys().ahead).items()}
+    return {int(n): text for n, text in connections.client().hgetall(keys().ahead).items()}
 
 
 def fence() -> int | None:

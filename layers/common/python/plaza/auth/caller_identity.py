@@ -16,7 +16,7 @@ from plaza.auth.sessions import Session, hash_token, parse_bearer
 from plaza.infra.http import limits
 from plaza.infra.http.callers import Caller
 from plaza.infra.http.limits import Bucket, anonymous_bucket
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record

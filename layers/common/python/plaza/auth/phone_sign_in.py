@@ -29,7 +29,7 @@ from plaza.auth.phones import parse_phone, require_destination
 from plaza.infra.aws import secrets
 from plaza.infra.http import limits
 from plaza.infra.http.limits import Attempt, Window
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.settings import settings
 from plaza.users import User

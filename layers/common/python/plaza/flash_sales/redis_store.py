@@ -8,7 +8,7 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
-                       reign: under which the waitlist was read from MySQL (``infra.redis.redis``);
+                       reign: under which the waitlist was read from MySQL (``infra.redis.reigns``);
                        under another one the node may lack buyers and orders, and offers no unit
                        until they are read again; full_us: when the token bucket of orders is full
                        again
@@ -46,9 +46,8 @@ from plaza.flash_sales.model import (
     SaleGeneration,
     Voucher,
 )
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis import locks, masters, redis
+from plaza.infra.redis.commands import Argument, Call
 from plaza.infra.redis.resends import count_resends
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
@@ -179,7 +178,7 @@ def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
 
 def acquire_lease(voucher_id: int) -> bool:
     """Return whether the caller may load the state now. Raises RedisDown."""
-    return redis.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
+    return locks.try_lock(f"{_base(voucher_id)}:lease", LEASE_MS / 1000) is not None
 
 
 def release_lease(voucher_id: int) -> None:
@@ -201,7 +200,7 @@ def read_progress(voucher_id: int) -> LoadProgress | None:
 
 def read_reign(voucher_id: int) -> str:
     """Return the reign of the node with a voucher. Raises RedisDown."""
-    return redis.find_node(state_key(voucher_id)).reign
+    return masters.find_node(state_key(voucher_id)).reign
 
 
 def begin_loading(sale: SaleGeneration, voucher: Voucher, max_drain_us: int) -> LoadProgress:

@@ -18,8 +18,7 @@ from plaza.flash_sales.redis_store import (
     waitlist_key,
 )
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Argument, Call
 
 MAX_LEAVING = 500
 

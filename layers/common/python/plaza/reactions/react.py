@@ -9,7 +9,7 @@ from dataclasses import replace
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.queues.spill import spill
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.observability import error_fields, record

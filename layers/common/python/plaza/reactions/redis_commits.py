@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call
+from plaza.infra.redis.commands import Call, Command
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import group_by_tag
 from plaza.infra.runtime import clock

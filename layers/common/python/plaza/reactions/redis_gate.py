@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Argument
-from plaza.infra.redis.redis import Node, RedisDown
+from plaza.infra.redis import masters
+from plaza.infra.redis.commands import Argument
+from plaza.infra.redis.errors import RedisDown
+from plaza.infra.redis.reigns import Node
 from plaza.infra.redis.scripts import load_script
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
@@ -67,12 +68,12 @@ def gate(
             )
 
         try:
-            code, now_us, *rest = redis.run_on_node(GATE, gate_keys(keys), args_for)
+            code, now_us, *rest = masters.run_on_node(GATE, gate_keys(keys), args_for)
         except RedisDown as error:
             if error.may_have_run:
                 clock.sleep(max(0.0, began_s + timeout_s - clock.monotonic_s()))
             raise
-        redis.observe_clock(keys.meta, now_us)
+        masters.observe_clock(keys.meta, now_us)
         if reign_of(keys) != reign:
             raise ReactionUndecided(
                 f"Redis restarted during the change of {target.type} {target.id}; try again."

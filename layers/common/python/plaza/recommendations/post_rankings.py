@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import SwitchedOff

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.clock import Deadline

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.switch_state import Switches

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection, key_of
-from plaza.infra.redis import redis
+from plaza.infra.redis import locks
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec
 from plaza.infra.runtime.switch_state import SWITCHES, Switches
@@ -57,7 +57,7 @@ def parse(reply: Any) -> StoredSwitches | None:
 def claim_comparison() -> bool:
     """Claim the comparison with MySQL for 10 s; return whether the caller got it.
     One round trip. Raises RedisDown."""
-    return redis.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
+    return locks.try_lock(f"{KEY}:comparison", COMPARISON_CLAIM_TTL_S) is not None
 
 
 def store(version: int, switches: Switches) -> None:

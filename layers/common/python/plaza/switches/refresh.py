@@ -12,8 +12,8 @@ from typing import Any
 
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis
-from plaza.infra.redis.hot_keys import Command
-from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.redis.commands import Call, Command
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.switch_state import Switches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from plaza.infra.derived.ids import new_id
-from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.errors import RedisDown
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.switch_state import Switch
