@@ -54,6 +54,7 @@ from plaza.flash_sales.model import (
     SoldOut,
 )
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
+from plaza.flash_sales.settings import sale_settings
 from plaza.infra.derived import ids
 from plaza.infra.jobs.scheduled_jobs import run_jobs
 from plaza.infra.mysql import mysql
@@ -566,7 +567,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(connections.REDIS, "call", run.lose_replies_of_redis(connections.REDIS.call))
     patch.setattr(mysql.MYSQL, "call", run.lose_replies_of_mysql(mysql.MYSQL.call))
     patch.setenv("PLAZA_MAX_PENDING_ORDERS", str(run.trouble.max_pending))
-    settings.settings.cache_clear()
+    sale_settings.cache_clear()
     run.scheduler.hook(patch)
     rng = random.Random(seed)
 
@@ -598,7 +599,7 @@ def play(seed: int, run: Run, patch: pytest.MonkeyPatch) -> None:
 
 def check(run: Run) -> None:
     """Check that Redis, MySQL, replies and events agree, and that the rest can be sold."""
-    settings.settings.cache_clear()
+    sale_settings.cache_clear()
     for voucher in run.vouchers:
         rows = sales.rows(voucher.id)
         won = [row for row in rows.values() if row.is_success]

@@ -14,6 +14,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import Kind, ReactionUndecided, Target
 from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
+from plaza.reactions.settings import reaction_settings
 
 GATE = load_script(Path(__file__).with_name("lua") / "gate.lua")
 _MAX_ATTEMPTS = 3
@@ -62,7 +63,7 @@ def gate(
                 nonce,
                 node.deadline_us(until_s),
                 reign,
-                settings().outbox_limit,
+                reaction_settings().outbox_limit,
                 keys.member,
                 *map(int, expected or ()),
             )

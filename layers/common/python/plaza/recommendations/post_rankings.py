@@ -15,7 +15,6 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock, switch_state
 from plaza.infra.runtime.errors import SwitchedOff
 from plaza.infra.runtime.observability import record
-from plaza.infra.runtime.settings import settings
 from plaza.reactions import rankings
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostRank, Window
 from plaza.recommendations import mysql_rankings
@@ -26,6 +25,7 @@ from plaza.recommendations.model import (
     RankedPost,
     RankingPage,
 )
+from plaza.recommendations.settings import ranking_settings
 from plaza.switches import refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
@@ -62,7 +62,7 @@ def hours_of(window: Window, at_us: int) -> RankedHours:
     last = at_us // _HOUR_US
     if window != "hot":
         return RankedHours(last - WINDOW_HOURS[window] + 1, last)
-    half_life_h = settings().hot_half_life_h
+    half_life_h = ranking_settings().hot_half_life_h
     count = min(HOT_HALF_LIVES * half_life_h, MAX_HOT_HOURS)
     return RankedHours(last - count + 1, last, half_life_h)
 
