@@ -48,7 +48,7 @@ def play(
     """Share the requests out to processes with connections of their own, ``inside`` a context."""
     fork = multiprocessing.get_context("fork")
     ready = fork.Barrier(workers + 1)
-    done: Any = fork.SimpleQueue()
+    finished: Any = fork.SimpleQueue()
 
     def work(part: Sequence[Request]) -> None:
         for inherited in (connections._client, mysql._connection, sqs._sender):
@@ -72,7 +72,7 @@ def play(
                 else:
                     errors += 1
             ready.wait()
-        done.put((latencies_s, errors, sent))
+        finished.put((latencies_s, errors, sent))
 
     processes = [fork.Process(target=work, args=(requests[i::workers],)) for i in range(workers)]
     for process in processes:
@@ -81,7 +81,7 @@ def play(
     began_s = time.perf_counter()
     ready.wait(timeout=_TIMEOUT_S)
     took_s = time.perf_counter() - began_s
-    parts = [done.get() for _ in processes]
+    parts = [finished.get() for _ in processes]
     for process in processes:
         process.join()
     return Load(

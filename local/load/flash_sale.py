@@ -1,7 +1,7 @@
 """``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
 A small crowd uses the deployed stack. A larger one, which the emulator cannot carry, uses the
-handlers of the API in processes of their own; queue, consumers, Redis and MySQL are those of the
+handlers of the API in processes of their own; queue, consumers, Redis and MySQL are parts of the
 stack in both cases.
 """
 

@@ -18,7 +18,7 @@ class FakeSession:
     """Returns the given answers of each path in order, and records the requests."""
 
     def __init__(self, **answers: list[Answer | Exception]) -> None:
-        self.answers = {f"http://api/{path}": found for path, found in answers.items()}
+        self.answers = {f"http://api/{path}": answer for path, answer in answers.items()}
         self.asked: list[tuple[str, Any, Any]] = []
 
     def request(self, method: str, url: str, *, json: Any, headers: Any) -> FakeResponse:
@@ -103,8 +103,8 @@ def test_each_item_gets_its_own_answer(ask: Callable[..., Any]) -> None:
         busy -= 1
         return number**2
 
-    found = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), progress)
-    assert list(found.items()) == [(number, number**2) for number in range(120)]
+    result = ask(FakeSession(), lambda api: api.fetch_each("squares", range(120), square), progress)
+    assert list(result.items()) == [(number, number**2) for number in range(120)]
     assert most == 3
     assert progress == ["squares, 50 of 120", "squares, 100 of 120"]
 

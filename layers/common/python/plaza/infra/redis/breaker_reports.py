@@ -30,15 +30,15 @@ def take_reports(command: Command) -> list[Command]:
     key = key_of_command(command)
     if not key:
         return []
-    breakers = breakers_key(tag_of(key) + "}")
+    reports_key = breakers_key(tag_of(key) + "}")
     members = (
         (change.at_ms, f"{change.dependency}:{FUNCTION}:{_process.get()}:{change.state}")
         for change in unreported
     )
     reports: list[Command] = [
-        ("ZADD", breakers, *(part for member in members for part in member)),
-        ("ZREMRANGEBYRANK", breakers, 0, -MAX_BREAKER_REPORTS - 1),
-        ("EXPIRE", breakers, BREAKER_REPORT_TTL_S),
+        ("ZADD", reports_key, *(part for member in members for part in member)),
+        ("ZREMRANGEBYRANK", reports_key, 0, -MAX_BREAKER_REPORTS - 1),
+        ("EXPIRE", reports_key, BREAKER_REPORT_TTL_S),
     ]
     unreported.clear()
     return reports

@@ -119,7 +119,7 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if to_replicas:  # their clock is not that of the node that decides, and they have no reign
+    if to_replicas:  # they have no reign, and another clock than the node that decides
         if cluster:
             return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
     elif cluster:

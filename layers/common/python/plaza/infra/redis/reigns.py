@@ -12,7 +12,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.process import on_reset
 from plaza.infra.runtime.settings import settings
 
-MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over that of this process
+MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over this process's
 MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
 # Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.
 READ_ROLE: Command = ("info", "replication")
@@ -69,8 +69,8 @@ def read_node_info(connection: Any) -> None:
 def _read_field(name: str, info: str | bytes) -> str:
     """Return the value of a field in a reply of INFO, "" without it."""
     text = info if isinstance(info, str) else info.decode()
-    found = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def is_role_due(name: str) -> bool:

@@ -51,15 +51,15 @@ class Settings:
     its URL.
 
     ``redis_secret_id`` and ``mysql_secret_id`` are secrets ``{"username", "password"}``;
-    ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
+    ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for the system's.
 
-    ``redis_reader_url`` is the address of replicas, in a cluster that of any nodes; None: all reads
+    ``redis_reader_url`` is the address of replicas, in a cluster of any nodes; None: all reads
     go to masters.
 
     Only functions that sign something have ``auth_secret_id``, only those that read or write
     archives ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
-    secrets are ``{"current", "previous"}``. ``allowed_origins`` are those of web clients, in lower
-    case (``*``: all); none where API Gateway answers preflights.
+    secrets are ``{"current", "previous"}``. ``allowed_origins``: of web clients, in lower case
+    (``*``: all); none where API Gateway answers preflights.
     """
 
     environment: str
