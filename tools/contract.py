@@ -17,7 +17,8 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from cli.paths import ROOT
 from local.stack.functions import load_function
-from plaza.infra.http.resolver import PROBLEM, PlazaResolver
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.responses import PROBLEM
 from plaza.infra.http.schemas import describe_problems
 from plaza.infra.runtime.errors import BadInput, SwitchedOff
 from tools.release import read_version
@@ -165,13 +166,14 @@ def make_contract() -> str:
 
 def _describe(app: PlazaResolver) -> None:
     """Describe the operations: their ids, summaries and descriptions come from their functions."""
-    for route, _, switch, _ in app.endpoints.values():
+    for endpoint in app.endpoints.values():
+        route = endpoint.route
         summary, _, description = (inspect.getdoc(route.func) or "").partition("\n")
         route.operation_id = route.func.__name__
         route.summary, route.description = summary.removesuffix("."), _join_lines(description)
         declared: Any = route.responses
         responses = declared() if callable(declared) else declared
-        stopped = {} if switch is None else {503: describe_problems(SwitchedOff)[503]}
+        stopped = {} if endpoint.switch is None else {503: describe_problems(SwitchedOff)[503]}
         route.responses = responses | stopped
 
 

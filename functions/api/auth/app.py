@@ -12,7 +12,8 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.http.resolver import BEARER, PUBLIC, PlazaResolver, require_caller
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import BEARER, PUBLIC, CreatesAt
 from plaza.infra.http.schemas import describe_problems, describe_response
 from plaza.infra.runtime.errors import SwitchedOff, Unauthenticated
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
@@ -50,6 +51,7 @@ def send_code(request: CodeRequest) -> tuple[CodeResponse, int]:
 @app.post(
     "/auth/sessions",
     **_OPEN,
+    middlewares=[CreatesAt("/auth/sessions/current")],
     responses=describe_response(201, SessionResponse, "The new session.")
     | describe_problems(400, CodeRefused, SwitchedOff),
 )

@@ -10,17 +10,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
-from plaza.infra.http.resolver import BEARER, PlazaResolver, StoppedBy, require_caller
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import BEARER, StoppedBy
 from plaza.infra.http.schemas import describe_problems, describe_response
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 
 app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["check-ins"]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _PUT = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
+    "middlewares": [StoppedBy(WRITES)],
     "responses": describe_response(200, CheckInsResponse, "The check-ins of this month.")
     | describe_response(202, CheckInsResponse, _PROVISIONAL, example=1)
     | describe_problems(401),

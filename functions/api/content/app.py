@@ -34,19 +34,11 @@ from plaza.content.schemas import (
     ReviewRequest,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    BEARER,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    encode_page,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.responses import encode_page
+from plaza.infra.http.routes import BEARER, OPTIONAL, StoppedBy
 from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
@@ -58,11 +50,12 @@ from plaza.infra.http.schemas import (
 )
 from plaza.infra.runtime.errors import BadInput, PlazaError
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target
 from plaza.reactions.model import ReactedTarget, Reactor
+from plaza.switches import Switch
 from plaza.targets import TargetHidden
 
 SortOrder = Annotated[Literal["earliest", "latest"], Query(description="Order by creation time.")]
@@ -80,7 +73,7 @@ _OWN = _TAGS | {"security": BEARER}
 _ANY = _TAGS | {"security": OPTIONAL}
 _DELETED = {204: {"description": "Deleted."}}
 _DELETE = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
+    "middlewares": [StoppedBy(WRITES)],
     "responses": _DELETED | describe_problems(401, 403, 404, 410),
 }
 
@@ -252,9 +245,7 @@ def delete_comment(comment_id: Id) -> Response[None]:
     return _delete(_target("comment", comment_id))
 
 
-@app.post(
-    "/shops/<shop_id>/reviews", **_create(Review, 404), middlewares=[StoppedBy(Switch.WRITES)]
-)
+@app.post("/shops/<shop_id>/reviews", **_create(Review, 404), middlewares=[StoppedBy(WRITES)])
 def create_review(
     shop_id: Id, request: ReviewRequest, key: IdempotencyKey = None
 ) -> tuple[str, int]:

@@ -50,20 +50,10 @@ from plaza.flash_sales.schemas import (
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    JSON,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import JSON, Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, StoppedBy
 from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
@@ -75,12 +65,13 @@ from plaza.infra.http.schemas import (
 from plaza.infra.mysql.sql import from_us
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
+from plaza.switches import Switch
 
 app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"tags": ["flash sales"], "security": BEARER}
-_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
+_WRITE = _OWN | {"middlewares": [StoppedBy(WRITES)]}
 _ADMIN = _WRITE | {"security": ADMIN}
 _OFFER = _ADMIN | {
     "responses": describe_response(

@@ -14,22 +14,14 @@ from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
-from plaza.infra.http.resolver import (
-    BEARER,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import BEARER, OPTIONAL, StoppedBy
 from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
 from plaza.infra.runtime.errors import BadInput
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.reactions import Outcome
 
 SortOrder = Annotated[
@@ -39,7 +31,7 @@ SortOrder = Annotated[
 app = PlazaResolver(identify)
 
 _OWN: dict[str, Any] = {"security": BEARER, "tags": ["follows"]}
-_WRITE = _OWN | {"middlewares": [StoppedBy(Switch.WRITES)]}
+_WRITE = _OWN | {"middlewares": [StoppedBy(WRITES)]}
 _PROVISIONAL = "Accepted; not counted yet. Redis is unavailable."
 _FOLLOW = _WRITE | {
     "responses": describe_response(200, FollowResponse, "The caller follows the user.")

@@ -10,17 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, StoppedBy
 from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
@@ -30,7 +23,7 @@ from plaza.infra.http.schemas import (
     describe_response,
 )
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
 from plaza.moderation.schemas import (
@@ -47,7 +40,7 @@ app = PlazaResolver(identify)
 _OWN: dict[str, Any] = {"tags": ["moderation"], "security": BEARER}
 _ADMIN: dict[str, Any] = {"tags": ["moderation"], "security": ADMIN}
 _CREATE = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
+    "middlewares": [StoppedBy(WRITES)],
     "responses": describe_response(
         201, ReportResponse, "Created by this request, or by an earlier one with the same key."
     )

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import (
-    BEARER,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    find_caller,
-    read_id,
-    require_caller,
-)
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import BEARER, OPTIONAL, Compressed, StoppedBy
 from plaza.infra.runtime.errors import PlazaError
 from plaza.infra.runtime.lazy_modules import LazyModule
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
 from plaza.targets import TargetHidden
@@ -46,7 +39,7 @@ def _change(
         provisional = http.describe_response(202, model(), _PROVISIONAL, example=example + 1)
         return decided | provisional | http.describe_problems(401, 404, 410, *problems)
 
-    return _OWN | {"middlewares": [StoppedBy(Switch.WRITES)], "responses": describe}
+    return _OWN | {"middlewares": [StoppedBy(WRITES)], "responses": describe}
 
 
 _LIKE = _change(lambda: schemas.LikeResponse, "The caller likes it.", TargetHidden)
@@ -135,7 +128,7 @@ def uncollect_post(post_id: Id) -> tuple[dict[str, Any], int]:
     return _collect("post", post_id, False)
 
 
-@app.post("/reactions/query", **_QUERY)
+@app.post("/reactions/query", **_QUERY, middlewares=[Compressed(True)])
 def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     """Query the totals of up to 100 targets.
 

@@ -10,16 +10,11 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
-from plaza.infra.http.resolver import (
-    ADMIN,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    encode_page,
-    find_caller,
-    read_id,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller
+from plaza.infra.http.responses import encode_page
+from plaza.infra.http.routes import ADMIN, OPTIONAL
 from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
 from plaza.infra.runtime.errors import BadInput, SwitchedOff
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics

@@ -7,7 +7,9 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.resolver import PlazaResolver
+from plaza.infra.http.routes import ADMIN
 from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import BadInput

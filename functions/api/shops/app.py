@@ -11,18 +11,10 @@ from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
-from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
-from plaza.infra.http.resolver import (
-    ADMIN,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    find_caller,
-    pack_cursor,
-    read_id,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller
+from plaza.infra.http.routes import ADMIN, OPTIONAL, StoppedBy
 from plaza.infra.http.schemas import (
     Cursor,
     IdText,
@@ -31,9 +23,10 @@ from plaza.infra.http.schemas import (
     describe_problems,
     describe_response,
 )
+from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
 from plaza.infra.http.texts import VISIBLE, check_line
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.shops import (
     MAX_LATITUDE,
     MAX_LONGITUDE,
@@ -79,7 +72,7 @@ app = PlazaResolver(identify)
 
 _TAGS: dict[str, Any] = {"tags": ["shops"]}
 _ANY = _TAGS | {"security": OPTIONAL}
-_WRITE = _TAGS | {"security": ADMIN, "middlewares": [StoppedBy(Switch.WRITES)]}
+_WRITE = _TAGS | {"security": ADMIN, "middlewares": [StoppedBy(WRITES)]}
 _TYPES = _ANY | {
     "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
     | describe_problems(401)

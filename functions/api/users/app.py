@@ -11,22 +11,13 @@ from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
-from plaza.infra.http.resolver import (
-    ADMIN,
-    BEARER,
-    OPTIONAL,
-    Id,
-    PlazaResolver,
-    StoppedBy,
-    find_caller,
-    pack_cursor,
-    read_id,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
+from plaza.infra.http.requests import Id, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, Compressed, StoppedBy
 from plaza.infra.http.schemas import Cursor, Ids, Limit, Page, describe_problems, describe_response
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.runtime.switch_state import WRITES
 from plaza.users import profiles
 from plaza.users.schemas import (
     EndSessionsResponse,
@@ -43,12 +34,12 @@ _GET_OWN = _OWN | {
     | describe_problems(401, 404)
 }
 _CHANGE_OWN = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
+    "middlewares": [StoppedBy(WRITES)],
     "responses": describe_response(200, OwnProfile, "The changed profile.")
     | describe_problems(400, 401, 404),
 }
 _ERASE_OWN = _OWN | {
-    "middlewares": [StoppedBy(Switch.WRITES)],
+    "middlewares": [StoppedBy(WRITES)],
     "responses": describe_response(202, ErasureResponse, "The account is being erased.")
     | describe_problems(401),
 }
@@ -111,7 +102,7 @@ def delete_my_account() -> tuple[ErasureResponse, int]:
     return ErasureResponse.of(request_erasure(require_caller(app))), 202
 
 
-@app.get("/users/me/export", **_EXPORT_OWN)
+@app.get("/users/me/export", **_EXPORT_OWN, middlewares=[Compressed(False)])
 def get_my_export(limit: Limit = 100, cursor: Cursor = None) -> Page[ExportedRowResponse]:
     """Get what is stored about the caller.
 

@@ -12,7 +12,7 @@ import pytest
 
 from plaza.content import ListPosition, mysql_store, queries
 from plaza.content.model import MAX_PAGE_BYTES
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.redis import connections, redis
 from plaza.reactions import COLLECT, LIKE, Target, react

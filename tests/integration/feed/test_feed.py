@@ -13,7 +13,7 @@ from plaza.content import ListPosition, commands
 from plaza.content import queries as content_queries
 from plaza.feed import queries, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis import redis

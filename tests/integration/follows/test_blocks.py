@@ -10,7 +10,7 @@ import pytest
 
 from plaza.blocks import Blocked, block_user, mysql_store, queries, redis_store
 from plaza.follows import follow, follow_user
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.infra.redis.errors import RedisDown

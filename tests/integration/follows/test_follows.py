@@ -16,7 +16,7 @@ from cli.paths import ROOT
 from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
 from plaza.follows import FollowLimit, FollowPosition, Person, follow_user
-from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.http.cursors import pack_cursor
 from plaza.infra.mysql import mysql
 from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis

@@ -15,25 +15,12 @@ from hypothesis import strategies as st
 from pydantic import AfterValidator
 
 from plaza.infra.http.callers import Caller
+from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.limits import Quota
-from plaza.infra.http.resolver import (
-    BEARER,
-    MAX_BODY_BYTES,
-    MAX_ID,
-    OPTIONAL,
-    PROBLEM_TYPES,
-    PUBLIC,
-    Id,
-    PlazaResolver,
-    check_body,
-    find_caller,
-    pack_cursor,
-    problem,
-    read_id,
-    render,
-    require_caller,
-    unpack_cursor,
-)
+from plaza.infra.http.requests import MAX_BODY_BYTES, MAX_ID, Id, check_body, read_id
+from plaza.infra.http.resolver import PlazaResolver, find_caller, require_caller
+from plaza.infra.http.responses import PROBLEM_TYPES, problem, render
+from plaza.infra.http.routes import BEARER, OPTIONAL, PUBLIC
 from plaza.infra.http.schemas import RequestModel
 from plaza.infra.runtime.errors import (
     BadInput,

@@ -18,7 +18,8 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pytest
 
-from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
+from plaza.infra.http.responses import PROBLEM, PROBLEM_TYPES
+from plaza.infra.http.routes import ADMIN, BEARER, OPTIONAL, PUBLIC
 from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources

@@ -7,8 +7,9 @@ import json
 import pytest
 
 from local.stack.functions import load_function
-from plaza.infra.http.resolver import Endpoint
-from plaza.infra.runtime.switch_state import Switch
+from plaza.infra.http.routes import Endpoint
+from plaza.infra.runtime.switch_state import WRITES
+from plaza.switches.model import Switch
 from tools.contract import API, CONTRACT
 
 ROUTES = [
@@ -44,7 +45,7 @@ def is_never_stopped(route: Endpoint) -> bool:
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: route.key)
 def test_a_route_that_changes_something_declares_its_switch(route: Endpoint) -> None:
     if changes_something(route) and not is_never_stopped(route):
-        assert route.switch is OWN_SWITCH.get(route.key, Switch.WRITES)
+        assert route.switch is OWN_SWITCH.get(route.key, WRITES)
     else:
         assert route.switch is None
 

@@ -26,9 +26,9 @@ from plaza.infra.jobs.scheduled_jobs import RunEnd
 from plaza.infra.queues.messages import MessageCodec
 from plaza.infra.runtime import codec
 from plaza.infra.runtime.codec import DELETED, Codec
-from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace.key_scan import KeySize, ScanState
 from plaza.shops.model import Shop, ShopType
+from plaza.switches.model import Switches
 from plaza.switches.redis_store import StoredSwitches
 from plaza.users.redis_store import CardValue
 from plaza.users.zones import Zone

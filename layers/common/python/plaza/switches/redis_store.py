@@ -14,7 +14,7 @@ from plaza.infra.derived.projections import Projection, key_of
 from plaza.infra.redis import locks
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec
-from plaza.infra.runtime.switch_state import SWITCHES, Switches
+from plaza.switches.model import SWITCHES, Switches
 
 TTL_S = 30 * 86_400  # a new process finds the switches also while MySQL is unavailable
 # A writer stores its change at once. A comparison repairs a change whose store was lost.

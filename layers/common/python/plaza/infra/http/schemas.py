@@ -12,7 +12,8 @@ from typing import Annotated, Any, Generic, TypeVar
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http.resolver import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID, PROBLEM
+from plaza.infra.http.requests import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID
+from plaza.infra.http.responses import PROBLEM
 from plaza.infra.runtime.errors import (
     BadInput,
     Forbidden,

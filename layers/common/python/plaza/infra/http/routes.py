@@ -1,0 +1,105 @@
+"""What a route declares: who may call it, what stops it, how its responses are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Route
+from aws_lambda_powertools.event_handler.middlewares import BaseMiddlewareHandler
+
+from plaza.infra.http.requests import Event
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.switch_state import RequestSwitch
+
+Security = list[dict[str, list[str]]]
+"""What a route declares about sessions, as OpenAPI's ``security``."""
+
+BEARER: Security = [{"bearer": []}]
+"""The route needs a session."""
+
+ADMIN: Security = [{"bearer": ["admin"]}]
+"""The route needs a session of an admin: OpenAPI lists the roles that it requires."""
+
+OPTIONAL: Security = [{}, *BEARER]
+"""The route accepts requests without a token, and refuses invalid tokens."""
+
+PUBLIC: Security = []
+"""The route reads no token; its callers are limited by network."""
+
+
+class RouteOption(BaseMiddlewareHandler[APIGatewayHttpResolver]):
+    """An option of a route, declared among its middlewares. PlazaResolver applies it without the
+    cost of a middleware."""
+
+    def handler(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Any]) -> Any:
+        """Go on."""
+        return next_middleware(app)
+
+
+class StoppedBy(RouteOption):
+    """The switch that stops a route. It is checked before the body is read."""
+
+    def __init__(self, switch: RequestSwitch) -> None:
+        self.switch = switch
+
+    def handler(self, app: APIGatewayHttpResolver, next_middleware: Callable[..., Any]) -> Any:
+        """Raise SwitchedOff, or go on."""
+        switch_state.require(self.switch, app.current_event.path_parameters)
+        return next_middleware(app)
+
+
+class Compressed(RouteOption):
+    """Whether long responses are compressed; by default the responses to GET.
+
+    Never compress a response that mixes a secret with text that an attacker controls (BREACH): most
+    tokens and codes are in responses to POST and PUT. CSRF does not apply: sessions are not
+    cookies.
+    """
+
+    def __init__(self, compresses: bool) -> None:
+        self.compresses = compresses
+
+
+class CreatesAt(RouteOption):
+    """The path of what a POST creates, if that has no ``id``."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+
+
+class Endpoint(NamedTuple):
+    """A route, what it needs, the switch that stops it (None: nothing does), what reads the
+    arguments of its function in an event, whether long responses are compressed, and where it
+    creates what has no id."""
+
+    route: Route
+    security: Security
+    switch: RequestSwitch | None
+    read_arguments: Callable[[Event], dict[str, Any]]
+    compresses: bool
+    location: str | None
+
+    @property
+    def key(self) -> str:
+        """The route's name in API Gateway: ``PUT /posts/{post_id}/likes/me``."""
+        return f"{self.route.method} {self.route.openapi_path}"
+
+
+def make_endpoint(route: Route, read_arguments: Callable[[Event], dict[str, Any]]) -> Endpoint:
+    """Return the endpoint of a route, and remove its options from its middlewares.
+    Raises TypeError without ``security``."""
+    if route.security is None:
+        raise TypeError(f"{route.method} {route.openapi_path} declares no security")
+    options = [one for one in route.middlewares if isinstance(one, RouteOption)]
+    route.middlewares = [one for one in route.middlewares if one not in options]
+    switch, compresses, location = None, route.method == "GET", None
+    for option in options:
+        match option:
+            case StoppedBy():
+                switch = option.switch
+            case Compressed():
+                compresses = option.compresses
+            case CreatesAt():
+                location = option.location
+    return Endpoint(route, route.security, switch, read_arguments, compresses, location)
