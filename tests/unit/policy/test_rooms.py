@@ -19,7 +19,7 @@ MODULES = {
     ".".join(file.relative_to(LAYER).with_suffix("").parts).removesuffix(".__init__"): file
     for file in sorted(PLAZA.rglob("*.py"))
 }
-_ROUTE = re.compile(r"(GET|HEAD|POST|PUT|PATCH|DELETE) /|/[a-z]+(/|$)")
+_ROUTE = re.compile(r"((GET|HEAD|POST|PUT|PATCH|DELETE) )?/[a-z]+(/|$)")
 
 
 def shown(file: Path) -> str:

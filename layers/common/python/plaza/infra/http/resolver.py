@@ -116,7 +116,9 @@ class PlazaResolver(APIGatewayHttpResolver):
             added = len(self._route_keys) - count
             newest = self._dynamic_routes if "<" in args[0] else self._static_routes
             for route in newest[-added:]:
-                endpoint = make_endpoint(route, _choose_reader(function))
+                if route.security is None:
+                    raise TypeError(f"{route.method} {args[0]} declares no security")
+                endpoint = make_endpoint(route, route.security, _choose_reader(function))
                 self.endpoints[endpoint.key] = endpoint
                 if "<" not in route.path:
                     self._names.setdefault(route.path, set()).add(route.method)

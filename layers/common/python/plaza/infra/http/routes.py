@@ -86,13 +86,12 @@ class Endpoint(NamedTuple):
         return f"{self.route.method} {self.route.openapi_path}"
 
 
-def make_endpoint(route: Route, read_arguments: Callable[[Event], dict[str, Any]]) -> Endpoint:
-    """Return the endpoint of a route, and remove its options from its middlewares.
-    Raises TypeError without ``security``."""
-    if route.security is None:
-        raise TypeError(f"{route.method} {route.openapi_path} declares no security")
-    options = [one for one in route.middlewares if isinstance(one, RouteOption)]
-    route.middlewares = [one for one in route.middlewares if one not in options]
+def make_endpoint(
+    route: Route, security: Security, read_arguments: Callable[[Event], dict[str, Any]]
+) -> Endpoint:
+    """Return the endpoint of a route, and remove its options from its middlewares."""
+    options = [option for option in route.middlewares if isinstance(option, RouteOption)]
+    route.middlewares = [other for other in route.middlewares if other not in options]
     switch, compresses, location = None, route.method == "GET", None
     for option in options:
         match option:
@@ -102,4 +101,4 @@ def make_endpoint(route: Route, read_arguments: Callable[[Event], dict[str, Any]
                 compresses = option.compresses
             case CreatesAt():
                 location = option.location
-    return Endpoint(route, route.security, switch, read_arguments, compresses, location)
+    return Endpoint(route, security, switch, read_arguments, compresses, location)
