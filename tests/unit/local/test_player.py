@@ -141,10 +141,10 @@ def test_lost_answer_leaves_the_number_of_changes_open(waits: list[float]) -> No
 
 
 def test_failed_request_has_its_reason(waits: list[float]) -> None:
-    session = FakeSession(*[(503, {"title": "Try again", "detail": "MySQL is away"})] * 8)
+    session = FakeSession(*[(503, {"title": "Try again", "detail": "MySQL is unavailable"})] * 8)
     tally = play(session, LIKE, expectations=[LIKED])
     assert (tally.sent, tally.accepted) == (8, 0)
-    assert tally.failures == ["like of post 7 by user 1: 503: MySQL is away"]
+    assert tally.failures == ["like of post 7 by user 1: 503: MySQL is unavailable"]
     assert sum(waits) < 8 * client.MAX_WAIT_S
 
 
