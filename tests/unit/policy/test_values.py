@@ -179,7 +179,8 @@ MAPS = {"gauge_samples", "reason_counts"}
 
 JSON_LOADS = {
     "feed/mysql_store.py": "a list that the statement has built",
-    "infra/http/resolver.py": "a response of this process; a cursor, whose parts are checked",
+    "infra/http/resolver.py": "a response of this process",
+    "infra/http/cursors.py": "a cursor, whose parts are checked",
     "infra/http/arguments.py": "the body of a request",
     "infra/mysql/database_users.py": "a secret in the format of AWS",
     "infra/aws/secrets.py": "secrets that operators write, in two formats",
