@@ -93,13 +93,13 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
 def _recorded_commands() -> Iterator[list[Sequence[Command]]]:
     """Yield the pipelines that are sent to Redis in the block."""
     sent: list[Sequence[Command]] = []
-    send = connections._exchange
+    send = connections.exchange
 
-    def record(connection: Any, commands: Sequence[Command], *rest: Any) -> list[Any]:
+    def record(to: Any, commands: Sequence[Command]) -> list[Any]:
         sent.append(commands)
-        return send(connection, commands, *rest)
+        return send(to, commands)
 
-    with mock.patch.object(connections, "_exchange", record):
+    with mock.patch.object(connections, "exchange", record):
         yield sent
 
 

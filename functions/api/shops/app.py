@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from aws_lambda_powertools.event_handler.api_gateway import Response
-from aws_lambda_powertools.event_handler.openapi.params import Query
 from aws_lambda_powertools.utilities.typing import LambdaContext
-from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
 from plaza.infra.http.cursors import pack_cursor, unpack_cursor
 from plaza.infra.http.requests import Id, read_id
 from plaza.infra.http.resolver import PlazaResolver, find_caller
-from plaza.infra.http.routes import ADMIN, OPTIONAL, StoppedBy
-from plaza.infra.http.schemas import (
-    Cursor,
-    IdText,
-    Limit,
-    Page,
-    describe_problems,
-    describe_response,
-)
+from plaza.infra.http.routes import ADMIN, OPTIONAL, WRITES, Responses
+from plaza.infra.http.schemas import Cursor, Limit, Page
 from plaza.infra.http.signed_cursors import pack_signed_cursor, unpack_signed_cursor
-from plaza.infra.http.texts import VISIBLE, check_line
-from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.runtime.switch_state import WRITES
+from plaza.infra.runtime.errors import Gone, NotFound
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops import (
-    MAX_LATITUDE,
-    MAX_LONGITUDE,
-    MAX_RADIUS_M,
     Area,
     NearPosition,
     Place,
@@ -42,88 +28,22 @@ from plaza.shops import (
 )
 from plaza.shops.model import TypeInUse
 from plaza.shops.schemas import (
+    NamePrefix,
     NearbyShopResponse,
+    Radius,
     ShopRequest,
     ShopResponse,
     ShopTypeRequest,
     ShopTypeResponse,
+    TypeId,
+    X,
+    Y,
 )
 
-X = Annotated[
-    float, Query(ge=-MAX_LONGITUDE, le=MAX_LONGITUDE, description="Longitude in degrees.")
-]
-Y = Annotated[float, Query(ge=-MAX_LATITUDE, le=MAX_LATITUDE, description="Latitude in degrees.")]
-Radius = Annotated[int, Query(ge=1, le=MAX_RADIUS_M, description="Radius in metres.")]
-TypeId = Annotated[
-    IdText | None, Query(alias="type", description="Id of a shop type: only its shops.")
-]
-NamePrefix = Annotated[
-    str,
-    Query(
-        min_length=1,
-        max_length=200,
-        description="Beginning of the name, of any case, without control characters.",
-        json_schema_extra={"pattern": VISIBLE},
-    ),
-    AfterValidator(check_line),
-]
-
-app = PlazaResolver(identify)
-
-_TAGS: dict[str, Any] = {"tags": ["shops"]}
-_ANY = _TAGS | {"security": OPTIONAL}
-_WRITE = _TAGS | {"security": ADMIN, "middlewares": [StoppedBy(WRITES)]}
-_TYPES = _ANY | {
-    "responses": describe_response(200, Page[ShopTypeResponse], "All shop types.")
-    | describe_problems(401)
-}
-_GET_TYPE = _ANY | {
-    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
-    | describe_problems(401, 404)
-}
-_CREATE_TYPE = _WRITE | {
-    "responses": describe_response(201, ShopTypeResponse, "The new shop type.")
-    | describe_problems(400, 401, 403)
-}
-_REPLACE_TYPE = _WRITE | {
-    "responses": describe_response(200, ShopTypeResponse, "The shop type.")
-    | describe_problems(400, 401, 403, 404)
-}
-_DELETE_TYPE = _WRITE | {
-    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, TypeInUse)
-}
-_READ = _ANY | {
-    "responses": describe_response(200, ShopResponse, "The shop.")
-    | describe_problems(401, 404, 410)
-}
-_NEAR = _ANY | {
-    "responses": describe_response(
-        200, Page[NearbyShopResponse], "A page of shops. It may be shorter than `limit`."
-    )
-    | describe_problems(400, 401, 404)
-}
-_LIST_OF_TYPE = _ANY | {
-    "responses": describe_response(200, Page[ShopResponse], "A page of shops.")
-    | describe_problems(400, 401, 404)
-}
-_SEARCH = _ANY | {
-    "responses": describe_response(200, Page[ShopResponse], "The shops. `next` is null.")
-    | describe_problems(400, 401, 404)
-}
-_CREATE = _WRITE | {
-    "responses": describe_response(201, ShopResponse, "The new shop.")
-    | describe_problems(400, 401, 403)
-}
-_REPLACE = _WRITE | {
-    "responses": describe_response(200, ShopResponse, "The shop.")
-    | describe_problems(400, 401, 403, 404, 410)
-}
-_DELETE = _WRITE | {
-    "responses": {204: {"description": "Deleted."}} | describe_problems(401, 403, 404, 410)
-}
+app = PlazaResolver(identify, tag="shops")
 
 
-@app.get("/shop-types", **_TYPES)
+@app.get("/shop-types", security=OPTIONAL, responses=Responses("All shop types."))
 def list_shop_types() -> Page[ShopTypeResponse]:
     """List shop types.
 
@@ -135,7 +55,9 @@ def list_shop_types() -> Page[ShopTypeResponse]:
     )
 
 
-@app.get("/shop-types/<type_id>", **_GET_TYPE)
+@app.get(
+    "/shop-types/<type_id>", security=OPTIONAL, responses=Responses("The shop type.", NotFound)
+)
 def get_shop_type(type_id: Id) -> ShopTypeResponse:
     """Get a shop type.
 
@@ -145,7 +67,12 @@ def get_shop_type(type_id: Id) -> ShopTypeResponse:
     return ShopTypeResponse.of(queries.read_type(read_id(type_id, "shop type")))
 
 
-@app.post("/shop-types", **_CREATE_TYPE)
+@app.post(
+    "/shop-types",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({201: "The new shop type."}),
+)
 def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
     """Create a shop type.
 
@@ -154,7 +81,12 @@ def create_shop_type(request: ShopTypeRequest) -> tuple[ShopTypeResponse, int]:
     return ShopTypeResponse.of(shop_types.create_type(request.to_draft())), 201
 
 
-@app.put("/shop-types/<type_id>", **_REPLACE_TYPE)
+@app.put(
+    "/shop-types/<type_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses("The shop type.", NotFound),
+)
 def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse:
     """Replace a shop type.
 
@@ -165,17 +97,26 @@ def replace_shop_type(type_id: Id, request: ShopTypeRequest) -> ShopTypeResponse
     )
 
 
-@app.delete("/shop-types/<type_id>", **_DELETE_TYPE)
-def delete_shop_type(type_id: Id) -> Response[None]:
+@app.delete(
+    "/shop-types/<type_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, TypeInUse),
+)
+def delete_shop_type(type_id: Id) -> tuple[None, int]:
     """Delete a shop type.
 
     A type that shops have is not deleted. For admins.
     """
     shop_types.delete_type(read_id(type_id, "shop type"))
-    return Response(204)
+    return None, 204
 
 
-@app.get("/shop-types/<type_id>/shops", **_LIST_OF_TYPE)
+@app.get(
+    "/shop-types/<type_id>/shops",
+    security=OPTIONAL,
+    responses=Responses("A page of shops.", NotFound),
+)
 def list_shops_of_type(type_id: Id, limit: Limit = 20, cursor: Cursor = None) -> Page[ShopResponse]:
     """List the shops of a type.
 
@@ -189,7 +130,9 @@ def list_shops_of_type(type_id: Id, limit: Limit = 20, cursor: Cursor = None) ->
     )
 
 
-@app.get("/shops/search", **_SEARCH)
+@app.get(
+    "/shops/search", security=OPTIONAL, responses=Responses("The shops. `next` is null.", NotFound)
+)
 def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) -> Page[ShopResponse]:
     """Search shops by name.
 
@@ -201,7 +144,7 @@ def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) ->
     return Page(items=[ShopResponse.of(shop) for shop in shops], next=None)
 
 
-@app.get("/shops/<shop_id>", **_READ)
+@app.get("/shops/<shop_id>", security=OPTIONAL, responses=Responses("The shop.", NotFound, Gone))
 def get_shop(shop_id: Id) -> ShopResponse:
     """Get a shop.
 
@@ -211,7 +154,11 @@ def get_shop(shop_id: Id) -> ShopResponse:
     return ShopResponse.of(queries.read(read_id(shop_id, "shop"), is_anonymous=is_anonymous))
 
 
-@app.get("/shops", **_NEAR)
+@app.get(
+    "/shops",
+    security=OPTIONAL,
+    responses=Responses("A page of shops. It may be shorter than `limit`.", NotFound),
+)
 def list_nearby_shops(
     x: X,
     y: Y,
@@ -234,7 +181,7 @@ def list_nearby_shops(
     )
 
 
-@app.post("/shops", **_CREATE)
+@app.post("/shops", security=ADMIN, middlewares=WRITES, responses=Responses({201: "The new shop."}))
 def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     """Create a shop.
 
@@ -243,7 +190,12 @@ def create_shop(request: ShopRequest) -> tuple[ShopResponse, int]:
     return ShopResponse.of(commands.create(request.to_draft())), 201
 
 
-@app.put("/shops/<shop_id>", **_REPLACE)
+@app.put(
+    "/shops/<shop_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses("The shop.", NotFound, Gone),
+)
 def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     """Replace a shop.
 
@@ -252,8 +204,13 @@ def replace_shop(shop_id: Id, request: ShopRequest) -> ShopResponse:
     return ShopResponse.of(commands.replace(read_id(shop_id, "shop"), request.to_draft()))
 
 
-@app.delete("/shops/<shop_id>", **_DELETE)
-def delete_shop(shop_id: Id) -> Response[None]:
+@app.delete(
+    "/shops/<shop_id>",
+    security=ADMIN,
+    middlewares=WRITES,
+    responses=Responses({204: "Deleted."}, NotFound, Gone),
+)
+def delete_shop(shop_id: Id) -> tuple[None, int]:
     """Delete a shop.
 
     Its vouchers can no longer be ordered. A repeat is a 410. For admins.
@@ -261,10 +218,10 @@ def delete_shop(shop_id: Id) -> Response[None]:
     deleted_id = read_id(shop_id, "shop")
     commands.delete(deleted_id)
     withdraw_vouchers(deleted_id)
-    return Response(204)
+    return None, 204
 
 
-@logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
+@logger.inject_lambda_context
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request about shops."""

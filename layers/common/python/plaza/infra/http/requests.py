@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from plaza.infra.runtime.errors import BadInput, NotFound
@@ -17,6 +17,8 @@ MAX_ID = 2**63 - 1
 MAX_ERRORS = 20  # reported
 ID_PATTERN = r"^[1-9][0-9]{0,18}$"
 ID_DESCRIPTION = "Positive integer of at most 9223372036854775807, as a string."
+PARAMETER_HEADERS = ("idempotency-key", "x-visitor-id")
+"""The headers that are parameters of routes."""
 _ID = re.compile(r"[1-9][0-9]{0,18}")
 
 
@@ -80,14 +82,8 @@ def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
     )
 
 
-def as_get(keys: Container[str], event: Event) -> Event:
-    """Return a HEAD request to a path with GET as that GET; other requests as they are.
-
-    API Gateway calls its route ``HEAD /posts/{post_id}``, or ``$default`` without such a route.
-    """
-    if event["requestContext"]["http"].get("method") != "HEAD":
-        return event
-    key = f"GET {event['routeKey'].removeprefix('HEAD ')}"
-    if key not in keys:
-        key = f"GET {event['rawPath']}"
-    return {**event, "routeKey": key} if key in keys else event
+def as_get(event: Event) -> Event:
+    """Return a request of the route ``HEAD /posts/{post_id}`` as one of its GET, others as they
+    are."""
+    key: str = event["routeKey"]
+    return {**event, "routeKey": f"GET {key[5:]}"} if key.startswith("HEAD ") else event

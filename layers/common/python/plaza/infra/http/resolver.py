@@ -1,16 +1,15 @@
-"""The resolver of all API functions: identifies the caller, calls the route, logs the request.
+"""The resolver of all API functions: the caller, routes, responses, problem+json.
 
     app = PlazaResolver(identify)
 
-    @app.put("/posts/<post_id>/likes/me", security=BEARER, tags=["reactions"], responses=...)
-    def like_post(post_id: Id) -> tuple[dict[str, Any], int]: ...
+    @app.get("/vouchers/<voucher_id>", security=OPTIONAL, responses=Responses("The voucher.", Gone))
+    def get_voucher(voucher_id: Id) -> VoucherResponse: ...
 
 It is a resolver of Powertools. Only ``resolve`` is replaced: API Gateway has matched the request,
 so its event names the route and has the parameters of the path. For an event of a load balancer
 ``infra.http.balancer_events`` does that.
 A function starts without what only some requests need. The parameters of a route are analysed, and
-pydantic is imported, at its first request (``infra.http.arguments``); a route whose parameters are
-ids needs neither.
+pydantic is imported, at its first request that has some beside ids (``infra.http.arguments``).
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from aws_lambda_powertools.event_handler.api_gateway import (
     APIGatewayHttpResolver,
-    BaseRouter,
     Response,
 )
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
@@ -32,6 +30,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from plaza.infra.http.callers import Caller, Identify
 from plaza.infra.http.client_ip import read_client_ip
 from plaza.infra.http.requests import (
+    PARAMETER_HEADERS,
     Event,
     InvalidRequest,
     as_get,
@@ -81,8 +80,9 @@ class PlazaResolver(APIGatewayHttpResolver):
 
     Then its session is checked, then its switch, then the size and type of the body, then the
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
-    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
-    the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
+    ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. ``tag`` belongs to routes that
+    declare none. With ``admits_unknown_tokens`` the routes themselves refuse tokens without a
+    session. ``paths`` are the paths that a 405 knows,
     with their methods; by default the app's routes. ``names`` are paths of other functions whose
     last part API Gateway takes for an id of a route of this one, with their methods.
     """
@@ -91,6 +91,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         self,
         identify: Identify,
         *,
+        tag: str = "",
         admits_unknown_tokens: bool = False,
         paths: Mapping[str, Iterable[str]] | None = None,
         names: Mapping[str, Iterable[str]] | None = None,
@@ -100,6 +101,7 @@ class PlazaResolver(APIGatewayHttpResolver):
         self.endpoints: dict[str, Endpoint] = {}
         self.caller = _ANONYMOUS
         self.client_ip = ""
+        self._tags = [tag] if tag else []
         self._admits_unknown_tokens = admits_unknown_tokens
         self._paths = paths
         self.exception_handler(Exception)(_answer_error)
@@ -118,6 +120,7 @@ class PlazaResolver(APIGatewayHttpResolver):
             for route in newest[-added:]:
                 if route.security is None:
                     raise TypeError(f"{route.method} {args[0]} declares no security")
+                route.tags = route.tags or self._tags
                 endpoint = make_endpoint(route, route.security, _choose_reader(function))
                 self.endpoints[endpoint.key] = endpoint
                 if "<" not in route.path:
@@ -127,10 +130,11 @@ class PlazaResolver(APIGatewayHttpResolver):
         return register_endpoint
 
     def get_openapi_schema(self, **options: Any) -> OpenAPI:
-        """Return the contract of the routes. ``responses`` may be a function that returns them."""
+        """Return the contract of the routes."""
+        from plaza.infra.http.schemas import describe_endpoint  # imports pydantic
+
         for endpoint in self.endpoints.values():
-            responses: Any = endpoint.route.responses
-            endpoint.route.responses = responses() if callable(responses) else responses
+            endpoint.route.responses = describe_endpoint(endpoint)
         return super().get_openapi_schema(**options)
 
     def resolve(self, event: Any, context: Any) -> dict[str, Any]:
@@ -143,11 +147,9 @@ class PlazaResolver(APIGatewayHttpResolver):
             from plaza.infra.http import balancer_events
 
             return balancer_events.serve(tuple(self.endpoints), event, context, self.resolve)
-        request = as_get(self.endpoints, event)
-        BaseRouter.current_event, BaseRouter.lambda_context = (
-            APIGatewayProxyEventV2(request),
-            context,
-        )
+        request = as_get(event)
+        # Of this object: Powertools sets them on a class, which slows down each later attribute.
+        self.current_event, self.lambda_context = APIGatewayProxyEventV2(request), context
         return drop_body(event, _respond(self, request))
 
     def admit(self, event: Event, security: Security) -> None:
@@ -224,11 +226,16 @@ def _allow(methods: set[str], refused: str) -> list[str]:
 
 
 def _choose_reader(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
-    """Return what reads the arguments of ``function``; ids of the path need no pydantic."""
-    annotations = [a for name, a in function.__annotations__.items() if name != "return"]
+    """Return what reads the arguments of ``function``; ids and defaults need no pydantic."""
+    annotations = {a for name, a in function.__annotations__.items() if name != "return"}
     if not annotations:
         return _read_nothing
-    return _read_ids if set(annotations) == {"Id"} else partial(_read_arguments, function)
+    if annotations == {"Id"}:
+        return _read_ids
+    code, defaults = function.__code__, function.__defaults__ or ()
+    required = code.co_varnames[: code.co_argcount - len(defaults)]
+    has_ids_only = all(function.__annotations__[name] == "Id" for name in required)
+    return partial(_read_given if has_ids_only else _read_arguments, function)
 
 
 def _read_nothing(event: Event) -> dict[str, Any]:
@@ -238,12 +245,20 @@ def _read_nothing(event: Event) -> dict[str, Any]:
 
 
 def _read_ids(event: Event) -> dict[str, Any]:
-    parameters: dict[str, Any] = event["pathParameters"]
+    parameters: dict[str, Any] = event.get("pathParameters") or {}
     for name, text in parameters.items():
         if not is_id(text):
             raise NotFound(f"{name} is not an id.")
     _read_nothing(event)
     return parameters
+
+
+def _read_given(function: Callable[..., Any], event: Event) -> dict[str, Any]:
+    """Return the arguments of a function all of whose parameters but ids have defaults."""
+    headers = event["headers"]
+    if event.get("queryStringParameters") or any(name in headers for name in PARAMETER_HEADERS):
+        return _read_arguments(function, event)
+    return _read_ids(event)
 
 
 def _read_arguments(function: Callable[..., Any], event: Event) -> dict[str, Any]:
@@ -322,7 +337,7 @@ def _to_problem_error(error: Exception) -> PlazaError:
     _log_fields.update(error_fields(error))
     if isinstance(error, PlazaError):
         return error
-    return PlazaError("The server failed; the error was logged.")
+    return PlazaError()
 
 
 def _answer_error(error: Exception) -> Response[str]:

@@ -40,18 +40,21 @@ _compressed: LocalCache[str, str] = LocalCache(max_entries=100, ttl_s=60)
 
 
 def render(result: Any) -> dict[str, Any]:
-    """Return the response of API Gateway for a dict, a model, a model and its status, or a
-    Response."""
+    """Return the response of API Gateway for a dict, a model, JSON or None, for a tuple of one of
+    them, its status and maybe headers, or for a Response."""
     headers: dict[str, str] = {}
     status, content_type = 200, JSON
     if type(result) is tuple:
-        result, status = result
+        result, status, *more = result
+        headers = dict(*more)
     elif isinstance(result, Response):
         status, content_type = result.status_code, result.content_type or JSON
         headers = {name.lower(): str(value) for name, value in result.headers.items()}
         result = result.body or ""
     if type(result) is dict:
         body = _encode(result)
+    elif result is None:
+        body = ""
     else:
         body = result if type(result) is str else result.model_dump_json(by_alias=True)
     if body:

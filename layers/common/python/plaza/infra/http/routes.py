@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from aws_lambda_powertools.event_handler.api_gateway import APIGatewayHttpResolver, Route
@@ -10,7 +10,11 @@ from aws_lambda_powertools.event_handler.middlewares import BaseMiddlewareHandle
 
 from plaza.infra.http.requests import Event
 from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import PlazaError
 from plaza.infra.runtime.switch_state import RequestSwitch
+
+Headers = dict[str, str]
+"""Headers of a response, with names in lower case: the third part of what a route returns."""
 
 Security = list[dict[str, list[str]]]
 """What a route declares about sessions, as OpenAPI's ``security``."""
@@ -66,6 +70,34 @@ class CreatesAt(RouteOption):
 
     def __init__(self, location: str) -> None:
         self.location = location
+
+
+WRITES: list[Callable[..., Any]] = [StoppedBy(switch_state.ANY_WRITE)]
+"""The middlewares of a route that is stopped while Plaza is read-only."""
+
+
+class BodyOf(NamedTuple):
+    """The type of a body that a function returns as JSON or as a dict, for the contract:
+    ``Annotated[str, BodyOf(Post)]``."""
+
+    type: Any
+
+
+class Responses(dict[int, Any]):
+    """What a route returns: a text for each status, and its ``errors``. For the contract.
+
+    A text alone is that of the status 200. The body is of the type that the function returns, and
+    its example is that number ``example`` of the type, the next one for the next status. Not
+    declared are the errors of its ``security`` and of its switch, and those that every route may
+    raise: 400, 429, 500, 503.
+    """
+
+    def __init__(
+        self, texts: str | Mapping[int, str], *errors: type[PlazaError], example: int = 0
+    ) -> None:
+        super().__init__({200: texts} if isinstance(texts, str) else texts)
+        self.errors = errors
+        self.example = example
 
 
 class Endpoint(NamedTuple):

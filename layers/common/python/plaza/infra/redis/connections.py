@@ -6,7 +6,7 @@ Other modules call ``connections.client()`` by the module: tests replace it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import redis
@@ -167,32 +167,40 @@ def name_node(command: Command) -> str:
     return cluster.name_node(client(), command) if settings().redis_cluster else ""
 
 
-def send_to_single(commands: Sequence[Command], to: Any) -> list[Any]:
-    """Send commands on the connection of the client ``to``; send them again once if it was lost."""
-    connection, callbacks = to.connection, to.response_callbacks
+def exchange(to: Any, commands: Sequence[Command]) -> list[Any]:
+    """Send commands on the connection of the client ``to``; send them again once if it was lost.
+    Return the replies in order, errors included.
+
+    Commands are sent in packs, so that Redis runs the first while others are packed. To save CPU,
+    arguments and replies are not checked one by one, as redis-py does, and replies are parsed
+    without its checks of the connection.
+    """
+    connection, is_again = to.connection, False
     try:
-        try:
-            return _exchange(connection, commands, callbacks)
-        except RedisConnectionError:
-            connection.disconnect()
-            note_resend()
-            return _exchange(connection, commands, callbacks)
+        while True:
+            try:
+                connection.send_packed_command(_pack(commands))
+                return _read_replies(connection, commands, to.response_callbacks)
+            except RedisConnectionError:
+                if is_again:
+                    raise
+                connection.disconnect()
+                note_resend()
+                is_again = True
     except BaseException:
         connection.disconnect()  # it may have replies that nothing has read
         raise
 
 
-def _exchange(connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]) -> list[Any]:
-    """Send commands in packs, so that Redis runs the first while others are packed.
+def _pack(commands: Sequence[Command]) -> Iterator[bytes]:
+    for start in range(0, len(commands), _COMMANDS_PER_PACK):
+        part = commands[start : start + _COMMANDS_PER_PACK]
+        yield b"".join([pack_command(bind(command, "")) for command in part])  # type: ignore[arg-type]  # it declares one argument
 
-    To save CPU, arguments and replies are not checked one by one, as redis-py does, and replies are
-    parsed without its checks of the connection.
-    """
-    packs = (
-        b"".join([pack_command(bind(c, "")) for c in commands[start : start + _COMMANDS_PER_PACK]])  # type: ignore[arg-type]  # it declares one argument
-        for start in range(0, len(commands), _COMMANDS_PER_PACK)
-    )
-    connection.send_packed_command(packs)
+
+def _read_replies(
+    connection: Any, commands: Sequence[Command], callbacks: dict[Any, Any]
+) -> list[Any]:
     parser = connection._parser
     parse = parser._reader.gets
     replies = []

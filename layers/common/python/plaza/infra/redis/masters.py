@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from plaza.infra.redis import cluster, connections, redis, reigns
@@ -73,7 +74,7 @@ def observe_clock(key: str, now_us: int) -> None:
 def _name_node_of(key: str) -> str:
     if not settings().redis_cluster:
         return ""
-    return connections.REDIS.call(lambda: connections.name_node(("EXISTS", key)))
+    return connections.REDIS.call(partial(connections.name_node, ("EXISTS", key)))
 
 
 def read_masters(max_age_s: float = reigns.MAX_REIGN_AGE_S) -> dict[str, Master]:

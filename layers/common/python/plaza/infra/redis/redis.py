@@ -8,6 +8,7 @@ as text. Counts of hot keys and changes of breakers are sent along (``infra.redi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -28,12 +29,11 @@ def execute(*command: Argument) -> Any:
     """Run one command; without a key, on all nodes of a cluster that it concerns.
     One round trip. Raises RedisDown."""
     reports = _take_reports((command,))
-    of_nodes = settings().redis_cluster and key_of_command(command) is None
-    if not of_nodes and (reports or settings().redis_cluster):
-        return REDIS.call(lambda: _pipeline([command], {}, reports))[0]
-    return REDIS.call(
-        lambda: connections.client().execute_command(*command) if of_nodes else _execute(command)
-    )
+    if settings().redis_cluster and key_of_command(command) is None:
+        return REDIS.call(partial(connections.client().execute_command, *command))
+    if reports or settings().redis_cluster:
+        return REDIS.call(partial(_pipeline, [command], {}, reports))[0]
+    return REDIS.call(partial(_execute, command))
 
 
 def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArguments] = ()) -> Any:
@@ -41,15 +41,9 @@ def run(script: Script, keys: Sequence[str], args: Sequence[Argument | NodeArgum
     command = ("EVALSHA", script.sha, len(keys), *keys, *args)
     reports = _take_reports((command,))
     if reports or settings().redis_cluster:
-        return REDIS.call(lambda: _pipeline([command], {script.sha: script.source}, reports))[0]
-
-    def evaluate() -> Any:
-        try:
-            return _execute(command)
-        except NoScriptError:
-            return _execute(("EVAL", script.source, *command[2:]))
-
-    return REDIS.call(evaluate)
+        sources = {script.sha: script.source}
+        return REDIS.call(partial(_pipeline, [command], sources, reports))[0]
+    return REDIS.call(partial(_evaluate, command, script))
 
 
 def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
@@ -63,7 +57,7 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if not sent:
         return []
     reports = _take_reports(sent)
-    return REDIS.call(lambda: _pipeline(sent, sources, reports))
+    return REDIS.call(partial(_pipeline, sent, sources, reports))
 
 
 def run_all_on_replicas(
@@ -80,7 +74,7 @@ def run_all_on_replicas(
     def send(sent: Sequence[Command]) -> list[Any]:
         if settings().redis_cluster:
             return cluster.send(connections.reader(), sent)
-        return connections.send_to_single(sent, connections.reader())
+        return connections.exchange(connections.reader(), sent)
 
     try:
         return _pipeline([*first, *scripts, *commands], sources, send=send)
@@ -111,8 +105,10 @@ def nodes() -> dict[str, Any]:
         return {"redis": connections.client()}
 
     def connect_all() -> dict[str, Any]:
-        client = connections.client()
-        return {node.name: client.get_redis_connection(node) for node in client.get_primaries()}
+        return {
+            node.name: connections.client().get_redis_connection(node)
+            for node in connections.client().get_primaries()
+        }
 
     return REDIS.call(connect_all)
 
@@ -173,8 +169,8 @@ def _send(commands: Sequence[Command]) -> list[Any]:
 def _send_to_master(commands: Sequence[Command]) -> list[Any]:
     """Send commands to a single Redis, with ``READ_ROLE`` first when it is due."""
     if not reigns.is_role_due(""):
-        return connections.send_to_single(commands, connections.client())
-    role, *replies = connections.send_to_single([reigns.READ_ROLE, *commands], connections.client())
+        return connections.exchange(connections.client(), commands)
+    role, *replies = connections.exchange(connections.client(), [reigns.READ_ROLE, *commands])
     reigns.observe_role("", role)
     return replies
 
@@ -193,6 +189,14 @@ def _take_reports(commands: Sequence[Command]) -> list[Command]:
     if unreported and REDIS.state == "closed":
         reports += breaker_reports.take_reports(commands[0])
     return reports
+
+
+def _evaluate(command: Command, script: Script) -> Any:
+    """Send the EVALSHA of a script to a single Redis, as EVAL if it has not cached the script."""
+    try:
+        return _execute(command)
+    except NoScriptError:
+        return _execute(("EVAL", script.source, *command[2:]))
 
 
 _ROLES = cluster.Roles(reigns.READ_ROLE, reigns.is_role_due, reigns.observe_role)

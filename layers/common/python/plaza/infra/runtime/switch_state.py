@@ -44,7 +44,7 @@ class _Writes:
         return None
 
 
-WRITES: RequestSwitch = _Writes()
+ANY_WRITE: RequestSwitch = _Writes()
 
 
 class _Copy:
