@@ -46,6 +46,8 @@ RETIRED = (
     Retired(r"whom|whoever|somebody", "actor, owner, buyer, reader, caller"),
     Retired(r"put_off", "delay"),
     Retired(r"let_go|hand_over", "release, move"),
+    Retired(r"LogGate|\w+_log_gate", "LogLock: the gate decides reactions"),
+    Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
 )
 """Whole words of names in Python, Lua, SQL and TypeScript."""
 
