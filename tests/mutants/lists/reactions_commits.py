@@ -170,7 +170,7 @@ MUTANTS = [
         ),
         (
             "page-not-watched",
-            "if fields[9] then meta.on_rows",
+            "if meta.earliest then meta.on_rows",
             "if false then meta.on_rows",
             "A commit drops the cached page that it changes.",
         ),
