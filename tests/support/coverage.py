@@ -36,7 +36,7 @@ def main() -> int:
     covered = summary["covered_lines"]
     total = covered + summary["missing_lines"]
     print(f"{covered:,} of {total:,} lines of the layer covered, {covered / total:.1%}")
-    if unmeasured := list(find_unmeasured(found["files"])):
+    if unmeasured := list(find_unmeasured(document["files"])):
         names = ", ".join(str(file.resolve().relative_to(LAYER)) for file in unmeasured)
         print(f"not measured, imported before slipcover was loaded: {names}", file=sys.stderr)
         return 1
