@@ -45,6 +45,7 @@ RETIRED = (
     Retired(r"fact|facts", "event, events"),
     Retired(r"whom|whoever|somebody", "actor, owner, buyer, reader, caller"),
     Retired(r"put_off", "delay"),
+    Retired(r"truth", "report, expected_..., recorded"),
     Retired(r"let_go|hand_over", "release, move"),
     Retired(r"LogGate|\w+_log_gate", "LogLock: the gate decides reactions"),
     Retired(r"ListPlace|WaitlistPlace|read_place", "position"),
