@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import deploy.__main__
 import local.__main__
 import ops.__main__
 import tools.__main__
@@ -23,7 +24,7 @@ DOCUMENTS = sorted(
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\b(make|python -m [a-z0-9_.]+)((?: [^\s`|]+)?)")
 OURS = tuple(
-    f"python -m {house}" for house in ("bench", "deploy", "local", "ops", "tests", "tools")
+    f"python -m {package}" for package in ("bench", "deploy", "local", "ops", "tests", "tools")
 )
 
 
@@ -33,6 +34,7 @@ def list_commands(parser: ArgumentParser) -> set[str]:
 
 VERBS: dict[str, Container[str]] = {
     "make": re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE),
+    "python -m deploy": list_commands(deploy.__main__.build_parser()),
     "python -m local": list_commands(local.__main__.build_parser()),
     "python -m ops": list_commands(ops.__main__.build_parser()),
     "python -m tools": list_commands(tools.__main__.build_parser()),
