@@ -68,20 +68,20 @@ class ApiReader(Client):
 
         Raises CommandError.
         """
-        wanted = list(items)
-        waiting = iter(wanted)
+        todo = list(items)
+        waiting = iter(todo)
         results: dict[Item, Result] = {}
 
         async def work() -> None:
             for item in waiting:
                 results[item] = await fetch(item)
                 if len(results) % 50 == 0:
-                    self.on_progress(f"{name}, {len(results):,} of {len(wanted):,}")
+                    self.on_progress(f"{name}, {len(results):,} of {len(todo):,}")
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self._concurrency, len(wanted))):
+                for _ in range(min(self._concurrency, len(todo))):
                     group.create_task(work())
         except* CommandError as errors:
             raise errors.exceptions[0] from None
-        return {item: results[item] for item in wanted}
+        return {item: results[item] for item in todo}

@@ -268,21 +268,21 @@ class Observer:
         self._check_states(chosen, moment)
         if not touch:
             return moment
-        touched = [place for place in chosen if place not in self._unliked]
+        touched = [number for number in chosen if number not in self._unliked]
         count = int(min(len(touched), limit) * _TOUCHED_SHARE)
         unlikers, repeaters = touched[:count], touched[count : 2 * count]
         moment.unlikes, moment.repeats = len(unlikers), len(repeaters)
-        for place in unlikers:
-            moment.wrong_unlikes += self._react(place, False, moment) is False
-        for place in repeaters:
-            moment.wrong_repeats += self._react(place, True, moment) is True
+        for number in unlikers:
+            moment.wrong_unlikes += self._react(number, False, moment) is False
+        for number in repeaters:
+            moment.wrong_repeats += self._react(number, True, moment) is True
         self._check_states(unlikers + repeaters, moment)
         return moment
 
     def read_total(self) -> int:
 
-        [found], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
-        return found.total
+        [count], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
+        return count.total
 
     def expect_total(
         self, before: Mapping[Answer, int], after: Mapping[Answer, int]
@@ -301,7 +301,7 @@ class Observer:
             (POST,),
         )
         on = {int(row[0]) - FIRST_ACTOR for row in rows}
-        return sum((place in on) is not self._expect(place) for place in self._find_answered())
+        return sum((number in on) is not self._expect(number) for number in self._find_answered())
 
     def _choose(self, limit: int) -> list[int]:
         """Draw up to ``limit`` actors whose last answer is final."""
@@ -311,45 +311,45 @@ class Observer:
     def _find_answered(self) -> list[int]:
         good = (Answer.LIKED, Answer.WRONG)
         return [
-            place
-            for place, answer in enumerate(bytes(self._shared.answers))
-            if answer in good and place not in self._unknown
+            number
+            for number, answer in enumerate(bytes(self._shared.answers))
+            if answer in good and number not in self._unknown
         ]
 
-    def _expect(self, place: int) -> bool:
-        return place not in self._unliked
+    def _expect(self, number: int) -> bool:
+        return number not in self._unliked
 
-    def _check_states(self, places: Iterable[int], moment: Observation) -> None:
+    def _check_states(self, numbers: Iterable[int], moment: Observation) -> None:
 
-        for place in places:
-            if place in self._unknown:
+        for number in numbers:
+            if number in self._unknown:
                 continue
             moment.asked += 1
             try:
-                [found], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + place)
+                [count], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + number)
             except Unavailable:
                 moment.refused += 1
                 continue
             if not exact:
                 moment.inexact += 1
-            elif found.viewer_state is not self._expect(place):
+            elif count.viewer_state is not self._expect(number):
                 moment.wrong_states += 1
 
-    def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
+    def _react(self, number: int, on: bool, moment: Observation) -> bool | None:
         """Send a like or an unlike. Returns ``changed``, or None for 202 and 503."""
 
         try:
-            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + place, on)
+            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + number, on)
         except Unavailable:
-            self._unknown.add(place)
+            self._unknown.add(number)
             moment.refused += 1
             return None
         if not outcome.exact:
-            self._unknown.add(place)
+            self._unknown.add(number)
             moment.inexact += 1
             return None
         if not on:
-            self._unliked.add(place)
+            self._unliked.add(number)
         return outcome.changed
 
 

@@ -129,10 +129,10 @@ def start_workers(
     actors = [
         _CONTEXT.Process(
             target=like,
-            args=(shared, environment, post_id, range(place, likes, workers), likes / seconds),
+            args=(shared, environment, post_id, range(number, likes, workers), likes / seconds),
             daemon=True,
         )
-        for place in range(workers)
+        for number in range(workers)
     ]
     try:
         for process in (*consumers, *actors):
@@ -154,7 +154,7 @@ def like(
     shared: Shared,
     environment: Mapping[str, str],
     post_id: int,
-    places: Sequence[int],
+    numbers: Sequence[int],
     rate_per_s: float,
 ) -> None:
     """Like a post once as each actor of ``places``, at ``rate_per_s`` over all processes."""
@@ -171,20 +171,20 @@ def like(
     with shared.replace_sqs():
         shared.start.wait(MAX_START_S)
         began_s = time.time()
-        for place in places:
-            early_s = began_s + place / rate_per_s - time.time()
+        for number in numbers:
+            early_s = began_s + number / rate_per_s - time.time()
             if early_s > 0:
                 time.sleep(early_s)
-            shared.answers[place] = Answer.SENT
+            shared.answers[number] = Answer.SENT
             try:
-                outcome = react.react(reactions.LIKE, post, FIRST_ACTOR + place, True)
+                outcome = react.react(reactions.LIKE, post, FIRST_ACTOR + number, True)
             except Unavailable:
-                shared.answers[place] = Answer.UNDECIDED
+                shared.answers[number] = Answer.UNDECIDED
                 continue
             if not outcome.exact:
-                shared.answers[place] = Answer.UNDECIDED
+                shared.answers[number] = Answer.UNDECIDED
             else:
-                shared.answers[place] = Answer.LIKED if outcome.changed else Answer.WRONG
+                shared.answers[number] = Answer.LIKED if outcome.changed else Answer.WRONG
 
 
 def consume(shared: Shared, environment: Mapping[str, str], inbox: str) -> None:
@@ -228,7 +228,7 @@ def _take_due(waiting: list[Message]) -> dict[str, list[Message]]:
 
 
 def _invoke(processor: Any, batch: Sequence[Message]) -> list[Message]:
-    records = [make_record(one.number, one.body, one.sent_ms) for one in batch]
+    records = [make_record(item.number, item.body, item.sent_ms) for item in batch]
     event = {"Records": records}
     response = process_partial_response(event, processor.record_handler, processor)
     failed = {failure["itemIdentifier"] for failure in response["batchItemFailures"]}

@@ -73,10 +73,10 @@ class HandlerApiClient:
 
     def send(self, method: str, path: str, user_id: int) -> Reply:
         """Call the handler for one request of a user; no session is needed."""
-        _, what, wanted, *_ = path.split("/")
+        _, what, order_id, *_ = path.split("/")
         name = f"{what.removesuffix('s')}_id"
-        route = f"{method} {path.replace(wanted, f'{{{name}}}')}"
-        event = make_api_event(route, user_id, **{name: wanted})
+        route = f"{method} {path.replace(order_id, f'{{{name}}}')}"
+        event = make_api_event(route, user_id, **{name: order_id})
         answer = self._handle(event, CONTEXT)
         headers = {name.lower(): value for name, value in answer["headers"].items()}
         return Reply(answer["statusCode"], headers, read_body(answer["body"]))

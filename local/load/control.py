@@ -138,7 +138,7 @@ class Crowd:
         made = make_interactions(
             len(CROWD), POSTS, 2 * LIKES, first_id=CROWD[0], seed=random.randrange(1 << 30)
         )
-        likes = [one for one in made if one.rating != _VIEW][:LIKES]
+        likes = [interaction for interaction in made if interaction.rating != _VIEW][:LIKES]
         self._scenario = Interactions(likes, DUPLICATES)
         user_ids = self._scenario.user_ids
         with use_stack(stack):

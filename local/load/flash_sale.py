@@ -240,12 +240,12 @@ def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console
     with out.status("opening sessions"):
         tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
     client = HttpApiClient(stack.base_url, tokens, _CONCURRENCY)
-    done = Counter[str]()
-    on_progress = lambda count: done.update(clicks=count)  # noqa: E731
+    finished = Counter[str]()
+    on_progress = lambda count: finished.update(clicks=count)  # noqa: E731
     with ThreadPoolExecutor(_CONCURRENCY) as pool:
         groups = split(options, voucher_id, _CONCURRENCY)
         playing = [pool.submit(buyers.play, group, client, on_progress) for group in groups]
-        return watch(options, playing, lambda: done["clicks"], out)
+        return watch(options, playing, lambda: finished["clicks"], out)
 
 
 def play_in_processes(
@@ -276,8 +276,8 @@ def watch(
     total = options.buyers * options.clicks
     with show_progress("clicks", "clicks", total, out) as on_progress:
         while not all(group.done() for group in playing):
-            done = count()
-            on_progress(done, "waiting for decisions" if done >= total else "")
+            finished = count()
+            on_progress(finished, "waiting for decisions" if finished >= total else "")
             time.sleep(0.2)
     return add_up([group.result() for group in playing])
 
@@ -384,8 +384,8 @@ def _stop_mysql(
 
 def _read_counts(stack: Stack, voucher_id: int) -> tuple[int, int, int]:
     with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
-        found: Any = client.hmget(state_key(voucher_id), "counts", "sold")
-    counts, sold = found
+        fields: Any = client.hmget(state_key(voucher_id), "counts", "sold")
+    counts, sold = fields
     if counts is None:
         return 0, 0, 0
     stock, pending, _, _ = parse_counts(counts)

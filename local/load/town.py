@@ -45,7 +45,9 @@ def build(
     client = HttpApiClient(stack.base_url, tokens, 1)
     chance = random.Random(seed)
     on_progress("shops")
-    type_ids = [_create(client, "/shop-types", ADMIN, one)["id"] for one in make_types()]
+    type_ids = [
+        _create(client, "/shop-types", ADMIN, shop_type)["id"] for shop_type in make_types()
+    ]
     shops = [_create(client, "/shops", ADMIN, shop)["id"] for shop in make_shops(type_ids, chance)]
     on_progress("reviews")
     for shop_id, author_id, review in make_reviews(shops, user_ids, chance):

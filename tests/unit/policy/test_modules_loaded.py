@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 SCHEMAS, PROCESSOR = "schemas", "plaza.infra.queues.processor"
 RESOLVER, RESOLVERS = "plaza.infra.http.resolver", "aws_lambda_powertools.event_handler.appsync"
-# The most specific name of a function counts: its own, else that of its folder.
+# The most specific name of a function counts: its own, else its folder's.
 KINDS = {
     "api/reactions": Kind(
         85,
