@@ -15,7 +15,8 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import Cpu, count_statements, cpu, mysql_load, time_s
 from bench.parts import Parts
-from bench.workers import WORKERS, play
+from bench.workers import play
+from local.load.crowd import WORKERS
 from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
@@ -184,8 +185,8 @@ def _side_by_side(
     saves = [partial(_save, batch) for batch in _split(events, BATCH)]
     half = len(saves) // 2
     one, four = play(saves[:half], workers=1), play(saves[half:])
-    peer = Peer("one", one.rate * BATCH)
-    return [Figure(f"{WORKERS} {name}", four.rate * BATCH, "events/s", peer, goal)]
+    peer = Peer("one", one.tally.rate * BATCH)
+    return [Figure(f"{WORKERS} {name}", four.tally.rate * BATCH, "events/s", peer, goal)]
 
 
 def _save(batch: Sequence[ReactionEvent]) -> bool:

@@ -15,7 +15,8 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
-from bench.workers import WORKERS, Request, build_request, play
+from bench.workers import Request, build_request, play
+from local.load.crowd import WORKERS
 from local.paths import LocalError
 from local.stack.functions import make_api_event
 from plaza.infra import mysql
@@ -115,6 +116,6 @@ def _serve(requests: Sequence[Request]) -> None:
 def _rate(requests: Sequence[Request]) -> float:
     """Return the pages a second of several processes. Raises LocalError after an error."""
     load = play(requests)
-    if load.errors:
-        raise LocalError(f"{load.errors} shop pages are errors")
-    return load.rate
+    if load.tally.errors:
+        raise LocalError(f"{load.tally.errors} shop pages are errors")
+    return load.tally.rate

@@ -141,20 +141,22 @@ def build_parser() -> argparse.ArgumentParser:
     _add_flag(sub, "--kill-consumers", "kill consumers at random intervals")
     _add_number(sub, "--database-away", 0.0, "stop MySQL for so many seconds")
     sub.add_argument(
-        "--through",
-        choices=["auto", "http", "handlers"],
-        default="auto",
-        help="the deployed stack, or the API's handlers in processes (default: by size)",
+        "--concurrency",
+        type=int,
+        help="clicks in flight (default: the number of buyers, at most 10,000)",
     )
 
     sub = add(
         "burst",
-        _run_standalone("local.load.burst"),
+        "load.burst",
         "check all answers during many likes of one post with a lagging consumer",
     )
     _add_number(sub, "--likes", 26_828, "number of actors")
     _add_number(sub, "--seconds", 8.0, "minimum duration of the likes")
     _add_number(sub, "--lag", 3.0, "minimum delay of the consumer in seconds")
+    _add_number(sub, "--earlier", 0, "likes that are stored first, and that Redis forgets")
+    _add_number(sub, "--build-lag", 0.0, "minimum delay of a build after them in seconds")
+    _add_number(sub, "--concurrency", 64, "likes in flight")
     _add_number(sub, "--sample", 300, "actors checked by an observation")
     _add_number(sub, "--seed", 0, "seed of the sample")
 

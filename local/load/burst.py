@@ -1,43 +1,50 @@
 """``burst``: thousands of likes of one post within seconds, with a consumer that lags.
 
 Viewer states and totals must be exact at every moment, not only when the queue is empty: after
-``liked: true`` an actor is a liker, whether or not MySQL has the row. The command runs on a Redis
-and a MariaDB of its own and prints the number of wrong answers at each moment.
+``liked: true`` an actor is a liker, whether or not MySQL has the row. The crowd and the observer
+use the HTTP API. The command prints the number of wrong answers at each moment.
 """
 
 import argparse
+import asyncio
 import contextlib
-import os
+import json
 import random
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
 
-from local.load.burst_workers import FIRST_ACTOR, REACTIONS, Answer, Shared, start_workers
+from local.audit.backlog import wait_until_quiet
+from local.load.crowd import Client, Tally
+from local.load.interactions import create_posts
+from local.load.requests import Call, Reaction, set_reaction
 from local.output import (
     mark,
     new_summary,
     new_table,
     print_report,
     progress_console,
+    read_options,
     require_positive,
 )
 from local.paths import LocalError
-from local.stack import packages, servers
-from local.stack.processes import wait_until
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.errors import Unavailable
-from plaza.reactions import LIKE, Target, queries, react
+from local.stack import deployment
+from local.stack.servers import connect_mysql, connect_redis
+from local.stack.stack import Stack
+from local.stack.status import count_messages
+from local.stack.tokens import open_sessions
 
-POST = 9_700_001
+FIRST_POST = 9_700_001
 AUTHOR = 9_700_000
-TARGET = Target("post", POST)
-MAX_PHASE_S = 120.0
+FIRST_ACTOR = 9_710_001
+CONCURRENCY = 64
+OBSERVERS = 8
+QUIET_S = 120.0
+EVERY_S = 1.0
 _TOUCHED_SHARE = 0.1  # of the sampled actors: unlike, and as many like again
 
 
@@ -45,27 +52,27 @@ _TOUCHED_SHARE = 0.1  # of the sampled actors: unlike, and as many like again
 class Options:
     """Size of a burst. ``every_s``: seconds between two observations.
 
-    ``earlier`` likes by other actors are saved first, then Redis is emptied: the burst begins with
-    the build of a bloom filter, which starts ``build_lag_s`` after it was requested.
+    ``earlier`` likes by other actors are stored first, then Redis forgets the post: the burst
+    begins with the build of a Bloom filter, ``build_lag`` seconds or more after it was requested.
     """
 
     likes: int
     seconds: float
-    lag_s: float
+    lag: float
     earlier: int = 0
-    build_lag_s: float = 0.0
+    build_lag: float = 0.0
     sample: int = 300
-    every_s: float = 1.0
     seed: int = 0
-    workers: int = field(default_factory=lambda: max(2, os.cpu_count() or 2))
+    concurrency: int = CONCURRENCY
+    every_s: float = EVERY_S
 
 
 @dataclass(slots=True)
 class Observation:
-    """Answers at one moment. ``refused``: answers with 503, which are not wrong.
+    """Answers at one moment. ``refused``: answers with 429, 503 or none, which are not wrong.
 
     ``at_s``: seconds since the first like. ``liked``: actors with the answer ``liked: true``.
-    ``unsaved``: reaction messages that no consumer has finished.
+    ``unsaved``: messages that no consumer has finished.
     """
 
     at_s: float
@@ -96,6 +103,7 @@ class Report:
     """
 
     options: Options
+    tally: Tally
     took_s: float
     liked: int
     undecided: int
@@ -108,255 +116,240 @@ class Report:
 
     @property
     def wrong(self) -> int:
-        return (
-            sum(moment.wrong for moment in self.observations) + self.wrong_likes + self.wrong_rows
-        )
+        moments = sum(moment.wrong for moment in self.observations)
+        return moments + self.wrong_likes + self.wrong_rows
 
     @property
     def clean(self) -> bool:
         return not self.wrong and self.quiet_after_s is not None
 
     def to_json(self) -> dict[str, Any]:
+        hidden = ("observations", "tally")
         return {
             "clean": self.clean,
             "wrong": self.wrong,
-            **{name: value for name, value in asdict(self).items() if name != "observations"},
+            **{name: value for name, value in asdict(self).items() if name not in hidden},
+            "in_flight": self.tally.in_flight,
+            **self.tally.percentiles._asdict(),
             "observations": [
                 asdict(moment) | {"wrong": moment.wrong} for moment in self.observations
             ],
         }
 
 
-def main(args: argparse.Namespace) -> int:
-    """Run a burst on its own servers. Returns 1 unless the report is clean. Raises LocalError."""
-    require_positive(args, "likes", "seconds", "sample")
-    if args.lag < 0:
-        raise LocalError("--lag can't be below 0")
-    options = Options(args.likes, args.seconds, args.lag, sample=args.sample, seed=args.seed)
-    out = progress_console(args)
-    packages.check_servers()
-    with contextlib.ExitStack() as ends:
-        directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-burst-")))
-        with out.status("starting Redis and MariaDB"):
-            databases = servers.run_databases(directory)
-            redis_server, mysql_server = ends.enter_context(databases)
-        environment = {
-            "PLAZA_ENVIRONMENT": "local",
-            "PLAZA_REDIS_URL": redis_server.url,
-            "PLAZA_REDIS_CLUSTER": "0",
-            "PLAZA_MYSQL_URL": mysql_server.url,
-            # On a busy machine half a second without a reply is no outage.
-            "PLAZA_REDIS_TIMEOUT_S": "5",
-        }
-        os.environ.update(environment)
-        with _quiet_log():
-            migrations.apply_migrations()
-        with out.status("likes"):
-            report = run_burst(environment, options)
+def main(stack: Stack, args: argparse.Namespace) -> int:
+    """Run a burst. Returns 1 unless the report is clean. Raises LocalError."""
+    require_positive(args, "likes", "seconds", "sample", "concurrency")
+    if min(args.lag, args.build_lag, args.earlier) < 0:
+        raise LocalError("--lag, --build-lag and --earlier can't be below 0")
+    report = run_burst(stack, read_options(args, Options), progress_console(args))
     return print_report(args, report, show)
 
 
-def run_burst(environment: Mapping[str, str], options: Options) -> Report:
-    """Run a burst on servers that have the tables. Raises LocalError when a process fails.
+def run_burst(stack: Stack, options: Options, out: Console) -> Report:
+    """Like a new post as many actors, and observe it. Raises LocalError."""
+    actors = range(FIRST_ACTOR, FIRST_ACTOR + options.likes)
+    before = range(actors.stop, actors.stop + options.earlier)
+    everyone = [AUTHOR, *actors, *before]
+    with out.status("opening sessions"):
+        tokens = dict(zip(everyone, open_sessions(stack, everyone), strict=True))
+        post_id = add_post(stack.mysql_url)
+    with out.status("likes") as status:
+        if before:
+            status.update("earlier likes")
+            asyncio.run(like_earlier(stack, post_id, tokens, before))
+            forget(stack, post_id)
+        lags_s = {"reactions": options.lag, "rebuilds": options.build_lag}
+        with delay_messages(stack, lags_s):
+            return asyncio.run(observe_burst(stack, post_id, options, tokens, actors))
 
-    ``environment`` has the settings (``PLAZA_*``); this process must have them too.
-    """
-    shared = Shared(options.likes, options.workers)
-    with contextlib.ExitStack() as ends:
-        ends.enter_context(_quiet_log())
-        ends.enter_context(shared.replace_sqs())
-        _add_post()
-        observer = Observer(shared, options)
-        actors, consumers = ends.enter_context(
-            start_workers(shared, environment, POST, options.likes, options.seconds)
-        )
-        if options.earlier:
-            observer.seed_likes(options.earlier)
-        shared.lag_s.value, shared.build_lag_s.value = options.lag_s, options.build_lag_s
-        shared.start.wait()
+
+async def like_earlier(
+    stack: Stack, post_id: int, tokens: Mapping[int, str], actors: Sequence[int]
+) -> None:
+    """Like a post as ``actors``, and wait until that is stored. Raises LocalError."""
+    async with Client(stack.base_url, tokens, CONCURRENCY) as client:
+        tally = await client.play(actors, lambda actor: client.send(_like(post_id, actor), actor))
+    if tally.errors or not await asyncio.to_thread(wait_until_quiet, stack, QUIET_S):
+        raise LocalError("the earlier likes were not stored")
+
+
+async def observe_burst(
+    stack: Stack, post_id: int, options: Options, tokens: Mapping[int, str], actors: Sequence[int]
+) -> Report:
+    """Let the crowd like, observe it until all is stored, and once more then."""
+    observations: list[Observation] = []
+    async with (
+        Client(stack.base_url, tokens, options.concurrency, max_attempts=1) as client,
+        Client(stack.base_url, tokens, OBSERVERS, max_attempts=1) as reader,
+    ):
+        burst = Burst(client, reader, post_id, options)
+        await client.connect_all()
         began_s = time.monotonic()
-        observations: list[Observation] = []
-        took_s = 0.0
 
-        def watch(until: Callable[[], bool], *, touch: bool) -> bool:
-            deadline_s = time.monotonic() + MAX_PHASE_S
-            while not until():
-                if not all(consumer.is_alive() for consumer in consumers):
-                    raise LocalError("a consumer of the burst failed; its error is above")
-                if time.monotonic() > deadline_s:
-                    return False
-                at_s = began_s + (len(observations) + 1) * options.every_s
-                if wait_until(until, at_s - time.monotonic()):
-                    break
-                now_s = time.monotonic() - began_s
-                observations.append(observer.observe(now_s, options.sample, touch=touch))
-            return True
+        async def observe(limit: int, *, touch: bool) -> None:
+            moment = Observation(time.monotonic() - began_s, burst.liked, await count(stack))
+            observations.append(moment)
+            await burst.observe(moment, limit, touch=touch)
 
-        def is_quiet() -> bool:
-            return shared.count_unfinished() == 0
+        async def watch(running: "asyncio.Future[Any]", *, touch: bool) -> None:
+            while not running.done():
+                due_s = began_s + (len(observations) + 1) * options.every_s
+                await asyncio.wait({running}, timeout=max(0, due_s - time.monotonic()))
+                if not running.done():
+                    await observe(options.sample, touch=touch)
 
-        if not watch(lambda: not any(actor.is_alive() for actor in actors), touch=True):
-            raise LocalError("the likes did not end")
-        took_s = time.monotonic() - began_s
-        if any(actor.exitcode for actor in actors):
-            raise LocalError("a process of the burst failed; its error is above")
-        # Touches are saved after the lag, so this phase would not end with them: it only reads.
-        quiet = watch(is_quiet, touch=False)
-        quiet_after_s = time.monotonic() - began_s - took_s if quiet else None
-        observations.append(observer.observe(time.monotonic() - began_s, options.likes, touch=True))
-        quiet = quiet and wait_until(is_quiet, MAX_PHASE_S)
-        observations.append(
-            observer.observe(time.monotonic() - began_s, options.sample, touch=False)
+        playing = asyncio.create_task(
+            client.play(actors, burst.like, rate=options.likes / options.seconds)
         )
-        wrong_rows = observer.count_wrong_rows()
-        total = observer.read_total()
-    answers = shared.count_answers()
+        await watch(playing, touch=True)
+        took_s = (await playing).took_s
+        wait = asyncio.to_thread(wait_until_quiet, stack, QUIET_S + options.lag)
+        quiet = asyncio.ensure_future(wait)
+        # Touches are stored after the lag, so this phase would not end with them: it only reads.
+        await watch(quiet, touch=False)
+        quiet_after_s = time.monotonic() - began_s - took_s if await quiet else None
+        await observe(options.likes, touch=True)
+        if not await asyncio.to_thread(wait_until_quiet, stack, QUIET_S + options.lag):
+            quiet_after_s = None
+        await observe(options.sample, touch=False)
+        total = await burst.read_total()
     return Report(
         options,
+        client.tally,
         took_s,
-        answers[Answer.LIKED],
-        answers[Answer.UNDECIDED],
-        answers[Answer.WRONG],
+        burst.liked,
+        burst.undecided,
+        burst.wrong_likes,
         observations,
-        wrong_rows,
+        burst.count_wrong_rows(read_likers(stack.mysql_url, post_id)),
         total,
-        observer.expect_total(answers, answers),
-        quiet_after_s if quiet else None,
+        burst.expect_total(burst.count_on(), burst.count_maybe()),
+        quiet_after_s,
     )
 
 
-class Observer:
-    """Reads the states of actors with an answer, and repeats or undoes the likes of some.
+class Burst:
+    """The actors of a burst, what they were answered, and checks of later answers.
 
-    An actor acts in one process first and here later, never at the same time, so each answer
-    follows from the previous ones.
+    An actor acts in the crowd first and for the observer later, never at the same time, so each
+    answer follows from the previous ones. ``_states``: actor -> whether the like is on, by the last
+    answer; None after one that does not tell.
     """
 
-    def __init__(self, shared: Shared, options: Options) -> None:
-        self._shared = shared
+    def __init__(self, crowd: Client, observer: Client, post_id: int, options: Options) -> None:
+        self.undecided = self.wrong_likes = 0
+        self._crowd = crowd
+        self._observer = observer
+        self._post_id = post_id
+        self._earlier = options.earlier
         self._rng = random.Random(options.seed)
-        self._earlier = 0
-        self._unliked: set[int] = set()  # places of actors that removed their like
-        self._unknown: set[int] = set()  # places whose last request was answered with 202 or 503
+        self._sent = 0
+        self._answered = 0
+        self._states: dict[int, bool | None] = {}
 
-    def seed_likes(self, count: int) -> None:
-        """Save likes of ``count`` other actors, then empty Redis.
+    @property
+    def liked(self) -> int:
+        return self._answered - self.undecided - self.wrong_likes
 
-        Raises LocalError when the queues do not become empty.
-        """
+    async def like(self, actor_id: int) -> None:
+        """Like the post for the first time."""
+        self._sent += 1
+        answer = await self._crowd.send(_like(self._post_id, actor_id), actor_id)
+        self._answered += 1
+        if answer.status == 200:
+            self._states[actor_id] = True
+            self.wrong_likes += answer.body["changed"] is not True
+        else:
+            self._states[actor_id] = None
+            self.undecided += 1
 
-        for number in range(1, count + 1):
-            react.react(LIKE, TARGET, FIRST_ACTOR - number, True)
-        if not wait_until(lambda: self._shared.count_unfinished() == 0, MAX_PHASE_S):
-            raise LocalError("the earlier likes were not saved")
-        redis.execute("FLUSHALL")
-        self._earlier = count
+    def count_on(self) -> int:
+        """Count the actors whose like is on."""
+        return list(self._states.values()).count(True)
 
-    def observe(self, at_s: float, limit: int, *, touch: bool) -> Observation:
-        """Check the total and up to ``limit`` actors; with ``touch`` some of them act again.
+    def count_maybe(self) -> int:
+        """Count the actors whose like may be on: without an answer, or with one that leaves it
+        open."""
+        return self._sent - self._answered + list(self._states.values()).count(None)
 
-        Costs one call for each actor and one for the total.
-        """
-        before = self._shared.count_answers()
-        total = self.read_total()
-        after = self._shared.count_answers()
-        low, high = self.expect_total(before, after)
-        moment = Observation(at_s, before[Answer.LIKED], self._shared.count_unfinished(REACTIONS))
-        moment.wrong_totals = int(not low <= total <= high)
-        chosen = self._choose(limit)
-        self._check_states(chosen, moment)
+    def expect_total(self, on: int, maybe: int) -> tuple[int, int]:
+        """Return the lowest and the highest total that is true now, given an earlier ``on``."""
+        return self._earlier + on, self._earlier + self.count_on() + maybe
+
+    async def read_total(self) -> int:
+        """Return the total as the post's author reads it; -1 without an answer."""
+        item, _ = await self._read(AUTHOR)
+        return int(item["likes"]) if item else -1
+
+    async def observe(self, moment: Observation, limit: int, *, touch: bool) -> None:
+        """Check the total and up to ``limit`` actors; with ``touch`` some of them act again."""
+        on = self.count_on()
+        total = await self.read_total()
+        low, high = self.expect_total(on, self.count_maybe())
+        moment.wrong_totals = int(total >= 0 and not low <= total <= high)
+        known = [actor for actor, state in self._states.items() if state is not None]
+        chosen = self._rng.sample(known, min(limit, len(known)))
+        await self._observer.play(chosen, lambda actor: self._check_state(actor, moment))
         if not touch:
-            return moment
-        touched = [place for place in chosen if place not in self._unliked]
-        count = int(min(len(touched), limit) * _TOUCHED_SHARE)
-        unlikers, repeaters = touched[:count], touched[count : 2 * count]
-        moment.unlikes, moment.repeats = len(unlikers), len(repeaters)
-        for place in unlikers:
-            moment.wrong_unlikes += self._react(place, False, moment) is False
-        for place in repeaters:
-            moment.wrong_repeats += self._react(place, True, moment) is True
-        self._check_states(unlikers + repeaters, moment)
-        return moment
-
-    def read_total(self) -> int:
-
-        [found], _ = queries.read_counts([(LIKE, TARGET)], AUTHOR)
-        return found.total
-
-    def expect_total(
-        self, before: Mapping[Answer, int], after: Mapping[Answer, int]
-    ) -> tuple[int, int]:
-        """Return the lowest and the highest total that is true between two counts of answers."""
-        high = self._earlier + sum(after.values()) - after[Answer.NONE]
-        low = self._earlier + before[Answer.LIKED] + before[Answer.WRONG]
-        return low - len(self._unliked | self._unknown), high - len(self._unliked)
-
-    def count_wrong_rows(self) -> int:
-        """Count actors whose row differs from their last answer. One statement."""
-
-        rows = mysql.fetch_all(
-            "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
-            " AND kind = 'like' AND state = 1",
-            (POST,),
+            return
+        likers = [actor for actor in chosen if self._states[actor]]
+        count = int(min(len(likers), limit) * _TOUCHED_SHARE)
+        touched = likers[: 2 * count]
+        moment.unlikes = moment.repeats = count
+        unlikers = set(likers[:count])
+        await self._observer.play(
+            touched, lambda actor: self._touch(actor, moment, on=actor not in unlikers)
         )
-        on = {int(row[0]) - FIRST_ACTOR for row in rows}
-        return sum((place in on) is not self._expect(place) for place in self._find_answered())
+        await self._observer.play(touched, lambda actor: self._check_state(actor, moment))
 
-    def _choose(self, limit: int) -> list[int]:
-        """Draw up to ``limit`` actors whose last answer is final."""
-        answered = self._find_answered()
-        return self._rng.sample(answered, min(limit, len(answered)))
+    def count_wrong_rows(self, likers: Set[int]) -> int:
+        """Count actors whose row differs from their last answer."""
+        return sum(
+            (actor in likers) is not state
+            for actor, state in self._states.items()
+            if state is not None
+        )
 
-    def _find_answered(self) -> list[int]:
-        good = (Answer.LIKED, Answer.WRONG)
-        return [
-            place
-            for place, answer in enumerate(bytes(self._shared.answers))
-            if answer in good and place not in self._unknown
-        ]
+    async def _read(self, actor_id: int) -> tuple[Mapping[str, Any] | None, bool]:
+        """Return the post as an actor reads it, None when refused, and whether it is exact."""
+        body = {"targets": [{"type": "post", "id": str(self._post_id)}]}
+        answer = await self._observer.send(Call("POST", "/reactions/query", body), actor_id)
+        if answer.status != 200:
+            return None, True
+        return answer.body["items"][0], answer.body["exact"] is True
 
-    def _expect(self, place: int) -> bool:
-        return place not in self._unliked
-
-    def _check_states(self, places: Iterable[int], moment: Observation) -> None:
-
-        for place in places:
-            if place in self._unknown:
-                continue
-            moment.asked += 1
-            try:
-                [found], exact = queries.read_counts([(LIKE, TARGET)], FIRST_ACTOR + place)
-            except Unavailable:
-                moment.refused += 1
-                continue
-            if not exact:
-                moment.inexact += 1
-            elif found.viewer_state is not self._expect(place):
-                moment.wrong_states += 1
-
-    def _react(self, place: int, on: bool, moment: Observation) -> bool | None:
-        """Send a like or an unlike. Returns ``changed``, or None for 202 and 503."""
-
-        try:
-            outcome = react.react(LIKE, TARGET, FIRST_ACTOR + place, on)
-        except Unavailable:
-            self._unknown.add(place)
+    async def _check_state(self, actor_id: int, moment: Observation) -> None:
+        if self._states[actor_id] is None:
+            return
+        moment.asked += 1
+        item, exact = await self._read(actor_id)
+        if item is None:
             moment.refused += 1
-            return None
-        if not outcome.exact:
-            self._unknown.add(place)
+        elif not exact:
             moment.inexact += 1
-            return None
-        if not on:
-            self._unliked.add(place)
-        return outcome.changed
+        else:
+            moment.wrong_states += item["mine"]["liked"] is not self._states[actor_id]
+
+    async def _touch(self, actor_id: int, moment: Observation, *, on: bool) -> None:
+        """Like again, which must change nothing, or unlike, which must change the state."""
+        answer = await self._observer.send(_like(self._post_id, actor_id, on=on), actor_id)
+        if answer.status != 200:
+            self._states[actor_id] = None
+            moment.refused += answer.status != 202
+            moment.inexact += answer.status == 202
+            return
+        self._states[actor_id] = on
+        wrong = answer.body["changed"] is on
+        moment.wrong_repeats += wrong and on
+        moment.wrong_unlikes += wrong and not on
 
 
 def show(report: Report, out: Console) -> None:
     options = report.options
     out.print(
         f"[bold]{options.likes:,} likes of one post in {report.took_s:.1f} s[/bold]"
-        f" ({options.seconds:g} s requested), consumer lag {options.lag_s:g} s"
+        f" ({options.seconds:g} s requested), consumer lag {options.lag:g} s"
     )
     table = new_table("second", "liked", "unsaved", "mine", "unlikes", "again", "total", "")
     for moment in report.observations:
@@ -378,15 +371,13 @@ def show(report: Report, out: Console) -> None:
     inexact = sum(moment.inexact for moment in report.observations)
     after = "never" if report.quiet_after_s is None else f"{report.quiet_after_s:.1f} s"
     summary = new_summary(
-        ("likes answered 202 or 503", f"{report.undecided:,}", ""),
-        ("later answers 503, inexact", f"{refused:,}, {inexact:,}", not inexact),
+        ("in flight", report.tally.describe_in_flight(), ""),
+        ("like to answer", str(report.tally.percentiles), ""),
+        ("likes answered otherwise than 200", f"{report.undecided:,}", ""),
+        ("later answers refused, inexact", f"{refused:,}, {inexact:,}", not inexact),
         ("first likes answered unchanged", f"{report.wrong_likes:,}", not report.wrong_likes),
         ("queues empty, after the last like", after, report.quiet_after_s is not None),
-        (
-            "total at quiet",
-            f"{report.total:,}, expected {expected}",
-            low <= report.total <= high,
-        ),
+        ("total at quiet", f"{report.total:,}, expected {expected}", low <= report.total <= high),
         ("wrong rows at quiet", f"{report.wrong_rows:,}", not report.wrong_rows),
         ("wrong answers", f"{report.wrong:,}", not report.wrong),
     )
@@ -394,20 +385,56 @@ def show(report: Report, out: Console) -> None:
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
 
 
+@contextlib.contextmanager
+def delay_messages(stack: Stack, lags_s: Mapping[str, float]) -> Iterator[None]:
+    """Deliver the messages of each queue so many seconds after they were sent."""
+
+    def put(lags_s: Mapping[str, float]) -> None:
+        by_url = {stack.queues[queue]: lag_s for queue, lag_s in lags_s.items()}
+        body = json.dumps({"lags_s": by_url})
+        deployment.call_service(stack.lambda_url, "PUT", "/deliveries", body)
+
+    put(lags_s)
+    try:
+        yield
+    finally:
+        put({})
+
+
+def add_post(mysql_url: str) -> int:
+    """Create a post of the author that has no likes. Returns its id."""
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT COUNT(*) FROM content WHERE author_id = %s", (AUTHOR,))
+        [(count,)] = cursor.fetchall()
+    create_posts([FIRST_POST + int(count)], [AUTHOR])
+    return FIRST_POST + int(count)
+
+
+def forget(stack: Stack, post_id: int) -> None:
+    """Delete all keys of a post's likes from Redis."""
+    with connect_redis(stack.redis_url, cluster=stack.redis_cluster) as client:
+        for key in list(client.scan_iter(f"*:like:post:{post_id}:*", count=1000)):
+            client.delete(key)
+
+
+def read_likers(mysql_url: str, post_id: int) -> set[int]:
+    with closing(connect_mysql(mysql_url)) as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT actor_id FROM reaction WHERE target_type = 'post' AND target_id = %s"
+            " AND kind = 'like' AND state = 1",
+            (post_id,),
+        )
+        return {int(actor_id) for (actor_id,) in cursor.fetchall()}
+
+
+async def count(stack: Stack) -> int:
+    """Count the reaction messages that are not stored."""
+    return sum((await asyncio.to_thread(count_messages, stack))["reactions"])
+
+
+def _like(post_id: int, actor_id: int, on: bool = True) -> Call:
+    return set_reaction(Reaction("like", post_id, actor_id), on).call
+
+
 def _share(wrong: int, of: int) -> str:
     return f"{wrong:,} of {of:,}"
-
-
-def _add_post() -> None:
-
-    mysql.write(
-        "INSERT IGNORE INTO content (content_type, content_id, author_id) VALUES ('post', %s, %s)",
-        (POST, AUTHOR),
-    )
-
-
-@contextlib.contextmanager
-def _quiet_log() -> Iterator[None]:
-    """Discard the log lines of functions for the duration of the block."""
-    with open(os.devnull, "w") as log, contextlib.redirect_stdout(log):
-        yield

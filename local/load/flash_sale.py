@@ -1,19 +1,16 @@
 """``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
-A small crowd uses the deployed stack. A larger one, which the emulator cannot carry, uses the
-handlers of the API in processes of their own; queue, consumers, Redis and MySQL are those of the
-stack in both cases.
+The buyers click at once, through the HTTP API. All connections are open before the first click, as
+those of buyers who wait for noon on the page of the sale.
 """
 
 import argparse
+import asyncio
 import contextlib
-import multiprocessing
-import os
+import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -22,17 +19,18 @@ from rich.console import Console
 from rich.text import Text
 
 from local.audit.backlog import shorten_visibility_timeout
-from local.load import buyers
 from local.load.background import kill_workers, run_threads
-from local.load.buyers import BuyerGroup, BuyersResult, HttpApiClient
+from local.load.buyers import Buyers
+from local.load.crowd import Client, Tally, send_once
+from local.load.requests import Call
 from local.load.town import make_voucher
 from local.output import (
     console,
-    latencies_ms,
     new_summary,
     print_report,
     progress_console,
     read_options,
+    read_percentiles,
     require_positive,
     show_progress,
 )
@@ -42,7 +40,7 @@ from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 from plaza.flash_sales.redis_store import parse_counts, state_key
 
-MAX_CLICKS_OVER_HTTP = 3_000  # Lambda serves them in a second, the emulator in a minute
+MAX_CONCURRENCY = 10_000  # by default: each takes a port and a file of two processes
 FIRST_BUYER = 9_500_001
 ADMIN = 9_499_999
 SHOP = 9_500_000
@@ -50,7 +48,6 @@ DECISION_TIMEOUT_S = 300.0
 KILL_EVERY_S = (1.0, 3.0)
 ORDERS_VISIBILITY_TIMEOUT_S = 11  # the timeout of the consumer plus 1 s
 SHOWN = 10
-_CONCURRENCY = 4  # more cold starts at once only wait for each other on two cores
 _OPEN_S = 3_600
 
 
@@ -62,15 +59,14 @@ class Options:
     stock: int
     clicks: int
     seed: int = 0
+    concurrency: int | None = None
     kill_consumers: bool = False
     database_outage_s: float = 0.0
-    through: str = "auto"
 
     @property
-    def over_http(self) -> bool:
-        if self.through == "auto":
-            return self.buyers * self.clicks <= MAX_CLICKS_OVER_HTTP
-        return self.through == "http"
+    def clicks_at_once(self) -> int:
+        """Return the clicks in flight: by default one of each buyer."""
+        return self.concurrency or min(self.buyers, MAX_CONCURRENCY)
 
 
 @dataclass(slots=True)
@@ -93,11 +89,11 @@ class SaleRecord:
 @dataclass(slots=True)
 class Report:
     options: Options
-    result: BuyersResult
+    result: Buyers
     record: SaleRecord
     disruption: Disruption
+    tally: Tally
     took_s: float
-    processes: int
 
     @property
     def winners(self) -> Counter[int]:
@@ -149,8 +145,9 @@ class Report:
         return not bad and self.success == self.wanted and self.stores_agree
 
     def to_json(self) -> dict[str, Any]:
-        p50_ms, p99_ms = latencies_ms(self.result.latencies_s)
-        decision_p50_ms, decision_p99_ms = latencies_ms(self.result.decision_s)
+        answers = read_percentiles(self.result.latencies_s)
+        decisions = read_percentiles(self.result.decision_s)
+        in_flight, max_in_flight = self.tally.in_flight
         return {
             "clean": self.clean,
             "buyers": self.options.buyers,
@@ -169,16 +166,17 @@ class Report:
             "killed": self.disruption.killed,
             "database_outage_s": round(self.disruption.outage_s, 1),
             "took_s": round(self.took_s, 1),
-            "p50_ms": p50_ms,
-            "p99_ms": p99_ms,
-            "decision_p50_ms": decision_p50_ms,
-            "decision_p99_ms": decision_p99_ms,
+            "clicks_at_once": self.options.clicks_at_once,
+            "in_flight_mean": round(in_flight, 1),
+            "in_flight_max": max_in_flight,
+            **answers._asdict(),
+            **{f"decision_{name}": value for name, value in decisions._asdict().items()},
         }
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Run a sale. Returns 1 unless the report is clean. Raises LocalError."""
-    require_positive(args, "buyers", "stock", "clicks")
+    require_positive(args, "buyers", "stock", "clicks", "concurrency")
     if args.database_away < 0:
         raise LocalError("--database-away can't be below 0")
     options = read_options(args, Options, database_outage_s=args.database_away)
@@ -192,7 +190,6 @@ def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
     with out.status("offering the voucher"):
         voucher_id = create_voucher(stack, options.stock)
     disruption, killed = Disruption(), list[int]()
-    processes = 1 if options.over_http else max(2, os.cpu_count() or 2)
     with contextlib.ExitStack() as meanwhile:
         if options.kill_consumers:
             meanwhile.enter_context(
@@ -209,13 +206,14 @@ def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
                     lambda end: _stop_mysql(disruption, stack, mysql, options, voucher_id, end)
                 )
             )
+        ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
+        with out.status("opening sessions"):
+            tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
         began_s = time.monotonic()
-        play = play_over_http if options.over_http else play_in_processes
-        result = play(stack, options, voucher_id, out)
+        result, tally = asyncio.run(play(stack.base_url, tokens, options, voucher_id, out))
         took_s = time.monotonic() - began_s
     disruption.killed = len(killed)
-    record = read_sale(stack, voucher_id)
-    return Report(options, result, record, disruption, took_s, processes)
+    return Report(options, result, read_sale(stack, voucher_id), disruption, tally, took_s)
 
 
 def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
@@ -227,76 +225,31 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
         cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Flash sales')", (SHOP,))
         connection.commit()
     body = make_voucher(str(SHOP), time.time(), stock, open_s)
-    client = HttpApiClient(stack.base_url, {ADMIN: token}, 1)
-    reply = client.send("POST", "/vouchers", ADMIN, body)
-    if reply.status != 201:
-        raise LocalError(f"the voucher was not created: {reply.status} {reply.body}")
-    return int(reply.body["id"])
+    answer = send_once(stack.base_url, token, Call("POST", "/vouchers", body))
+    if answer.status != 201:
+        raise LocalError(f"the voucher was not created: {answer}")
+    return int(answer.body["id"])
 
 
-def play_over_http(stack: Stack, options: Options, voucher_id: int, out: Console) -> BuyersResult:
-    ids = range(FIRST_BUYER, FIRST_BUYER + options.buyers)
-    with out.status("opening sessions"):
-        tokens = dict(zip(ids, open_sessions(stack, ids), strict=True))
-    client = HttpApiClient(stack.base_url, tokens, _CONCURRENCY)
-    done = Counter[str]()
-    on_progress = lambda count: done.update(clicks=count)  # noqa: E731
-    with ThreadPoolExecutor(_CONCURRENCY) as pool:
-        groups = split(options, voucher_id, _CONCURRENCY)
-        playing = [pool.submit(buyers.play, group, client, on_progress) for group in groups]
-        return watch(options, playing, lambda: done["clicks"], out)
+async def play(
+    base_url: str, tokens: dict[int, str], options: Options, voucher_id: int, out: Console
+) -> tuple[Buyers, Tally]:
+    """Play all clicks, in random order, and wait for the decisions. Raises LocalError."""
+    clicks = [buyer for buyer in tokens for _ in range(options.clicks)]
+    random.Random(options.seed).shuffle(clicks)
+    with contextlib.ExitStack() as ends:
+        on_progress = ends.enter_context(show_progress("clicks", "clicks", len(clicks), out))
 
+        def note(done: int) -> None:
+            if done % 50 == 0 or done >= len(clicks):
+                on_progress(done, "waiting for decisions" if done >= len(clicks) else "")
 
-def play_in_processes(
-    stack: Stack, options: Options, voucher_id: int, out: Console
-) -> BuyersResult:
-    workers = max(2, os.cpu_count() or 2)
-    context = multiprocessing.get_context("spawn")
-    # On a busy machine half a second without a reply is no outage.
-    environment = stack.environment() | {"PLAZA_REDIS_TIMEOUT_S": "5"}
-    manager = context.Manager()
-    clicks, lock = manager.Value("q", 0), manager.RLock()
-    with manager, ProcessPoolExecutor(workers, mp_context=context) as pool:
-        groups = split(options, voucher_id, workers)
-        playing = [
-            pool.submit(buyers.play_in_process, group, environment, clicks, lock)
-            for group in groups
-        ]
-        return watch(options, playing, lambda: int(clicks.value), out)
-
-
-def watch(
-    options: Options,
-    playing: Sequence[Future[BuyersResult]],
-    count: Callable[[], int],
-    out: Console,
-) -> BuyersResult:
-    """Show the number of clicks until all groups are done. Returns their combined result."""
-    total = options.buyers * options.clicks
-    with show_progress("clicks", "clicks", total, out) as on_progress:
-        while not all(group.done() for group in playing):
-            done = count()
-            on_progress(done, "waiting for decisions" if done >= total else "")
-            time.sleep(0.2)
-    return add_up([group.result() for group in playing])
-
-
-def split(options: Options, voucher_id: int, parts: int) -> list[BuyerGroup]:
-    ids = list(range(FIRST_BUYER, FIRST_BUYER + options.buyers))
-    timeout_s = DECISION_TIMEOUT_S + options.database_outage_s
-    return [
-        BuyerGroup(voucher_id, ids[part::parts], options.clicks, options.seed + part, timeout_s)
-        for part in range(min(parts, len(ids)))
-    ]
-
-
-def add_up(results: Sequence[BuyersResult]) -> BuyersResult:
-    whole = BuyersResult()
-    for result in results:
-        whole.orders |= result.orders
-        for name in ("clicks", "answers", "latencies_s", "decision_s", "wrong", "undecided"):
-            setattr(whole, name, getattr(whole, name) + getattr(result, name))
-    return whole
+        async with Client(base_url, tokens, options.clicks_at_once, max_attempts=1) as client:
+            await client.connect_all()
+            buyers = Buyers(voucher_id, client.send, note)
+            tally = await client.play(clicks, buyers.click)
+            await buyers.wait_for_decisions(DECISION_TIMEOUT_S + options.database_outage_s)
+    return buyers, tally
 
 
 def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
@@ -313,12 +266,9 @@ def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
 
 def show(report: Report, out: Console) -> None:
     options, result, values = report.options, report.result, report.to_json()
-    how = f"handlers in {report.processes} processes on one core"
-    if options.over_http:
-        how = "the deployed stack"
     out.print(
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
-        f" {options.clicks} clicks each[/bold], through {how}"
+        f" {options.clicks} clicks each[/bold], {options.clicks_at_once:,} at once"
     )
     speed = result.clicks / max(report.took_s, 1e-9)
     answers = ", ".join(f"{count:,} {name}" for name, count in result.answers.most_common())
@@ -328,7 +278,6 @@ def show(report: Report, out: Console) -> None:
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
-    p50_s, p99_s = (values[name] / 1000 for name in ("decision_p50_ms", "decision_p99_ms"))
     summary = new_summary(
         ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
         ("answers", answers, not result.wrong),
@@ -349,8 +298,9 @@ def show(report: Report, out: Console) -> None:
             if report.disruption.outage_s
             else []
         ),
-        ("click to answer", f"p50 {values['p50_ms']} ms, p99 {values['p99_ms']} ms", ""),
-        ("click to decision", f"p50 {p50_s:.1f} s, p99 {p99_s:.1f} s", ""),
+        ("in flight", report.tally.describe_in_flight(), ""),
+        ("click to answer", str(read_percentiles(result.latencies_s)), ""),
+        ("click to decision", str(read_percentiles(result.decision_s)), ""),
     )
     out.print(summary)
     for wrong in result.wrong[:SHOWN]:

@@ -26,7 +26,7 @@ from local.audit.compare import AuditReport
 from local.load import files, follows, interactions
 from local.load.api_reader import ApiReader
 from local.load.background import kill_workers
-from local.load.client import Tally, open_session
+from local.load.crowd import Tally
 from local.load.follows import Follows
 from local.load.interactions import Interactions
 from local.load.player import Player
@@ -34,7 +34,6 @@ from local.load.requests import Expectation, Request
 from local.load.scenario import Comparison, Scenario
 from local.output import (
     console,
-    latencies_ms,
     mark,
     new_summary,
     new_table,
@@ -106,7 +105,6 @@ class Report:
         return self.audit_report.clean and not wrong
 
     def to_json(self) -> dict[str, Any]:
-        p50_ms, p99_ms = latencies_ms(self.tally.latencies_s)
         return {
             "clean": self.clean,
             "requests": len(self.requests),
@@ -128,9 +126,8 @@ class Report:
             "compared": list(self.compared.notes),
             "differences": list(self.compared.differences[:SHOWN]),
             "took_s": round(self.tally.took_s, 2),
-            "per_s": round(self.tally.sent / max(self.tally.took_s, 1e-9), 1),
-            "p50_ms": p50_ms,
-            "p99_ms": p99_ms,
+            "per_s": round(self.tally.rate, 1),
+            **self.tally.percentiles._asdict(),
             "audit": self.audit_report.to_json(),
         }
 
@@ -219,13 +216,10 @@ def play(
                 failed = len(tally.failures)
                 on_progress(tally.done, f"[red]{failed} failed[/red]" if failed else "")
 
-        async with open_session(options.concurrency) as session:
-            player = Player(session, stack.base_url, tokens, note)
+        async with Player(stack.base_url, tokens, options.concurrency, note) as player:
             halfway = asyncio.create_task(call_halfway(options, half))
             try:
-                await player.play(
-                    requests, expectations, concurrency=options.concurrency, rate=options.rate
-                )
+                await player.play_requests(requests, expectations, rate=options.rate)
                 await halfway
             finally:
                 halfway.cancel()
@@ -275,7 +269,6 @@ def show(report: Report, out: Console) -> None:
 def show_replay(report: Report, out: Console) -> None:
     tally = report.tally
     acts = Counter(request.act for request in report.requests)
-    p50_ms, p99_ms = latencies_ms(tally.latencies_s)
     parts = ", ".join(f"{count:,} {act}s" for act, count in acts.most_common())
     retried = ", ".join(
         f"{count:,} after {reason}" for reason, count in tally.retries.most_common()
@@ -285,7 +278,6 @@ def show_replay(report: Report, out: Console) -> None:
     uncertain = f", {tally.uncertain:,} uncertain" if tally.uncertain else ""
     plausible = tally.changed == report.expected or tally.uncertain > 0
     saved = report.persisted >= report.expected or report.killed > 0
-    speed = tally.sent / max(tally.took_s, 1e-9)
     summary = new_summary(
         ("requests", f"{len(report.requests):,}: {parts}", ""),
         ("sent", f"{tally.sent:,}: {again}" + (f" ({retried})" if retried else ""), ""),
@@ -294,8 +286,9 @@ def show_replay(report: Report, out: Console) -> None:
         ("persisted", f"{report.persisted:,}", saved),
         ("impossible answers", f"{len(tally.wrong):,}", not tally.wrong),
         *([("consumers killed", f"{report.killed:,}", "")] if report.killed else []),
-        ("speed", f"{tally.took_s:,.1f} s, {speed:,.0f} requests/s", ""),
-        ("latency", f"p50 {p50_ms:.1f} ms, p99 {p99_ms:.1f} ms", ""),
+        ("speed", f"{tally.took_s:,.1f} s, {tally.rate:,.0f} requests/s", ""),
+        ("in flight", tally.describe_in_flight(), ""),
+        ("latency", str(tally.percentiles), ""),
     )
     out.print(f"[bold]{report.name}[/bold]")
     out.print(summary)

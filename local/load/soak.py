@@ -1,8 +1,5 @@
 """``soak``: hours of use in minutes; checks that memory stays flat and the audit clean.
 
-from plaza.reactions.queues import REACTIONS
-from plaza.reactions import queues as reactions_queues
-
 A steady crowd uses every route on a rotating set of posts, which are evicted after seconds instead
 of days; every schedule runs again and again; one more consumer, in a process of its own, gets
 batches all the time. In regular pauses, once the queues are empty, the audit runs and memory is
@@ -10,6 +7,7 @@ measured, so the samples show the same state at different times.
 """
 
 import argparse
+import asyncio
 import contextlib
 import itertools
 import json
@@ -20,7 +18,7 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from multiprocessing.synchronize import Event
@@ -32,9 +30,10 @@ from rich.console import Console
 
 from local.audit.audit import audit_when_quiet
 from local.load.background import run_threads
-from local.load.buyers import HttpApiClient
+from local.load.crowd import Client
 from local.load.flash_sale import SHOP, create_voucher
 from local.load.interactions import create_posts
+from local.load.requests import Call
 from local.output import console, new_table, print_report, require_positive
 from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import CONTEXT, become_function, load_function, make_record
@@ -61,6 +60,8 @@ _AT_ONCE = 24  # posts in use at a time
 _BATCH = 200
 _FEED_EVERY_S = 0.4
 _SALE_S = 60
+
+Act = Callable[[int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
     """Run the crowd, schedules and consumer for ``length_s``, in rounds. Raises LocalError."""
     report = SoakReport()
     crowd = SimulatedUsers(stack, report)
-    crowd.warm_up()
+    asyncio.run(crowd.warm_up())
     schedules = sorted(
         path.name.title().replace("_", "")
         for path in (ROOT / "functions" / "schedule").iterdir()
@@ -140,8 +141,8 @@ def soak(stack: Stack, length_s: float) -> SoakReport:
     with fed_consumer(stack, report) as (fed, feeding):
         for number in range(ROUNDS):
             feeding.set()
-            with crowd.at_work(), run_schedules(stack, schedules, report):
-                time.sleep(length_s / ROUNDS)
+            with run_schedules(stack, schedules, report):
+                asyncio.run(crowd.work(length_s / ROUNDS))
             feeding.clear()
             audit_report = audit_when_quiet(stack)
             if not audit_report.quiet:
@@ -167,28 +168,39 @@ class SimulatedUsers:
         self._stack = stack
         self._report = report
         self._people = range(FIRST_ID, FIRST_ID + PEOPLE)
-        tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
-        self._client = HttpApiClient(stack.base_url, tokens, _CROWD)
+        self._tokens = dict(zip(self._people, open_sessions(stack, self._people), strict=True))
         self._posts = range(FIRST_ID + 1_000, FIRST_ID + 1_000 + POSTS)
         self._began_s = time.monotonic()
         self._written: list[tuple[int, str]] = []
         self._reviews: list[str] = []
         self._sale: tuple[float, int] = (0.0, 0)
-        self._lock = threading.Lock()
         create_posts(self._posts, self._people[:1])
         with closing(connect_mysql(stack.mysql_url)) as connection, connection.cursor() as cursor:
             cursor.execute("INSERT IGNORE INTO shop (id, name) VALUES (%s, 'Soaked')", (SHOP,))
 
-    def warm_up(self) -> None:
+    async def warm_up(self) -> None:
         """Act once each, in sequence, so that functions start cold one at a time."""
-        for act in self._acts():
-            act(self._people[0])
+        await self._play(((act, self._people[0]) for act in self._acts()), 1)
 
-    def at_work(self) -> contextlib.AbstractContextManager[None]:
-        """Let all users act for the duration of the block."""
-        return run_threads(self._work, _CROWD)
+    async def work(self, length_s: float) -> None:
+        """Let users act at random for ``length_s``."""
+        end_s = time.monotonic() + length_s
+        await self._play(self._draw_turns(end_s), _CROWD)
 
-    def _acts(self) -> dict[Callable[[int], None], int]:
+    def _draw_turns(self, end_s: float) -> Iterator[tuple[Act, int]]:
+        acts = self._acts()
+        while time.monotonic() < end_s:
+            [act] = random.choices(list(acts), weights=list(acts.values()))
+            yield act, random.choice(self._people)
+
+    async def _play(self, turns: Iterable[tuple[Act, int]], concurrency: int) -> None:
+        def act(turn: tuple[Act, int]) -> Awaitable[None]:
+            return turn[0](turn[1])
+
+        async with Client(self._stack.base_url, self._tokens, concurrency, 1) as self._client:
+            await self._client.play(turns, act)
+
+    def _acts(self) -> dict[Act, int]:
         return {
             self._like: 40,
             self._unlike: 12,
@@ -202,82 +214,75 @@ class SimulatedUsers:
             self._read_lists: 6,
         }
 
-    def _work(self, end: threading.Event) -> None:
-        acts = self._acts()
-        while not end.is_set():
-            [act] = random.choices(list(acts), weights=list(acts.values()))
-            act(random.choice(self._people))
-
-    def _send(
+    async def _send(
         self, user: int, method: str, path: str, body: Mapping[str, Any] | None = None
     ) -> Any:
-        reply = self._client.send(method, path, user, body)
-        with self._lock:
-            self._report.answers[str(reply.status)] += 1
-        return reply.body if 200 <= reply.status < 300 else None
+        answer = await self._client.send(Call(method, path, body), user)
+        self._report.answers[str(answer.status)] += 1
+        return answer.body if answer.is_success else None
 
     def _pick_post(self) -> int:
         """Draw a post of those in use now; the others become idle and are evicted."""
         rotation = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
         return self._posts[(rotation * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
 
-    def _like(self, user: int) -> None:
+    async def _like(self, user: int) -> None:
         kind = random.choice(("likes", "likes", "collects"))
-        self._send(user, "PUT", f"/posts/{self._pick_post()}/{kind}/me")
+        await self._send(user, "PUT", f"/posts/{self._pick_post()}/{kind}/me")
 
-    def _unlike(self, user: int) -> None:
-        self._send(user, "DELETE", f"/posts/{self._pick_post()}/likes/me")
+    async def _unlike(self, user: int) -> None:
+        await self._send(user, "DELETE", f"/posts/{self._pick_post()}/likes/me")
 
-    def _look(self, user: int) -> None:
+    async def _look(self, user: int) -> None:
         targets = [{"type": "post", "id": str(self._pick_post())} for _ in range(20)]
-        self._send(user, "POST", "/reactions/query", {"targets": targets})
-        self._send(user, "GET", f"/posts/{self._pick_post()}/likers")
+        await self._send(user, "POST", "/reactions/query", {"targets": targets})
+        await self._send(user, "GET", f"/posts/{self._pick_post()}/likers")
 
-    def _follow(self, user: int) -> None:
+    async def _follow(self, user: int) -> None:
         method = random.choice(("PUT", "PUT", "DELETE"))
-        self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
+        await self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
 
-    def _write(self, user: int) -> None:
+    async def _write(self, user: int) -> None:
         """Write a post; above ``PEOPLE`` posts, delete the oldest to keep their number stable."""
         text = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}
-        if made := self._send(user, "POST", "/posts", text):
-            self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
-            with self._lock:
-                self._written.append((user, made["id"]))
-                oldest = self._written.pop(0) if len(self._written) > PEOPLE else None
-            if oldest:
-                self._send(oldest[0], "DELETE", f"/posts/{oldest[1]}")
+        if made := await self._send(user, "POST", "/posts", text):
+            await self._send(user, "POST", f"/posts/{made['id']}/comments", {"body": "I do."})
+            self._written.append((user, made["id"]))
+            if len(self._written) > PEOPLE:
+                author, oldest = self._written.pop(0)
+                await self._send(author, "DELETE", f"/posts/{oldest}")
 
-    def _read_feed(self, user: int) -> None:
-        self._send(user, "GET", "/feed?limit=20")
+    async def _read_feed(self, user: int) -> None:
+        await self._send(user, "GET", "/feed?limit=20")
 
-    def _order(self, user: int) -> None:
-        with self._lock:
-            opened_s, voucher = self._sale
-            if time.monotonic() - opened_s > _SALE_S:
-                with contextlib.suppress(LocalError):  # the previous sale continues
-                    voucher = create_voucher(self._stack, PEOPLE // 2, open_s=_SALE_S)
+    async def _order(self, user: int) -> None:
+        opened_s, voucher = self._sale
+        if time.monotonic() - opened_s > _SALE_S:
+            self._sale = time.monotonic(), voucher  # the others do not open one
+            with contextlib.suppress(LocalError):  # the previous sale continues
+                new = asyncio.to_thread(create_voucher, self._stack, PEOPLE // 2, open_s=_SALE_S)
+                voucher = await new
                 self._sale = time.monotonic(), voucher
-        made = self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
+        made = await self._send(user, "POST", f"/vouchers/{voucher}/orders") if voucher else None
         if made:
-            self._send(user, "GET", f"/orders/{made['order_id']}")
+            await self._send(user, "GET", f"/orders/{made['order_id']}")
 
-    def _check_in(self, user: int) -> None:
-        self._send(user, "PUT", "/checkins/today")
+    async def _check_in(self, user: int) -> None:
+        await self._send(user, "PUT", "/checkins/today")
 
-    def _review(self, user: int) -> None:
+    async def _review(self, user: int) -> None:
         if len(self._reviews) < PEOPLE:
             review = {"score": 5, "body": "Come hungry."}
-            if made := self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
+            if made := await self._send(user, "POST", f"/shops/{SHOP}/reviews", review):
                 self._reviews.append(made["id"])
         if self._reviews:
-            self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
+            await self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
 
-    def _read_lists(self, user: int) -> None:
+    async def _read_lists(self, user: int) -> None:
         window = random.choice(("day", "week", "all"))
-        self._send(user, "GET", f"/posts/ranking?window={window}")
-        self._send(user, "GET", f"/shops/{SHOP}/reviews/recommended")
-        self._send(user, "GET", f"/users/{random.choice(self._people)}")
+        await self._send(user, "GET", f"/posts/ranking?window={window}")
+        await self._send(user, "GET", f"/shops/{SHOP}/reviews/recommended")
+        await self._send(user, "GET", f"/users/{random.choice(self._people)}")
 
 
 def run_schedules(

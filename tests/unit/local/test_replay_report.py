@@ -8,7 +8,7 @@ from rich.console import Console
 
 from local.audit.compare import compare
 from local.audit.stores import MysqlState, RedisState
-from local.load.client import Tally
+from local.load.crowd import Tally
 from local.load.follows import Follow, plan
 from local.load.replay import Report, show
 from local.load.scenario import Comparison
