@@ -106,7 +106,7 @@ class Percentiles(NamedTuple):
     max_ms: float
 
     def __str__(self) -> str:
-        unit, by = ("s", 1000) if self.p50_ms >= 1000 else ("ms", 1)
+        unit, by = ("s", 1000) if self.max_ms >= 1000 else ("ms", 1)
         pairs = zip(("p50", "p90", "p99", "max"), self, strict=True)
         return ", ".join(f"{name} {value / by:,.1f}" for name, value in pairs) + f" {unit}"
 

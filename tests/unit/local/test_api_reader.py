@@ -71,8 +71,11 @@ def test_final_refusal_raises_an_error(ask: Ask) -> None:
 
 
 def test_list_is_read_to_its_end(ask: Ask) -> None:
-    pages = [(200, {"items": [1, 2], "next": "b"}), (200, {"items": [], "next": "c"})]
-    api = FakeApi(*pages, (200, {"items": [3], "next": None}))
+    api = FakeApi(
+        (200, {"items": [1, 2], "next": "b"}),
+        (200, {"items": [], "next": "c"}),
+        (200, {"items": [3], "next": None}),
+    )
     assert ask(api, lambda reader: reader.read_list("/all")) == [1, 2, 3]
     assert [path for path, *_ in api.sent] == [
         "/all?limit=100",

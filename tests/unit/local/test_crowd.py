@@ -57,7 +57,7 @@ def test_more_connections_than_the_machine_allows_are_refused() -> None:
 
 def test_mean_in_flight_is_weighted_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = iter([0.0, 0.0, 1.0, 3.0, 4.0])
-    monkeypatch.setattr(crowd.time, "monotonic", lambda: next(now_s))
+    monkeypatch.setattr("local.load.crowd.time.monotonic", lambda: next(now_s))
     gauge = InFlight()
     for change in (2, 4, -6):  # 2 for a second, 6 for two, none for one
         gauge.add(change)
@@ -81,7 +81,7 @@ def test_delay_that_is_no_number_is_none(text: str) -> None:
 
 def test_longest_gaps_between_answers_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     tally, now_s = Tally(), iter([10.0, 12.0, 13.0, 20.0])
-    monkeypatch.setattr(crowd.time, "monotonic", lambda: next(now_s))
+    monkeypatch.setattr("local.load.crowd.time.monotonic", lambda: next(now_s))
     for status in (200, 202, 503, 200):
         tally.record_try(status, 0.1)
     assert tally.gaps_s == {"200": 10.0, "good": 8.0}
