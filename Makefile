@@ -43,7 +43,7 @@ audit: .venv/.ready ## check that Redis totals, MySQL counters and rows agree
 
 .PHONY: events
 events: $(READY) ## write the sample events with tokens and ids of the stack to .local/events (ARGS=--clean: delete their dead letters; ENV=staging: put them as shareable test events)
-	@.venv/bin/python -m $(if $(ENV),infra.shared_events $(ENV),local events) $(ARGS)
+	@.venv/bin/python -m tools $(if $(ENV),shared-events $(ENV),events) $(ARGS)
 
 ##@ Develop
 
@@ -129,16 +129,16 @@ soak: setup ## check memory and audit in hours of use, compressed to minutes (AR
 
 .PHONY: contract
 contract: .venv/.ready ## generate functions/api/system/openapi.json from the routes
-	@.venv/bin/python -m local.stack.openapi
+	@.venv/bin/python -m tools contract
 
 .PHONY: docs
 docs: .venv/.ready .venv-tools/.ready ## build the documentation site, and print where it is
-	@.venv/bin/python -m local.site
+	@.venv/bin/python -m tools docs
 
 .PHONY: web
 web: node_modules/.ready ## generate the types of the TypeScript client, build the web pages, print their sizes
 	@for task in contract:client size:client build:app size:app build:console size:console; do \
-	  .venv/bin/python -m local.stack.node npm run --silent $${task%:*} -w plaza-$${task#*:}; done
+	  .venv/bin/python -m tools node npm run --silent $${task%:*} -w plaza-$${task#*:}; done
 
 .PHONY: screenshots
 screenshots: setup ## take the screenshots of the web pages, on a stack of their own
@@ -147,46 +147,46 @@ screenshots: setup ## take the screenshots of the web pages, on a stack of their
 
 .PHONY: alarms
 alarms: .venv/.ready ## generate alarms.json, which the template includes, from alarms.yaml
-	@.venv/bin/python -m local.stack.alarms
+	@.venv/bin/python -m tools alarms
 
 .PHONY: balancer
-balancer: .venv/.ready ## generate infra/balancer-rules.json, which infra/balancer.yaml includes, from the routes
-	@.venv/bin/python -m infra.balancer
+balancer: .venv/.ready ## generate deploy/balancer-rules.json, which deploy/balancer.yaml includes, from the routes
+	@.venv/bin/python -m tools balancer
 
 .PHONY: lock
 lock: .venv-lock/.ready ## lock the dependencies of pyproject.toml, with hashes (ARGS=--upgrade: newest)
-	@.venv-lock/bin/python -m local.stack.lock $(ARGS)
+	@.venv-lock/bin/python -m tools lock $(ARGS)
 
 .PHONY: validate
 validate: .venv/.ready .venv-tools/.ready ## run sam validate --lint, and cfn-lint on the other templates
 	@.venv-tools/bin/sam validate --lint --region us-east-1
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m infra.balancer expand > .aws-sam/linted.yaml
-	@.venv-tools/bin/cfn-lint --regions us-east-1 -- infra/*.yaml .aws-sam/linted.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/linted.yaml
+	@.venv-tools/bin/cfn-lint --regions us-east-1 -- deploy/*.yaml .aws-sam/linted.yaml
 
 .PHONY: scan
 scan: checkov ## run cfn-lint in all regions and checkov on all templates
 	@.venv-tools/bin/cfn-lint --regions ALL_REGIONS -- .aws-sam/expanded.yaml .aws-sam/balancer.yaml \
-	  infra/network.yaml infra/data.yaml
+	  deploy/network.yaml deploy/data.yaml
 
 .PHONY: checkov
 checkov: .venv/.ready .venv-tools/.ready .venv-scan/.ready ## run checkov on all templates, as CloudFormation gets them
 	@mkdir -p .aws-sam
-	@.venv/bin/python -m local.stack.alarms expand > .aws-sam/expanded.yaml
-	@.venv/bin/python -m infra.balancer expand > .aws-sam/balancer.yaml
+	@.venv/bin/python -m tools alarms --expand > .aws-sam/expanded.yaml
+	@.venv/bin/python -m tools balancer --expand > .aws-sam/balancer.yaml
 	@.venv-tools/bin/python tests/support/sam_transform.py < .aws-sam/expanded.yaml > .aws-sam/processed.json
 	@.venv-scan/bin/checkov --config-file .checkov.yaml --file .aws-sam/processed.json .aws-sam/balancer.yaml \
-	  infra/budget.yaml infra/data.yaml infra/edge.yaml infra/network.yaml
+	  deploy/budget.yaml deploy/data.yaml deploy/edge.yaml deploy/network.yaml
 
 ##@ Deploy
 
 .PHONY: deploy
 deploy: build ## deploy all stacks of an environment to AWS (ENV=staging, ARGS="Name=Value ...")
-	@.venv/bin/python -m infra.deploy $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy.deploy $(ENV) $(ARGS)
 
 .PHONY: smoke
 smoke: .venv/.ready ## like, order, read and audit at a deployed URL (ENV=staging)
-	@.venv/bin/python -m infra.smoke $(ENV) $(ARGS)
+	@.venv/bin/python -m deploy.smoke $(ENV) $(ARGS)
 
 .PHONY: sbom
 sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to .aws-sam/sbom.json
@@ -199,18 +199,18 @@ sbom: .venv-sbom/.ready ## write the software bill of materials of the layer to 
 vulnerabilities: .venv/.ready .venv-tools/.ready .venv-audit/.ready ## search databases for vulnerabilities of all locked packages
 	@for file in layers/common/python/requirements.txt requirements/*.txt; do \
 	  .venv-audit/bin/pip-audit --require-hashes --disable-pip --progress-spinner off --requirement "$$file"; done
-	@.venv/bin/python -m local.stack.node npm audit --audit-level high
+	@.venv/bin/python -m tools node npm audit --audit-level high
 
 .PHONY: release
 release: sbom node_modules/.ready ## write notes, bill of materials, contract and client of this version to .release
 	@rm -rf .release && mkdir -p .release/assets
-	@.venv/bin/python -m local.stack.release > .release/notes.md
+	@.venv/bin/python -m tools release > .release/notes.md
 	@cp .aws-sam/sbom.json functions/api/system/openapi.json .release/assets
-	@.venv/bin/python -m local.stack.node npm pack --silent --workspace plaza-client --pack-destination .release/assets
+	@.venv/bin/python -m tools node npm pack --silent --workspace plaza-client --pack-destination .release/assets
 
 .PHONY: reproducible
 reproducible: .venv/.ready .venv-tools/.ready ## build twice from nothing and compare all bytes
-	@.venv/bin/python -m local.stack.reproducible
+	@.venv/bin/python -m tools reproducible
 
 .PHONY: build
 build: .venv/.ready .venv-tools/.ready ## run sam build as for AWS (ARCHITECTURE=x86_64)
@@ -261,9 +261,9 @@ help: ## print this list
 # Only tests and builds need npm packages; without a registry, tests that need them are skipped.
 node_modules/.ready: package-lock.json .venv/.ready .venv-tools/.ready
 	@echo "installing package-lock.json into node_modules"
-	@if .venv/bin/python -m local.stack.node npm ci --silent --prefer-offline --fetch-retries 1; then touch $@; \
+	@if .venv/bin/python -m tools node npm ci --silent --prefer-offline --fetch-retries 1; then touch $@; \
 	  else echo "plaza: npm installed nothing; tests of the web app and of the client's types are skipped" >&2; fi
 
 define make_environment
-PYTHON="$(PYTHON)" PYTHON_VERSION="$(PYTHON_VERSION)" local/stack/make_environment $(1) $(2) $(3)
+PYTHON="$(PYTHON)" PYTHON_VERSION="$(PYTHON_VERSION)" tools/make_environment $(1) $(2) $(3)
 endef

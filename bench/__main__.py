@@ -13,8 +13,8 @@ from rich.table import Table
 from bench import stack
 from bench.figures import Figure, format_number
 from bench.harness import Harness, start_harness
-from local.output import wide_console
-from local.paths import LocalError
+from cli.output import wide_console
+from cli.paths import CommandError
 
 NAMES = (
     "gate", "layouts", "flash-sales", "handler", "round-trips", "consumer", "feed", "reads",
@@ -53,7 +53,7 @@ def main(argv: Sequence[str]) -> int:
                 for name in names:
                     status.update(f"measuring: {name}")
                     figures += BENCHES[name](harness)
-    except LocalError as error:
+    except CommandError as error:
         progress.print(f"[red]{error}[/]")
         return 1
     if options.json:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from local.stack.functions import CONTEXT, load_open_function, make_api_event
 
 Event = dict[str, Any]
@@ -20,10 +20,10 @@ def load_handler(name: str = "reactions") -> Handler:
 
 
 def call(handler: Handler, event: Event) -> None:
-    """Call a handler. Raises LocalError unless the status is 200."""
+    """Call a handler. Raises CommandError unless the status is 200."""
     answer = handler(event, CONTEXT)
     if answer["statusCode"] != 200:
-        raise LocalError(f"{event['routeKey']} returned {answer}")
+        raise CommandError(f"{event['routeKey']} returned {answer}")
 
 
 def like_event(post_id: int, user_id: int) -> Event:

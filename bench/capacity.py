@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from rich.table import Table
 
-from infra.balancer import FREE_RULES, count_evaluated, make_rules, read_routes
-from local.output import wide_console
-from local.paths import ALARMS, ROOT, TEMPLATE
+from cli.output import wide_console
+from cli.paths import ALARMS, ROOT, TEMPLATE
+from tools.balancer import FREE_RULES, count_evaluated, make_rules, read_routes
 
 REGION = "us-east-1"
 PRICES_OF = "list prices of 2025-06 from memory; compare them with AWS before you rely on them"
@@ -83,11 +83,11 @@ INPUTS = {
     "mysql_use": Input(0.5, "assumed: share of the capacity of Aurora that is used"),
     "vcpu_per_acu": Input(0.25, "assumed: 8 ACUs have the memory of an instance with two vCPUs"),
     "mysql_instances": Input(
-        2, "infra/data.yaml: the reader that takes over scales with the writer"
+        2, "deploy/data.yaml: the reader that takes over scales with the writer"
     ),
     "io_optimized": Input(0, "1: no price for an I/O, and 30 % more for an ACU"),
     "gate_per_s": Input(20_000, "assumed: changes a second of one node; `python -m bench gate`"),
-    "redis_nodes": Input(2, "infra/data.yaml: a master and its replica"),
+    "redis_nodes": Input(2, "deploy/data.yaml: a master and its replica"),
     "redis_use": Input(0.5, "assumed: share of a node's capacity that is used"),
     "memory_gb": Input(0.5, "template.yaml"),
     "vcpu_per_gb": Input(1 / 1.769, "Lambda: one vCPU at 1,769 MB"),
@@ -201,7 +201,7 @@ def idle_month() -> dict[str, float]:
     """Return the USD of a month without a request, by part, with the templates' defaults."""
     template, data, network = (
         (ROOT / name).read_text()
-        for name in ("template.yaml", "infra/data.yaml", "infra/network.yaml")
+        for name in ("template.yaml", "deploy/data.yaml", "deploy/network.yaml")
     )
     alarms = len(json.loads(ALARMS.read_text())) + data.count("AWS::CloudWatch::Alarm")
     endpoints = 2 * network.count("VpcEndpointType: Interface")

@@ -22,7 +22,7 @@ from bench.figures import Figure, Goal, Peer
 from bench.first_request import import_path, run_first_request, with_logins
 from bench.harness import Harness
 from bench.layer import build_layer
-from local.paths import LAMBDA_PYTHON, ROOT, LocalError
+from cli.paths import LAMBDA_PYTHON, ROOT, CommandError
 from local.stack.functions import make_record
 from plaza.auth import new_session
 from plaza.infra import redis
@@ -113,7 +113,7 @@ def _request(harness: Harness, layer: Path, case: _Case) -> tuple[float, float]:
     env = _environment(harness, layer, case.folder)
     first = run_first_request(_python(), env, case.event)
     if first.answer.get("statusCode", 200) != 200 or first.answer.get("batchItemFailures"):
-        raise LocalError(f"{case.folder} returned {first.answer}")
+        raise CommandError(f"{case.folder} returned {first.answer}")
     return first.import_ms, first.ms
 
 

@@ -16,8 +16,8 @@ from bench.harness import Harness
 from bench.meters import Cpu, count_statements, cpu, mysql_load, time_s
 from bench.parts import Parts
 from bench.workers import play
+from cli.paths import CommandError
 from local.load.crowd import WORKERS
-from local.paths import LocalError
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.process import paused_collection
@@ -232,7 +232,7 @@ def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:
             expected = mysql_reactions.read_state(kind, target, actor)
             decision = redis_gate.gate(kind, target, actor, True, "bench", expected)
         if decision.code != "CHANGED":
-            raise LocalError(f"the gate returned {decision.code}")
+            raise CommandError(f"the gate returned {decision.code}")
         key = ReactionKey(*target, kind.name, actor)
         request_id = f"JKJaXm{actor:010}="  # as long as API Gateway's
         events.append(ReactionEvent(key, True, decision.version_us, request_id))
@@ -260,4 +260,6 @@ def _check_all_is_saved(count: int) -> None:
     )
     pending = redis.execute("KEYS", "*:outbox")
     if rows != [(count, count)] or pending:
-        raise LocalError(f"{count} events made rows, totals {rows}; {len(pending)} targets pending")
+        raise CommandError(
+            f"{count} events made rows, totals {rows}; {len(pending)} targets pending"
+        )

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import accumulate, islice
 from pathlib import Path
 
+from cli.paths import ROOT
 from local.load.interactions import FILES, build_requests
-from local.paths import ROOT
 from plaza.reactions import KINDS, LIKE, Kind
 
 Reaction = tuple[Kind, int, int]

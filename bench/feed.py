@@ -13,7 +13,7 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import count_statements, cpu_ms, time_s
 from bench.round_trips import count_round_trips
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.functions import make_api_event
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import fan_out, rebuild, redis_store
@@ -189,7 +189,7 @@ def _insert_posts(posts: Iterable[tuple[int, int, int]], write: Write = _write_l
 def _check_all_have(inboxes: Sequence[Timeline], posts: int) -> None:
     counts = redis.pipeline([("ZCOUNT", redis_store.key(i), "(0", "+inf") for i in inboxes])
     if set(counts) != {posts}:
-        raise LocalError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
+        raise CommandError(f"inboxes have {sorted(set(counts))} posts, not {posts}")
 
 
 def _keep(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from local.paths import LocalError
+from cli.paths import CommandError
 
 _RUN = """
 import json, sys, time
@@ -43,7 +43,7 @@ def run_first_request(
     python: Path, env: Mapping[str, str], event: Mapping[str, Any], watched: tuple[str, ...] = ()
 ) -> FirstRequest:
     """Import the function whose folder is in ``PYTHONPATH`` in a new process, and let it answer
-    ``event``. Raises LocalError if it fails."""
+    ``event``. Raises CommandError if it fails."""
     done = subprocess.run(
         [str(python), "-c", _RUN],
         input=json.dumps([event, watched]),
@@ -53,7 +53,7 @@ def run_first_request(
         check=False,
     )
     if done.returncode != 0:
-        raise LocalError(f"the function failed:\n{done.stderr}")
+        raise CommandError(f"the function failed:\n{done.stderr}")
     import_s, request_s, answer, loaded = json.loads(done.stderr.splitlines()[-1])
     return FirstRequest(import_s * 1000, request_s * 1000, answer, loaded)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from bench.figures import Figure, Goal, Peer
 from bench.gate import Run, race, run_script
 from bench.harness import Harness
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.flash_sales.model import MAX_STOCK, SaleGeneration, Terms, Voucher
 from plaza.flash_sales.redis_store import (
     RESERVE,
@@ -60,7 +60,7 @@ def _reserve(harness: Harness, calls: int) -> Run:
         not calls * 0.98 <= counts.pending <= calls
         or counts.stock + counts.pending != counts.initial_stock
     ):
-        raise LocalError(f"of {calls} calls {counts.pending} took a unit: invalid run")
+        raise CommandError(f"of {calls} calls {counts.pending} took a unit: invalid run")
     return run
 
 
@@ -75,7 +75,7 @@ def _bare(harness: Harness, calls: int) -> Run:
     redis.execute("SET", "stock", MAX_STOCK)
     run = _run_bare(harness, calls)
     if not calls * 0.98 <= int(redis.execute("SCARD", "buyers")) <= calls:
-        raise LocalError("the bare script sold another number: invalid run")
+        raise CommandError("the bare script sold another number: invalid run")
     return run
 
 
@@ -102,7 +102,7 @@ def _begin(harness: Harness) -> None:
     terms = Terms(5, "Dinner", 1990, MAX_STOCK, now_us - 1_000_000, now_us + 3_600_000_000)
     begin_loading(SALE, Voucher(SALE.voucher_id, terms, MAX_STOCK, 1, finalized=False), 0)
     if open_sale(SALE, drained=True) != "LIVE":
-        raise LocalError("the sale does not open")
+        raise CommandError("the sale does not open")
 
 
 def _keys() -> tuple[str, str, str, str]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import redis_cpu_s, time_s
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.servers import require_binary
 from plaza.infra import redis
 from plaza.infra.lua import Script, load_script
@@ -124,7 +124,7 @@ def _gate(harness: Harness, calls: int) -> Run:
     stored = redis.execute("HLEN", keys.outbox)
     _check_count(changed, calls)
     if not entries == stored == changed:
-        raise LocalError(
+        raise CommandError(
             f"{changed} changes, but {entries} counted and {stored} stored in the outbox"
         )
     return run
@@ -136,7 +136,7 @@ def _load(targets: Sequence[Target], snapshot: Snapshot) -> None:
         [(LIKE, target, lease, snapshot) for target, lease in zip(targets, leases, strict=True)]
     )
     if set(codes) != {"HYDRATED"}:
-        raise LocalError(f"targets were not loaded: {set(codes)}")
+        raise CommandError(f"targets were not loaded: {set(codes)}")
 
 
 def _apply_to_one(harness: Harness, rows: int) -> Run:
@@ -190,12 +190,12 @@ def _apply(batches: Sequence[Sequence[Commit]], rows: int) -> Run:
         for batch in batches:
             codes = {applied.code for applied in redis_commits.apply_all(batch)}
             if not codes <= {"APPLIED", "DUPLICATE"}:  # DUPLICATE follows MORE
-                raise LocalError(f"commits were not applied: {codes}")
+                raise CommandError(f"commits were not applied: {codes}")
 
     cpu_s = redis_cpu_s()
     took_s = time_s(apply_all)
     if left := redis.execute("KEYS", "*:outbox"):
-        raise LocalError(f"{len(left)} outboxes have entries left")
+        raise CommandError(f"{len(left)} outboxes have entries left")
     return Run(rows / took_s, (redis_cpu_s() - cpu_s) / rows * 1e6)
 
 
@@ -230,4 +230,4 @@ def run_script(
 
 def _check_count(counted: int, calls: int) -> None:
     if not calls * 0.999 <= counted <= calls:
-        raise LocalError(f"of {calls} calls {counted} changed something: invalid run")
+        raise CommandError(f"of {calls} calls {counted} changed something: invalid run")

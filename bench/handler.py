@@ -16,7 +16,7 @@ from bench.api import Handler, call, like_event, load_handler
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, serve_module
 from bench.meters import cpu_ms
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.functions import load_function
 from local.stack.ports import free_port
 from plaza.auth import new_session
@@ -144,7 +144,7 @@ async def _send_likes(url: str, count: int) -> None:
                 path = f"{url}/posts/{POSTS[number % len(POSTS)]}/likes/me"
                 async with session.put(path, headers={"user": str(next(_users))}) as response:
                     if response.status != 200:
-                        raise LocalError(await response.text())
+                        raise CommandError(await response.text())
 
         await asyncio.gather(*(work() for _ in range(CONNECTIONS)))
 

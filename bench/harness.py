@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.ports import free_port
 from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
@@ -59,7 +59,7 @@ def insert_rows(into: str, values: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def start_harness(quick: bool) -> Iterator[Harness]:
-    """Yield a test bed; end and remove all of it afterwards. Raises LocalError."""
+    """Yield a test bed; end and remove all of it afterwards. Raises CommandError."""
     with contextlib.ExitStack() as ends:
         directory = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix="plaza-bench-")))
         redis_server, mysql_server = ends.enter_context(run_databases(directory))

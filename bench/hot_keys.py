@@ -15,7 +15,7 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import redis_cpu_s
 from bench.workers import Load, build_request, play
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.functions import make_api_event
 from local.stack.processes import wait_until
 from local.stack.servers import connect_redis, prepare_redis, run_server
@@ -106,5 +106,5 @@ def _replica(harness: Harness) -> Iterator[None]:
         client.execute_command("REPLICAOF", "127.0.0.1", str(harness.redis_port))
         redis.execute("SET", "{bench}:replica", "here")
         if not wait_until(lambda: client.get("{bench}:replica") == "here", 20):
-            raise LocalError("the replica does not follow its master")
+            raise CommandError("the replica does not follow its master")
         yield

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.figures import Figure, Goal
 from bench.harness import Harness
-from local.paths import LAYER, LocalError
+from cli.paths import LAYER, CommandError
 from local.stack.deployment import ARCHITECTURE
 
 SHOWN = 4
@@ -23,7 +23,7 @@ def measure(harness: Harness) -> list[Figure]:
 
 
 def build_layer(harness: Harness) -> Path:
-    """Build the layer as SAM does, once per run, for this machine. Raises LocalError."""
+    """Build the layer as SAM does, once per run, for this machine. Raises CommandError."""
     layer = harness.directory / "layer" / "python"
     if layer.exists():
         return layer
@@ -34,7 +34,7 @@ def build_layer(harness: Harness) -> Path:
     )
     if done.returncode != 0:
         shutil.rmtree(layer, ignore_errors=True)
-        raise LocalError(f"the layer could not be built:\n{done.stderr}")
+        raise CommandError(f"the layer could not be built:\n{done.stderr}")
     return layer
 
 

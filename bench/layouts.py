@@ -8,7 +8,7 @@ from typing import Any
 from bench.figures import Figure, Peer
 from bench.gate import BASE_US, Run, race, run_script
 from bench.harness import Harness
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 
@@ -51,5 +51,5 @@ def _use(harness: Harness, calls: int, name: str, fields: dict[str, Any]) -> Run
     total = redis.run(script, (KEY,), ())
     run = run_script(harness, calls, script, (KEY,), ())
     if redis.run(script, (KEY,), ()) - total != calls + 1:
-        raise LocalError(f"the layout {name} lost changes: invalid run")
+        raise CommandError(f"the layout {name} lost changes: invalid run")
     return run

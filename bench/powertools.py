@@ -24,7 +24,7 @@ from bench.figures import Figure, Peer
 from bench.first_request import import_path
 from bench.harness import Harness
 from bench.meters import cpu_ms
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.functions import CONTEXT, make_record
 from plaza.infra.api import BEARER, Id, PlazaResolver
 from plaza.infra.callers import Caller

@@ -10,7 +10,7 @@ from bench.dataset import Reaction
 from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness, insert_rows
 from bench.meters import time_s
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza import counters
 from plaza.infra import mysql, redis
 from plaza.infra.settings import settings
@@ -45,7 +45,7 @@ def measure(harness: Harness) -> list[Figure]:
         report, parts = _run()
         runs.append((time.perf_counter() - began_s, _cpu_s() - began_cpu_s, report, parts))
         if report.differing or report.tally.skipped:
-            raise LocalError(f"undamaged data differs: {report}")
+            raise CommandError(f"undamaged data differs: {report}")
     took_s, _, report, parts = min(runs, key=lambda one: one[0])
     cpu_s = min(one[1] for one in runs)
     counted = report.tally.relations
@@ -82,7 +82,7 @@ def _run() -> tuple[RunReport, dict[str, float]]:
     """Run one reconciliation. Returns its report, and the seconds of each sort of part."""
     run_id, began = mysql_runs.begin(run_steps.list_initial_parts())
     if not began:
-        raise LocalError("the run before has not ended")
+        raise CommandError("the run before has not ended")
     spent: dict[str, float] = {}
     while todo := [part for part in mysql_runs.read_parts(run_id) if not part.is_done]:
         for part in todo:
@@ -169,7 +169,7 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
     react.hydrate([(FOLLOW, Target("user", POSTS_AT + i)) for i in range(1, 51)])
     counters.read_users([POSTS_AT + i for i in range(1, 501)])
     if not redis.execute("DBSIZE"):
-        raise LocalError("nothing is hot")
+        raise CommandError("nothing is hot")
 
 
 def _count_s() -> float:

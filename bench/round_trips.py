@@ -14,7 +14,7 @@ from redis.connection import Connection
 from bench.api import Handler, call, like_event, load_handler, query_event, user_event
 from bench.figures import Figure, Goal
 from bench.harness import Harness
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.auth import caller_identity, new_session
 
 POSTS = range(1001, 1101)
@@ -51,7 +51,7 @@ def measure(harness: Harness) -> list[Figure]:
         with count_round_trips() as counter:
             caller = caller_identity.identify(header, "192.0.2.1", "PUT /posts/{post_id}/likes/me")
         if caller.user_id != USER or caller.wait_ms:
-            raise LocalError(f"the caller was {caller}")
+            raise CommandError(f"the caller was {caller}")
         return counter.sent
 
     identify()

@@ -16,8 +16,8 @@ from bench.harness import Harness, insert_rows
 from bench.meters import cpu_ms
 from bench.round_trips import count_round_trips
 from bench.workers import Request, build_request, play
+from cli.paths import CommandError
 from local.load.crowd import WORKERS
-from local.paths import LocalError
 from local.stack.functions import make_api_event
 from plaza.infra import mysql
 from plaza.infra.cache import CachedValue
@@ -110,12 +110,12 @@ def build_requests(asked: Sequence[int]) -> list[Request]:
 
 def _serve(requests: Sequence[Request]) -> None:
     if not all(request() for request in requests):
-        raise LocalError("a shop page is an error")
+        raise CommandError("a shop page is an error")
 
 
 def _rate(requests: Sequence[Request]) -> float:
-    """Return the pages a second of several processes. Raises LocalError after an error."""
+    """Return the pages a second of several processes. Raises CommandError after an error."""
     load = play(requests)
     if load.tally.errors:
-        raise LocalError(f"{load.tally.errors} shop pages are errors")
+        raise CommandError(f"{load.tally.errors} shop pages are errors")
     return load.tally.rate

@@ -9,7 +9,7 @@ from unittest import mock
 from bench.figures import Figure, Peer
 from bench.harness import Harness
 from bench.meters import time_s
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.infra import mysql, objects, settings
 from plaza.infra.objects import ObjectMissing
 from plaza.vote_log import Scope, maintenance, mysql_log, recount
@@ -84,7 +84,7 @@ def _measure(count: int, folder: DirectoryObjectStore) -> list[Figure]:
 
     archive_s = time_s(archive)
     if (archived.events, archived.corrupt) != (count, 0) or archived.behind:
-        raise LocalError(f"the archive was not written: {archived}")
+        raise CommandError(f"the archive was not written: {archived}")
     in_s3_s = time_s(lambda: _recount(1, count))
     return [
         Figure(
@@ -135,9 +135,9 @@ def _fill(count: int, day: str) -> None:
 def _recount(in_mysql: int, archived: int) -> None:
     found = recount.recount_log(Scope())
     if found.differing or found.contradicting or found.events_archived != archived:
-        raise LocalError(f"the recount differs from the counters: {found}")
+        raise CommandError(f"the recount differs from the counters: {found}")
     if found.events_in_mysql < in_mysql:
-        raise LocalError(f"{found.events_in_mysql} events were read")
+        raise CommandError(f"{found.events_in_mysql} events were read")
 
 
 def _read_log() -> tuple[float, float]:

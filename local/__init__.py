@@ -1,4 +1,4 @@
-"""The tools around Plaza: the stack on one machine, load for it, and the audit. Nothing here ships.
+"""The stack on one machine, load for it, and the audit. Nothing here touches AWS.
 
 ``python -m local`` is the way in.
 """

@@ -14,7 +14,7 @@ from xdist import is_xdist_controller, is_xdist_worker
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.processes import Process
 from tests.e2e.stack_process import start_ahead, stop_ahead
 from tests.support.servers import IS_CLUSTER

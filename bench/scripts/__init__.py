@@ -13,7 +13,7 @@ from bench.figures import Figure, Goal
 from bench.harness import Harness
 from bench.meters import redis_cpu_s
 from bench.scripts.cases import Case
-from local.paths import LAYER, LocalError
+from cli.paths import LAYER, CommandError
 from plaza.infra import redis
 from plaza.infra.lua import load_script
 
@@ -69,7 +69,7 @@ def _measure(case: Case, harness: Harness, idle_ms: float) -> float:
     ran_before = _count_runs()
     took_ms = median(_cpu_ms(lambda run=run: case.act(run)) for run in range(RUNS))  # type: ignore[misc]
     if _count_runs() < ran_before + RUNS:
-        raise LocalError(f"{case.script.name}: {case.name} did not run a script each time")
+        raise CommandError(f"{case.script.name}: {case.name} did not run a script each time")
     return max(took_ms - idle_ms, 0.0)
 
 

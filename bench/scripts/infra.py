@@ -2,7 +2,7 @@
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.infra import id_filter, ids, limits, outbox, projections, redis
 from plaza.infra.id_filter import MAX_IDS_PER_CALL, IdFilter
 from plaza.infra.limits import Attempt, Bucket, Window
@@ -30,7 +30,7 @@ def _lease(run: int) -> int:
 def _unlock(run: int) -> None:
     lock = redis.try_lock("{7}:bench:lock", 60)
     if lock is None or not redis.unlock(lock):
-        raise LocalError("no lock was taken")
+        raise CommandError("no lock was taken")
 
 
 def _confirm_sweep(run: int) -> None:

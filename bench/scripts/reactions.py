@@ -7,7 +7,7 @@ from itertools import count, islice
 
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
-from local.paths import LocalError
+from cli.paths import CommandError
 from plaza.infra import redis
 from plaza.infra.shards import shard_of
 from plaza.reactions import (
@@ -71,7 +71,7 @@ def _lease(run: int) -> HydrationLease:
 def _load(run: int, snapshot: Snapshot) -> None:
     [code] = redis_hydration.hydrate_all([(LIKE, _target(run), _lease(run), snapshot)])
     if code != "HYDRATED":
-        raise LocalError(f"a target was not loaded: {code}")
+        raise CommandError(f"a target was not loaded: {code}")
 
 
 def _load_without_filters(harness: Harness) -> None:
@@ -93,7 +93,7 @@ def _keep_earliest(run: int) -> None:
     actors = _actors(10 * MANY, EARLIEST_LENGTH)
     earliest = [Reactor(actor, _VERSION_US - 10**9 + actor % MANY) for actor in actors]
     if not redis_queries.cache_earliest(LIKE, _target(run), _S, earliest):
-        raise LocalError("the earliest actors were not cached")
+        raise CommandError("the earliest actors were not cached")
 
 
 def _put_outbox(run: int, actors: Iterable[int], version_us: int, base: int) -> None:
@@ -202,7 +202,7 @@ def _put_ahead(harness: Harness) -> None:
 def _hydrate(run: int) -> None:
     found = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
     if redis_hydration.hydrate_all([found]) != ["MORE"]:
-        raise LocalError("a target was not loaded")
+        raise CommandError("a target was not loaded")
 
 
 def _lease_with_outbox(harness: Harness) -> None:

@@ -11,11 +11,11 @@ from redis.exceptions import RedisClusterException
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from cli.output import mark, new_summary, new_table, print_report
+from cli.paths import CommandError
 from local.audit.backlog import TIMEOUT_S, wait_until_quiet
 from local.audit.compare import AuditReport, Sums, compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from local.output import mark, new_summary, new_table, print_report
-from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.status import count_messages
 from plaza.infra.objects import ObjectsDown
@@ -34,7 +34,7 @@ def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:
     """Wait until nothing is in transit, and return the report of an audit then.
 
     A schedule may begin during the audit: then waits and audits again. Returns the last report
-    after ``timeout_s``. Raises LocalError when a store can't be read.
+    after ``timeout_s``. Raises CommandError when a store can't be read.
     """
     ends_s = time.monotonic() + timeout_s
     while True:
@@ -45,7 +45,7 @@ def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:
 
 
 def run_audit(stack: Stack) -> AuditReport:
-    """Return the audit report of a stack. Raises LocalError when a store can't be read."""
+    """Return the audit report of a stack. Raises CommandError when a store can't be read."""
     os.environ.update(stack.environment())  # before plaza reads its settings, once
     try:
         before = count_messages(stack)
@@ -53,11 +53,11 @@ def run_audit(stack: Stack) -> AuditReport:
         cache = read_redis_state(stack.redis_url, cluster=stack.redis_cluster)
         record = read_mysql_state(stack.mysql_url, archives=True, cache=cache)
     except (redis.RedisError, RedisClusterException) as error:
-        raise LocalError(f"Redis can't be read: {error}") from None
+        raise CommandError(f"Redis can't be read: {error}") from None
     except pymysql.err.MySQLError as error:
-        raise LocalError(f"MySQL can't be read: {error}") from None
+        raise CommandError(f"MySQL can't be read: {error}") from None
     except (ObjectsDown, ArchiveCorrupt) as error:
-        raise LocalError(f"the archive of the log can't be read: {error}") from None
+        raise CommandError(f"the archive of the log can't be read: {error}") from None
     # A message that was processed during the audit was in transit, too.
     return compare(record, cache, {q: max(d, before[q]) for q, d in count_messages(stack).items()})
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pymysql
 from botocore.exceptions import EndpointConnectionError
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.servers import connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.status import count_messages
@@ -87,7 +87,9 @@ def wait_until_quiet(
         if now_s - began_s > timeout_s:
             return False
         if (backlog.targets or backlog.spilled) and not backlog.waiting and now_s >= sweep_at_s:
-            with contextlib.suppress(LocalError):  # a server is unavailable: a later sweep succeeds
+            with contextlib.suppress(
+                CommandError
+            ):  # a server is unavailable: a later sweep succeeds
                 stack.invoke("SweepOutbox", {})
             wait_s = min(wait_s * 1.5, _MAX_SWEEP_WAIT_S)
             sweep_at_s = time.monotonic() + wait_s

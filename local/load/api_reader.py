@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from cli.paths import CommandError
 from local.load.crowd import Client
 from local.load.requests import Call
-from local.paths import LocalError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,17 +31,17 @@ class ApiReader(Client):
         """Return the body of a GET, or of a POST of ``body``, sent without a session or by
         ``user_id``.
 
-        Raises LocalError for another status than 200.
+        Raises CommandError for another status than 200.
         """
         method = "GET" if body is None else "POST"
         answer = await self.send(Call(method, path, body), user_id)
         if answer.status != 200:
             verb = "answers" if answer.status else "gives"
-            raise LocalError(f"{method} {self.base_url}{path} {verb} {answer}")
+            raise CommandError(f"{method} {self.base_url}{path} {verb} {answer}")
         return answer.body
 
     async def read_list(self, path: str, user_id: int | None = None) -> list[Mapping[str, Any]]:
-        """Return all items of a list, one request a page. Raises LocalError."""
+        """Return all items of a list, one request a page. Raises CommandError."""
         items: list[Mapping[str, Any]] = []
         cursor: str | None = ""
         first = f"{path}{'&' if '?' in path else '?'}limit={_PAGE}"
@@ -57,7 +57,7 @@ class ApiReader(Client):
         """Return item -> result of ``fetch``, in the order of ``items``; ``concurrency`` run at
         once.
 
-        Raises LocalError.
+        Raises CommandError.
         """
         wanted = list(items)
         results: dict[Item, Result] = {}

@@ -18,11 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from local.audit.backlog import wait_until_quiet
-from local.load.crowd import Client, Tally
-from local.load.interactions import create_posts
-from local.load.requests import Call, Reaction, set_reaction
-from local.output import (
+from cli.output import (
     mark,
     new_summary,
     new_table,
@@ -31,7 +27,11 @@ from local.output import (
     read_options,
     require_positive,
 )
-from local.paths import LocalError
+from cli.paths import CommandError
+from local.audit.backlog import wait_until_quiet
+from local.load.crowd import Client, Tally
+from local.load.interactions import create_posts
+from local.load.requests import Call, Reaction, set_reaction
 from local.stack import deployment
 from local.stack.servers import connect_mysql, connect_redis
 from local.stack.stack import Stack
@@ -138,16 +138,16 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Run a burst. Returns 1 unless the report is clean. Raises LocalError."""
+    """Run a burst. Returns 1 unless the report is clean. Raises CommandError."""
     require_positive(args, "likes", "seconds", "sample", "concurrency")
     if min(args.lag, args.build_lag, args.earlier) < 0:
-        raise LocalError("--lag, --build-lag and --earlier can't be below 0")
+        raise CommandError("--lag, --build-lag and --earlier can't be below 0")
     report = run_burst(stack, read_options(args, Options), progress_console(args))
     return print_report(args, report, show)
 
 
 def run_burst(stack: Stack, options: Options, out: Console) -> Report:
-    """Like a new post as many actors, and observe it. Raises LocalError."""
+    """Like a new post as many actors, and observe it. Raises CommandError."""
     actors = range(FIRST_ACTOR, FIRST_ACTOR + options.likes)
     before = range(actors.stop, actors.stop + options.earlier)
     everyone = [AUTHOR, *actors, *before]
@@ -167,11 +167,11 @@ def run_burst(stack: Stack, options: Options, out: Console) -> Report:
 async def like_earlier(
     stack: Stack, post_id: int, tokens: Mapping[int, str], actors: Sequence[int]
 ) -> None:
-    """Like a post as ``actors``, and wait until that is stored. Raises LocalError."""
+    """Like a post as ``actors``, and wait until that is stored. Raises CommandError."""
     async with Client(stack.base_url, tokens, CONCURRENCY) as client:
         tally = await client.play(actors, lambda actor: client.send(_like(post_id, actor), actor))
     if tally.errors or not await asyncio.to_thread(wait_until_quiet, stack, QUIET_S):
-        raise LocalError("the earlier likes were not stored")
+        raise CommandError("the earlier likes were not stored")
 
 
 async def observe_burst(

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 import urllib3
 
+from cli.output import Percentiles, read_percentiles
+from cli.paths import CommandError
 from local.load.requests import Call
-from local.output import Percentiles, read_percentiles
-from local.paths import LocalError
 from plaza.infra import mysql, redis, sqs
 from plaza.infra.process import reset_process
 
@@ -237,14 +237,14 @@ class Client:
     async def connect_all(self) -> None:
         """Open all connections, so that the first requests of a crowd leave at once.
 
-        Raises LocalError.
+        Raises CommandError.
         """
         try:
             self._idle += await asyncio.gather(
                 *(self._connect() for _ in range(self.concurrency - len(self._idle)))
             )
         except OSError as error:
-            raise LocalError(f"{self.base_url} can't be connected: {error}") from None
+            raise CommandError(f"{self.base_url} can't be connected: {error}") from None
 
     async def play(
         self,
@@ -258,7 +258,7 @@ class Client:
 
         With ``begin_slowly`` each connection waits for the first answer of the one before, so that
         functions start cold one after the other, not all at once on a machine with two cores.
-        Raises LocalError of a member.
+        Raises CommandError of a member.
         """
         members, pace = iter(crowd), Pace(rate)
 
@@ -280,7 +280,7 @@ class Client:
                     begun = asyncio.Event() if begin_slowly else begin
                     group.create_task(work(begin, begun))
                     begin = begun
-        except* LocalError as errors:
+        except* CommandError as errors:
             raise errors.exceptions[0] from None
         self.tally.in_flight = self._in_flight.mean, self._in_flight.max
         self.tally.took_s = time.monotonic() - began_s
@@ -392,7 +392,7 @@ def send_once(base_url: str, token: str, call: Call, max_attempts: int = MAX_ATT
 
 
 def require_connections(count: int) -> None:
-    """Raise LocalError unless this machine allows so many connections to one server.
+    """Raise CommandError unless this machine allows so many connections to one server.
 
     The soft limit of open files is raised to the hard one.
     """
@@ -405,7 +405,7 @@ def require_connections(count: int) -> None:
         limits["ports (ip_local_port_range)"] = last - first
     what, limit = min(limits.items(), key=lambda pair: pair[1])
     if count > limit:
-        raise LocalError(
+        raise CommandError(
             f"{count:,} connections are more than the {limit:,} of the limit of {what}"
         )
 

@@ -8,6 +8,8 @@ import random
 import secrets
 from itertools import accumulate
 
+from cli.output import console
+from cli.paths import CommandError
 from local.audit.audit import render
 from local.load import town
 from local.load.follows import Follow, Follows
@@ -16,8 +18,6 @@ from local.load.replay import Options, replay_all, show_replay
 from local.load.requests import Request
 from local.load.scenario import Scenario
 from local.load.texts import Texts, rename, write_comment, write_post
-from local.output import console
-from local.paths import LocalError
 from local.stack.stack import Stack
 
 PEOPLE = 60
@@ -40,7 +40,7 @@ _REMARKS = "Beautiful!", "I was there last year.", "How do I get there?", "Thank
 
 
 def play(stack: Stack) -> None:
-    """Play the crowd on a stack and print the outcome. Raises LocalError unless it is clean."""
+    """Play the crowd on a stack and print the outcome. Raises CommandError unless it is clean."""
     with console.status("building the town") as status:
         user_ids = range(FIRST_ID, FIRST_ID + PEOPLE)
         built = town.build(
@@ -62,7 +62,7 @@ def play(stack: Stack) -> None:
     console.print(render(reports[-1].audit_report))
     console.print()
     if not all(report.clean for report in reports):
-        raise LocalError("the demo crowd did not end with a clean audit")
+        raise CommandError("the demo crowd did not end with a clean audit")
 
 
 def make_interactions(

@@ -11,12 +11,12 @@ from typing import Any
 
 from rich.console import Console
 
+from cli.output import console, new_summary, print_report, progress_console
+from cli.paths import CommandError
 from local.audit import audit
 from local.load.interactions import Interaction, Interactions
 from local.load.replay import Options, Report, read_scenario, replay, show_replay
 from local.load.scenario import Scenario
-from local.output import console, new_summary, print_report, progress_console
-from local.paths import LocalError
 from local.stack.cluster import Cluster, connect_node
 from local.stack.logs import read_line, read_lines
 from local.stack.stack import Stack
@@ -83,7 +83,7 @@ class FailoverReport:
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Play a file, or toggles, and stop a master halfway. Returns 1 unless the report is clean.
 
-    Raises LocalError.
+    Raises CommandError.
     """
     options = Options(concurrency=args.concurrency)
     name = args.file.name if args.file else "toggles"
@@ -104,13 +104,13 @@ def replay_with_failover(
     *,
     out: Console = console,
 ) -> FailoverReport:
-    """Play a scenario; halfway a master stops in the manner of ``how``. Raises LocalError.
+    """Play a scenario; halfway a master stops in the manner of ``how``. Raises CommandError.
 
     The sweeper, which detects the failover on its next run, is invoked at once.
     """
     nodes, took_s = stack.redis, 0.0
     if not isinstance(nodes, Cluster):
-        raise LocalError("this stack has no cluster of its own: `up --redis-cluster`")
+        raise CommandError("this stack has no cluster of its own: `up --redis-cluster`")
     since_ms = int(time.time() * 1000)
     stack.invoke("SweepOutbox", {})  # it records the masters
 

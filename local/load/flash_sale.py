@@ -18,13 +18,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from local.audit.backlog import shorten_visibility_timeout
-from local.load.background import kill_workers, run_threads
-from local.load.buyers import Buyers
-from local.load.crowd import Client, Tally, send_once
-from local.load.requests import Call
-from local.load.town import make_voucher
-from local.output import (
+from cli.output import (
     console,
     new_summary,
     print_report,
@@ -34,7 +28,13 @@ from local.output import (
     require_positive,
     show_progress,
 )
-from local.paths import LocalError
+from cli.paths import CommandError
+from local.audit.backlog import shorten_visibility_timeout
+from local.load.background import kill_workers, run_threads
+from local.load.buyers import Buyers
+from local.load.crowd import Client, Tally, send_once
+from local.load.requests import Call
+from local.load.town import make_voucher
 from local.stack.servers import Server, connect_mysql, connect_redis
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
@@ -175,18 +175,18 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Run a sale. Returns 1 unless the report is clean. Raises LocalError."""
+    """Run a sale. Returns 1 unless the report is clean. Raises CommandError."""
     require_positive(args, "buyers", "stock", "clicks", "concurrency")
     if args.database_away < 0:
-        raise LocalError("--database-away can't be below 0")
+        raise CommandError("--database-away can't be below 0")
     options = read_options(args, Options, database_outage_s=args.database_away)
     return print_report(args, run_sale(stack, options, progress_console(args)), show)
 
 
 def run_sale(stack: Stack, options: Options, out: Console = console) -> Report:
-    """Offer a voucher, play the crowd, and read the outcome. Raises LocalError."""
+    """Offer a voucher, play the crowd, and read the outcome. Raises CommandError."""
     if options.database_outage_s and stack.mysql is None:
-        raise LocalError("--database-away needs a MySQL of the stack; PLAZA_MYSQL_URL has none")
+        raise CommandError("--database-away needs a MySQL of the stack; PLAZA_MYSQL_URL has none")
     with out.status("offering the voucher"):
         voucher_id = create_voucher(stack, options.stock)
     disruption, killed = Disruption(), list[int]()
@@ -227,14 +227,14 @@ def create_voucher(stack: Stack, stock: int, open_s: float = _OPEN_S) -> int:
     body = make_voucher(str(SHOP), time.time(), stock, open_s)
     answer = send_once(stack.base_url, token, Call("POST", "/vouchers", body))
     if answer.status != 201:
-        raise LocalError(f"the voucher was not created: {answer}")
+        raise CommandError(f"the voucher was not created: {answer}")
     return int(answer.body["id"])
 
 
 async def play(
     base_url: str, tokens: dict[int, str], options: Options, voucher_id: int, out: Console
 ) -> tuple[Buyers, Tally]:
-    """Play all clicks, in random order, and wait for the decisions. Raises LocalError."""
+    """Play all clicks, in random order, and wait for the decisions. Raises CommandError."""
     clicks = [buyer for buyer in tokens for _ in range(options.clicks)]
     random.Random(options.seed).shuffle(clicks)
     with contextlib.ExitStack() as ends:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cli.files import FileFormat, parse_whole_number
 from local.load.api_reader import ApiReader
-from local.load.files import FileFormat, parse_whole_number
 from local.load.requests import Reaction, Request, duplicate, set_reaction
 from local.load.scenario import (
     Comparison,
@@ -105,7 +105,7 @@ class Follows(Scenario):
         self._seed = seed
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Compare rows, totals and lists with the file. Raises LocalError."""
+        """Compare rows, totals and lists with the file. Raises CommandError."""
         after, rows = (
             {Follow(one.user_id, one.target_id) for one in reactions}
             for reactions in (self.after, self.read(stack))
@@ -141,14 +141,14 @@ class Follows(Scenario):
 
 
 async def fetch_lists(api: ApiReader, user_ids: Sequence[int], name: str) -> dict[int, list[int]]:
-    """Return user -> ids of the list ``name``, from all pages. Raises LocalError."""
+    """Return user -> ids of the list ``name``, from all pages. Raises CommandError."""
     return await api.fetch_each(
         name, user_ids, lambda user_id: _read_users(api, f"/users/{user_id}/{name}")
     )
 
 
 async def fetch_common_follows(api: ApiReader, pairs: Sequence[Pair]) -> dict[Pair, list[int]]:
-    """Return pair -> users that both follow, as read by the first. Raises LocalError."""
+    """Return pair -> users that both follow, as read by the first. Raises CommandError."""
     return await api.fetch_each(
         "common follows",
         pairs,
@@ -161,7 +161,7 @@ async def _read_users(api: ApiReader, path: str, user_id: int | None = None) -> 
 
 
 async def fetch_viewer_states(api: ApiReader, follows: Sequence[Follow]) -> dict[Follow, bool]:
-    """Return follow -> whether it is on, as read by the follower. Raises LocalError."""
+    """Return follow -> whether it is on, as read by the follower. Raises CommandError."""
 
     async def fetch(follow: Follow) -> bool:
         profile = await api.fetch(f"/users/{follow.followee_id}", user_id=follow.follower_id)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from pymysql.cursors import Cursor
 
-from local.audit import rankings
+from cli.files import FileFormat, parse_whole_number
+from local.load import rankings
 from local.load.api_reader import ApiReader
-from local.load.files import FileFormat, parse_whole_number
 from local.load.requests import KINDS, Expectation, Reaction, Request, duplicate, set_reaction, view
 from local.load.scenario import (
     Comparison,
@@ -139,7 +139,7 @@ class Interactions(Scenario):
         return super().prepare(stack)
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Compare rows, totals, lists and rankings with the file. Raises LocalError."""
+        """Compare rows, totals, lists and rankings with the file. Raises CommandError."""
         after, rows, items = self.after, self.read(stack), set(self._item_ids)
         reported = await fetch_totals(api, self._item_ids)
         largest = rank_ids((r.target_id for r in after if r.kind == "like"), _MAX_LISTS)
@@ -210,7 +210,7 @@ def _insert(
 
 
 async def fetch_totals(api: ApiReader, item_ids: Sequence[int]) -> dict[str, dict[int, int]]:
-    """Return kind -> post -> total by the API. Raises LocalError."""
+    """Return kind -> post -> total by the API. Raises CommandError."""
     parts = [tuple(item_ids[i : i + _QUERY]) for i in range(0, len(item_ids), _QUERY)]
     answers = await api.fetch_each("totals of posts", parts, lambda part: _query(api, part))
     pairs = [pair for part, items in answers.items() for pair in zip(part, items, strict=True)]
@@ -220,7 +220,7 @@ async def fetch_totals(api: ApiReader, item_ids: Sequence[int]) -> dict[str, dic
 async def fetch_likers(
     api: ApiReader, item_ids: Iterable[int], query: str = ""
 ) -> dict[int, list[int]]:
-    """Return post -> likers, from all pages of the API. Raises LocalError."""
+    """Return post -> likers, from all pages of the API. Raises CommandError."""
 
     async def fetch(item_id: int) -> list[int]:
         likers = await api.read_list(f"/posts/{item_id}/likers{query}")
@@ -232,7 +232,7 @@ async def fetch_likers(
 async def fetch_viewer_states(
     api: ApiReader, user_ids: Sequence[int], item_ids: Sequence[int]
 ) -> dict[Reaction, bool]:
-    """Return reaction -> whether it is on, of users to posts, by the API. Raises LocalError."""
+    """Return reaction -> whether it is on, of users to posts, by the API. Raises CommandError."""
     answers = await api.fetch_each(
         "own reactions", user_ids, lambda user_id: _query(api, item_ids, user_id)
     )
@@ -256,7 +256,7 @@ async def _query(
 async def fetch_own_lists(
     api: ApiReader, user_ids: Sequence[int], kind: str
 ) -> dict[int, list[int]]:
-    """Return user -> posts in the user's own list of a kind. Raises LocalError."""
+    """Return user -> posts in the user's own list of a kind. Raises CommandError."""
 
     async def fetch(user_id: int) -> list[int]:
         items = await api.read_list(f"/users/me/{kind}s", user_id)

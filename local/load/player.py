@@ -5,9 +5,9 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from cli.paths import CommandError
 from local.load.crowd import DONE_STATUSES, Client, Tally
 from local.load.requests import Copies, Expectation, Request
-from local.paths import LocalError
 
 MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay ends
 
@@ -68,7 +68,7 @@ class Player(Client):
     ) -> None:
         """Send ``requests``, users in parallel, and compare the answers with ``expectations``.
 
-        Raises LocalError when the API stops answering.
+        Raises CommandError when the API stops answering.
         """
         turns = Turns(requests)
 
@@ -104,4 +104,4 @@ class Player(Client):
             tally.wrong += expectation.find_wrong(request, [a.body for a in answers], certain)
         self._on_progress(tally)
         if self._unanswered >= MAX_UNANSWERED:
-            raise LocalError(f"{self.base_url} stopped answering: {answers[-1]}")
+            raise CommandError(f"{self.base_url} stopped answering: {answers[-1]}")

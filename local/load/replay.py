@@ -20,19 +20,8 @@ from botocore.exceptions import EndpointConnectionError
 from rich.console import Console
 from rich.text import Text
 
-from local.audit import audit
-from local.audit.backlog import shorten_visibility_timeout, wait_until_quiet
-from local.audit.compare import AuditReport
-from local.load import files, follows, interactions
-from local.load.api_reader import ApiReader
-from local.load.background import kill_workers
-from local.load.crowd import Tally
-from local.load.follows import Follows
-from local.load.interactions import Interactions
-from local.load.player import Player
-from local.load.requests import Expectation, Request
-from local.load.scenario import Comparison, Scenario
-from local.output import (
+from cli import files
+from cli.output import (
     console,
     mark,
     new_summary,
@@ -43,7 +32,19 @@ from local.output import (
     require_positive,
     show_progress,
 )
-from local.paths import LocalError
+from cli.paths import CommandError
+from local.audit import audit
+from local.audit.backlog import shorten_visibility_timeout, wait_until_quiet
+from local.audit.compare import AuditReport
+from local.load import follows, interactions
+from local.load.api_reader import ApiReader
+from local.load.background import kill_workers
+from local.load.crowd import Tally
+from local.load.follows import Follows
+from local.load.interactions import Interactions
+from local.load.player import Player
+from local.load.requests import Expectation, Request
+from local.load.scenario import Comparison, Scenario
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
@@ -133,23 +134,23 @@ class Report:
 
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
-    """Play a file. Returns 1 unless the report is clean. Raises LocalError."""
+    """Play a file. Returns 1 unless the report is clean. Raises CommandError."""
     if not 0 <= args.duplicates <= 1:
-        raise LocalError(f"--duplicates is a share from 0 to 1, not {args.duplicates:g}")
+        raise CommandError(f"--duplicates is a share from 0 to 1, not {args.duplicates:g}")
     require_positive(args, "rate", "limit", "concurrency")
     options = read_options(args, Options)
     scenario = read_scenario(args.file, options, args.limit)
     try:
         report = replay(stack, args.file.name, scenario, options, out=progress_console(args))
     except (EndpointConnectionError, redis.ConnectionError) as error:
-        raise LocalError(f"the stack stopped answering: {error}") from None
+        raise CommandError(f"the stack stopped answering: {error}") from None
     return print_report(args, report, show)
 
 
 def replay(
     stack: Stack, name: str, scenario: Scenario, options: Options, *, out: Console = console
 ) -> Report:
-    """Play a scenario, wait until the queues are empty, and compare. Raises LocalError."""
+    """Play a scenario, wait until the queues are empty, and compare. Raises CommandError."""
     (report,) = replay_all(stack, {name: scenario}, options, out=out)
     return report
 
@@ -159,11 +160,11 @@ def replay_all(
 ) -> list[Report]:
     """Play scenarios by name, one after the other, wait for empty queues, and compare all.
 
-    No two may change the same kinds of reactions. Raises LocalError.
+    No two may change the same kinds of reactions. Raises CommandError.
     """
     with out.status("waiting for quiet"):
         if not wait_until_quiet(stack, options.quiet_s):
-            raise LocalError("the queues of the stack do not become empty; see `audit`")
+            raise CommandError("the queues of the stack do not become empty; see `audit`")
     since = datetime.now(UTC).date()
     logged = count_log(stack.mysql_url, since)
     with contextlib.ExitStack() as meanwhile:
@@ -199,7 +200,7 @@ def replay_all(
 def play(
     stack: Stack, name: str, scenario: Scenario, options: Options, out: Console
 ) -> PlayedScenario:
-    """Prepare and play one scenario. Raises LocalError."""
+    """Prepare and play one scenario. Raises CommandError."""
     requests = scenario.requests
     with out.status(f"preparing {name}"):
         user_ids = scenario.user_ids
@@ -238,7 +239,7 @@ def play(
 async def compare(
     stack: Stack, played: PlayedScenario, options: Options, on_progress: Callable[[str], None]
 ) -> Comparison:
-    """Compare the stores with the scenario after it was played. Raises LocalError."""
+    """Compare the stores with the scenario after it was played. Raises CommandError."""
     async with ApiReader(
         stack.base_url,
         played.tokens,
@@ -249,7 +250,7 @@ async def compare(
 
 
 def read_scenario(path: Path, options: Options, limit: int | None = None) -> Scenario:
-    """Return the scenario of a file, chosen by its header. Raises LocalError."""
+    """Return the scenario of a file, chosen by its header. Raises CommandError."""
     header = files.read_header(path)
     if header == interactions.FILES.columns:
         rows = interactions.FILES.read(path, limit)
@@ -257,7 +258,7 @@ def read_scenario(path: Path, options: Options, limit: int | None = None) -> Sce
     if header == follows.FILES.columns:
         return Follows(follows.FILES.read(path, limit), options.duplicates, options.seed)
     expected = " or ".join(",".join(one.FILES.columns) for one in (interactions, follows))
-    raise LocalError(files.describe_bad_header(path.name, header, expected))
+    raise CommandError(files.describe_bad_header(path.name, header, expected))
 
 
 def show(report: Report, out: Console) -> None:

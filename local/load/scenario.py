@@ -71,7 +71,7 @@ class Scenario(ABC):
 
     @abstractmethod
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Compare rows and answers of the API with the file. Raises LocalError."""
+        """Compare rows and answers of the API with the file. Raises CommandError."""
 
 
 def compare_rows(after: Set[Any], rows: Set[Any]) -> list[str]:

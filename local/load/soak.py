@@ -28,19 +28,18 @@ import psutil
 import redis
 from rich.console import Console
 
+from cli.output import console, new_table, print_report, require_positive, show_step
+from cli.paths import DIRECTORY, ROOT, CommandError
 from local.audit.audit import audit_when_quiet
 from local.load.background import run_threads
 from local.load.crowd import Client
 from local.load.flash_sale import SHOP, create_voucher
 from local.load.interactions import create_posts
 from local.load.requests import Call
-from local.output import console, new_table, print_report, require_positive
-from local.paths import DIRECTORY, ROOT, LocalError
 from local.stack.functions import CONTEXT, become_function, load_function, make_record
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
-from local.stack.up import show_step
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 
@@ -129,7 +128,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def soak(stack: Stack, length_s: float) -> SoakReport:
-    """Run the crowd, schedules and consumer for ``length_s``, in rounds. Raises LocalError."""
+    """Run the crowd, schedules and consumer for ``length_s``, in rounds. Raises CommandError."""
     report = SoakReport()
     crowd = SimulatedUsers(stack, report)
     asyncio.run(crowd.warm_up())
@@ -259,7 +258,7 @@ class SimulatedUsers:
         opened_s, voucher = self._sale
         if time.monotonic() - opened_s > _SALE_S:
             self._sale = time.monotonic(), voucher  # the others do not open one
-            with contextlib.suppress(LocalError):  # the previous sale continues
+            with contextlib.suppress(CommandError):  # the previous sale continues
                 new = asyncio.to_thread(create_voucher, self._stack, PEOPLE // 2, open_s=_SALE_S)
                 voucher = await new
                 self._sale = time.monotonic(), voucher
@@ -299,7 +298,7 @@ def run_schedules(
             try:
                 stack.invoke(name, {})
                 report.runs[name] += 1
-            except LocalError as error:
+            except CommandError as error:
                 report.problems.append(str(error).partition("\n")[0])
             end.wait(0.1)
 

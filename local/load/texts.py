@@ -57,7 +57,7 @@ class Texts(Scenario):
         return super().prepare(stack)
 
     async def compare(self, stack: Stack, api: ApiReader) -> Comparison:
-        """Compare rows, totals and nicknames with the written texts. Raises LocalError."""
+        """Compare rows, totals and nicknames with the written texts. Raises CommandError."""
         users, posts = {**self._posts, **self._names}, self._comments
         profiles = await api.fetch_each("profiles", users, lambda id_: api.fetch(f"/users/{id_}"))
         pages = await api.fetch_each("posts", posts, lambda id_: api.fetch(f"/posts/{id_}"))

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from cli.paths import CommandError
 from local.load.crowd import Client
 from local.load.requests import Call
-from local.paths import LocalError
 from local.stack.stack import Stack
 from local.stack.tokens import create_users, open_sessions
 
@@ -40,7 +40,7 @@ class Town(NamedTuple):
 def build(
     stack: Stack, user_ids: Sequence[int], seed: int, on_progress: Callable[[str], None]
 ) -> Town:
-    """Create the town. ``on_progress`` gets each step. Raises LocalError when a request fails."""
+    """Create the town. ``on_progress`` gets each step. Raises CommandError when a request fails."""
     create_users(stack.mysql_url, [ADMIN], "admin")
     tokens = dict(zip(user_ids, open_sessions(stack, user_ids), strict=True))
     [tokens[ADMIN]] = open_sessions(stack, [ADMIN], "admin")
@@ -130,10 +130,10 @@ async def _create(
     body: Mapping[str, Any] | None,
     status: int = 201,
 ) -> Mapping[str, Any]:
-    """Send a POST. Raises LocalError for another status than 200 and ``status``."""
+    """Send a POST. Raises CommandError for another status than 200 and ``status``."""
     answer = await client.send(Call("POST", path, body), user_id)
     if answer.status not in (status, 200):
-        raise LocalError(f"POST {path} answers {answer}")
+        raise CommandError(f"POST {path} answers {answer}")
     return answer.body
 
 

@@ -1,1 +1,1 @@
-"""The stack on one machine: servers, an AWS emulator, the deployed template, operator tools."""
+"""The stack on one machine: servers, an AWS emulator, the deployed template."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local.paths import ROOT, TOOLS
+from cli.paths import ROOT, TOOLS
 from local.stack.processes import Process, start_process, wait_until_ready
 
 REGION = "us-east-1"
@@ -59,7 +59,7 @@ def start_web_server(directory: Path, port: int, *, attached: bool) -> Process:
     return _start(
         directory,
         "web",
-        [sys.executable, "-P", "-m", "local.stack.web", directory, str(port)],
+        [sys.executable, "-P", "-m", "local.web", directory, str(port)],
         port=port,
         attached=attached,
         env={"PYTHONPATH": str(ROOT)},
@@ -75,7 +75,7 @@ def _start(
     attached: bool,
     env: Mapping[str, str],
 ) -> Process:
-    """Start a program and wait until it serves HTTP at ``port``. Raises LocalError."""
+    """Start a program and wait until it serves HTTP at ``port``. Raises CommandError."""
     scratch = directory / "tmp"  # removed with the directory
     scratch.mkdir(parents=True, exist_ok=True)
     log = directory / "logs" / f"{name}.log"

@@ -16,7 +16,7 @@ from redis.backoff import NoBackoff
 from redis.crc import key_slot
 from redis.retry import Retry
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.ports import free_ports
 from local.stack.processes import Process, wait_until
 from local.stack.servers import Server, load_redis, prepare_redis, read_redis_port
@@ -57,7 +57,7 @@ class Cluster:
     def start(self, *, attached: bool = True, timeout_s: float = 60) -> None:
         """Start the nodes that do not run and wait until the cluster is healthy.
 
-        If no node ran, a new cluster is formed. Raises LocalError.
+        If no node ran, a new cluster is formed. Raises CommandError.
         """
         new = not any(node.is_running() for node in self.nodes)
         if new:
@@ -104,38 +104,38 @@ class Cluster:
         slot = key_slot(key.encode())
         port = _find_master(self._query_any_node("CLUSTER", "SLOTS"), slot)
         if port is None:
-            raise LocalError(f"slot {slot} has no master")
+            raise CommandError(f"slot {slot} has no master")
         return next(node for node in self.nodes if node.port == port)
 
     def replica_of(self, master: Server, timeout_s: float = 20) -> Server:
         """Return a replica of ``master`` once it has all data that the master has now.
 
         A link that is up is not enough: after a full synchronisation the stream of newer writes may
-        begin a second later. Raises LocalError without a replica.
+        begin a second later. Raises CommandError without a replica.
         """
         offset = _offset(master)
         replica = next((n for n in self.nodes if _link(n) == (master.port, "up")), None)
         if replica is None:
-            raise LocalError(f"the master at {master.port} has no replica")
+            raise CommandError(f"the master at {master.port} has no replica")
         if not wait_until(lambda: _offset(replica) >= offset, timeout_s, step_s=_POLL_INTERVAL_S):
-            raise LocalError(f"{replica.name} is behind for more than {timeout_s:g} s")
+            raise CommandError(f"{replica.name} is behind for more than {timeout_s:g} s")
         return replica
 
     def fail_over(self, key: str, timeout_s: float = 20) -> Server:
         """Fail over the master of ``key`` without loss. Returns the new master.
 
         Masters refuse a vote for a while after one about the same node, so it may take more than
-        one attempt. Raises LocalError.
+        one attempt. Raises CommandError.
         """
         replica = self.replica_of(self.master_of(key))
         attempts = max(1, int(timeout_s / _FAILOVER_TIMEOUT_S))
         for _ in range(attempts):
             with connect_node(replica) as client, contextlib.suppress(redis.ResponseError):
                 client.execute_command("CLUSTER", "FAILOVER")  # refused by a master
-            with contextlib.suppress(LocalError):
+            with contextlib.suppress(CommandError):
                 self.wait_for_master(key, replica, _FAILOVER_TIMEOUT_S)
                 return replica
-        raise LocalError(f"{replica.name} did not become master in {attempts} attempts")
+        raise CommandError(f"{replica.name} did not become master in {attempts} attempts")
 
     @contextlib.contextmanager
     def lose_unreplicated_writes(self, key: str) -> Iterator[None]:
@@ -158,7 +158,7 @@ class Cluster:
 
     def wait_for_master(self, key: str, server: Server, timeout_s: float = 30) -> None:
         """Wait until every reachable node reports ``server`` as master of ``key``. Raises
-        LocalError."""
+        CommandError."""
         slot = key_slot(key.encode())
 
         def all_nodes_agree() -> bool:
@@ -166,13 +166,13 @@ class Cluster:
             return all(_find_master(found, slot) in (server.port, None) for found in slots)
 
         if not wait_until(all_nodes_agree, timeout_s, step_s=_POLL_INTERVAL_S):
-            raise LocalError(f"{server.name} did not become master in {timeout_s:g} s")
+            raise CommandError(f"{server.name} did not become master in {timeout_s:g} s")
 
     def wait_until_healthy(self, timeout_s: float = 60) -> None:
-        """Wait until all nodes report a complete, healthy cluster. Raises LocalError."""
+        """Wait until all nodes report a complete, healthy cluster. Raises CommandError."""
         if not wait_until(self._is_healthy, timeout_s, step_s=_POLL_INTERVAL_S):
             states = ", ".join(f"{node.name}: {_state(node)}" for node in self.nodes)
-            raise LocalError(f"the cluster is not healthy after {timeout_s:g} s ({states})")
+            raise CommandError(f"the cluster is not healthy after {timeout_s:g} s ({states})")
 
     def configure(self, name: str, value: str | int) -> None:
         for node in self.nodes:
@@ -198,7 +198,7 @@ class Cluster:
                 return all(_has_met(client, ids) for client in clients)
 
             if not wait_until(all_know_all, timeout_s, step_s=_POLL_INTERVAL_S):
-                raise LocalError("the nodes of the cluster do not meet")
+                raise CommandError("the nodes of the cluster do not meet")
             for number, client in enumerate(clients[MASTERS:]):
                 client.execute_command("CLUSTER", "REPLICATE", ids[number])
 
@@ -221,7 +221,7 @@ class Cluster:
                 continue
             with contextlib.suppress(*_UNREACHABLE), connect_node(node) as client:
                 return client.execute_command(*command)
-        raise LocalError("no node of the cluster answers")
+        raise CommandError("no node of the cluster answers")
 
 
 def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) -> Cluster:
@@ -246,7 +246,7 @@ def prepare_cluster(directory: Path, *, node_timeout_ms: int = NODE_TIMEOUT_MS) 
 
 
 def load_cluster(directory: Path) -> Cluster:
-    """Load the cluster that ``prepare_cluster`` configured. Raises OSError, LocalError."""
+    """Load the cluster that ``prepare_cluster`` configured. Raises OSError, CommandError."""
     nodes = [load_redis(directory / str(number)) for number in range(NODES)]
     log = directory.parent / "logs" / "redis.log"
     for number, node in enumerate(nodes):

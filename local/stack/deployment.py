@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from local.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, LocalError
+from cli.paths import ALARMS, LAMBDA_PYTHON, ROOT, RUNTIME, TOOLS, CommandError
 from local.stack.aws import REGION, connect, credentials
 from local.stack.event_source import EventSource
 from local.stack.processes import run_command
@@ -219,7 +219,7 @@ def read_deployed(endpoint_url: str) -> Deployed:
     environment = read_environment([_read_variables(one) for one in found])
     apis = resources.get("AWS::ApiGatewayV2::Api", {})
     if len(apis) != 1:
-        raise LocalError(f"the stack has {len(apis)} HTTP APIs instead of one")
+        raise CommandError(f"the stack has {len(apis)} HTTP APIs instead of one")
     queues = {
         name_queue(logical_id): url
         for logical_id, url in resources.get("AWS::SQS::Queue", {}).items()
@@ -342,22 +342,22 @@ def _forward(lambdas: Any, name: str, variables: Mapping[str, str], port: int) -
 
 
 def invoke(deployed: Deployed, lambda_url: str, logical_id: str, event: Mapping[str, Any]) -> Any:
-    """Run a function once. Returns its result; raises LocalError with its error."""
+    """Run a function once. Returns its result; raises CommandError with its error."""
     if logical_id not in deployed.functions:
-        raise LocalError(f"the template has no function with the logical id {logical_id}")
+        raise CommandError(f"the template has no function with the logical id {logical_id}")
     status, payload = call_service(
         lambda_url, "POST", f"/functions/{deployed.functions[logical_id]}", json.dumps(event)
     )
     if status != 200:
         trace = "".join(payload.get("stackTrace", []))
-        raise LocalError(f"{logical_id} failed: {payload.get('errorMessage', payload)}\n{trace}")
+        raise CommandError(f"{logical_id} failed: {payload.get('errorMessage', payload)}\n{trace}")
     return payload
 
 
 def call_service(
     lambda_url: str, method: str, path: str, body: str | None = None
 ) -> tuple[int, Any]:
-    """Return status and body of the Lambda service. Raises LocalError without a response."""
+    """Return status and body of the Lambda service. Raises CommandError without a response."""
     parts = urlsplit(lambda_url)
     connection = HTTPConnection(str(parts.hostname), parts.port, timeout=MAX_INVOCATION_S)
     try:
@@ -365,7 +365,7 @@ def call_service(
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     except (OSError, HTTPException) as error:
-        raise LocalError(f"the Lambda service does not answer: {error}") from None
+        raise CommandError(f"the Lambda service does not answer: {error}") from None
     finally:
         connection.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from local.paths import ROOT
+from cli.paths import ROOT
 
 _HEADERS = {
     "accept": "*/*",

@@ -1,7 +1,7 @@
 """The HTTP API: from the socket to the worker, in payload format 2.0 of API Gateway.
 
 The events equal recorded ones (tests/unit/local/test_gateway.py). What the template does not use
-raises LocalError at start: authorizers, payload format 1.0.
+raises CommandError at start: authorizers, payload format 1.0.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote
 
 from aiohttp import web
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.routes import Route
 from local.stack.workers import Outcome, Pool
 
@@ -70,13 +70,13 @@ class Routes:
         self._patterns: dict[int, list[tuple[str, list[str], Route]]] = {}
         for route in routes:
             if route.payload_format != "2.0":
-                raise LocalError(f"{route.key}: payload format {route.payload_format}, not 2.0")
+                raise CommandError(f"{route.key}: payload format {route.payload_format}, not 2.0")
             if route.key == "$default":
                 self._default = route
                 continue
             method, path = route.key.split(" ", 1)
             if "+}" in path:
-                raise LocalError(f"{route.key}: greedy parameters are not served locally")
+                raise CommandError(f"{route.key}: greedy parameters are not served locally")
             if "{" not in path:
                 self._fixed[method, path] = route
                 continue

@@ -23,7 +23,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from local.paths import LAMBDA_PYTHON
+from cli.paths import LAMBDA_PYTHON
 from local.stack.event_source import EventSource
 from local.stack.event_sources import Deliveries, Poller, Sqs
 from local.stack.gateway import MAX_BODY_BYTES, MAX_HEADER_BYTES, Gateway

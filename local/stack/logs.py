@@ -13,7 +13,7 @@ from typing import Any
 
 from pymysql.cursors import DictCursor
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
@@ -115,12 +115,12 @@ def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]
 
 def find_function(functions: dict[str, str], part: str) -> str:
     """Return the logical id of ``SaveReactions``, ``save_reactions`` or a unique part. Raises
-    LocalError."""
+    CommandError."""
     plain = part.replace("_", "").replace("-", "").lower()
     fitting = [name for name in functions if plain in name.lower()]
     exact = [name for name in fitting if name.lower() == plain]
     if len(exact or fitting) != 1:
-        raise LocalError(
+        raise CommandError(
             f"no single part is called {part}; there are {', '.join([*functions, *SERVERS])}"
         )
     return (exact or fitting)[0]

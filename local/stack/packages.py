@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.servers import find_binary
 
 DEBIAN = {
@@ -44,22 +44,22 @@ def missing_packages() -> list[str]:
 
 
 def check_servers() -> None:
-    """Raise LocalError with install instructions unless every server program is found."""
+    """Raise CommandError with install instructions unless every server program is found."""
     if missing := missing_packages():
-        raise LocalError(explain(missing))
+        raise CommandError(explain(missing))
 
 
 def install_packages() -> list[str]:
-    """Install missing packages where root is available. Returns them. Raises LocalError."""
+    """Install missing packages where root is available. Returns them. Raises CommandError."""
     missing = missing_packages()
     if not missing:
         return []
     printed = _install(missing)
     if printed is None:
-        raise LocalError(explain(missing))
+        raise CommandError(explain(missing))
     if missing_packages():
         tail = "\n".join(printed.strip().splitlines()[-10:])
-        raise LocalError(f"{explain(missing)}\n\napt-get printed:\n{tail}")
+        raise CommandError(f"{explain(missing)}\n\napt-get printed:\n{tail}")
     return missing
 
 

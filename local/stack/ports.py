@@ -4,7 +4,7 @@ import contextlib
 import random
 import socket
 
-from local.paths import LocalError
+from cli.paths import CommandError
 
 _rng = random.SystemRandom()  # a seed of the caller would give equal ports to concurrent clusters
 
@@ -26,7 +26,7 @@ def free_ports(count: int, among: range) -> list[int]:
 
 
 def claim_port(port: int) -> int:
-    """Return ``port`` itself, or a free one for 0. Raises LocalError when it is in use."""
+    """Return ``port`` itself, or a free one for 0. Raises CommandError when it is in use."""
     if port == 0:
         return free_port()
     with socket.socket() as probe:
@@ -34,7 +34,7 @@ def claim_port(port: int) -> int:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise LocalError(
+            raise CommandError(
                 f"port {port} is in use or not allowed ({error.strerror}); "
                 "choose another with PORT=..., or leave it out for a free one"
             ) from None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from local.paths import LocalError
+from cli.paths import CommandError
 
 PR_SET_PDEATHSIG = 1
 
@@ -83,17 +83,17 @@ def _describe(name: str, child: subprocess.Popen[bytes], log: Path) -> Process:
     try:
         return Process(name, child.pid, psutil.Process(child.pid).create_time())
     except psutil.NoSuchProcess:
-        raise LocalError(f"{name} ended at once; its output is in {log}") from None
+        raise CommandError(f"{name} ended at once; its output is in {log}") from None
 
 
 def wait_until_ready(
     process: Process, is_ready: Callable[[], bool], log: Path, timeout_s: float
 ) -> None:
-    """Wait until a process answers. Otherwise stop it and raise LocalError with its last lines."""
+    """Wait until a process answers. Else stop it and raise CommandError with its last lines."""
     wait_until(lambda: is_ready() or not process.is_running(), timeout_s)
     if not (process.is_running() and is_ready()):
         stop_process(process)
-        raise LocalError(f"{process.name} did not start ({log}):\n{read_tail(log, 15)}")
+        raise CommandError(f"{process.name} did not start ({log}):\n{read_tail(log, 15)}")
 
 
 def read_tail(log: Path, lines: int) -> str:
@@ -156,7 +156,7 @@ def run_command(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> None:
-    """Run a command that ends by itself. Raises LocalError with the end of its output.
+    """Run a command that ends by itself. Raises CommandError with the end of its output.
 
     An interrupt ends it and its children first.
     """
@@ -170,7 +170,7 @@ def run_command(
         stop_process(process)
         raise
     if status != 0:
-        raise LocalError(f"{name} failed ({log}):\n{read_tail(log, 25)}")
+        raise CommandError(f"{name} failed ({log}):\n{read_tail(log, 25)}")
 
 
 def wait_until(condition: Callable[[], bool], timeout_s: float, step_s: float = 0.02) -> bool:

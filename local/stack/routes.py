@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from local.paths import LocalError
+from cli.paths import CommandError
 
 METHODS = {"get", "put", "post", "delete", "patch", "head", "options"}
 ANY = "x-amazon-apigateway-any-method"
@@ -31,15 +31,15 @@ class Route:
 
     @property
     def function(self) -> str:
-        """The function's name in ``uri``. Raises LocalError."""
+        """The function's name in ``uri``. Raises CommandError."""
         found = _FUNCTION.search(self.uri)
         if found is None:
-            raise LocalError(f"{self.uri} names no function")
+            raise CommandError(f"{self.uri} names no function")
         return found[1]
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:
-    """Return the routes of an OpenAPI ``body``. Raises LocalError for a route without an
+    """Return the routes of an OpenAPI ``body``. Raises CommandError for a route without an
     integration or with an authorizer, which is not served locally."""
     routes = []
     for path, methods in body.get("paths", {}).items():
@@ -50,9 +50,9 @@ def read_routes(body: Mapping[str, Any]) -> list[Route]:
             key = "$default" if path.strip("/") == "$default" else f"{verb} {path}"
             integration = operation.get("x-amazon-apigateway-integration")
             if not integration:
-                raise LocalError(f"route {key} of the template has no integration")
+                raise CommandError(f"route {key} of the template has no integration")
             if operation.get("security"):
-                raise LocalError(f"route {key} of the template has an authorizer")
+                raise CommandError(f"route {key} of the template has an authorizer")
             routes.append(
                 Route(
                     key,
@@ -92,7 +92,7 @@ def read_body(template: str | Mapping[str, Any], values: Mapping[str, str]) -> d
         if resource["Type"] == "AWS::ApiGatewayV2::Api" and "Body" in resource["Properties"]
     ]
     if len(bodies) != 1:
-        raise LocalError(f"the template has {len(bodies)} HTTP APIs with a body instead of one")
+        raise CommandError(f"the template has {len(bodies)} HTTP APIs with a body instead of one")
     served = {name: bodies[0][name] for name in ("paths", _CORS) if name in bodies[0]}
     resolved: dict[str, Any] = resolve(served, values)
     return resolved
@@ -119,7 +119,7 @@ def resolve(node: Any, values: Mapping[str, str]) -> Any:
             separator, parts = argument
             return str(separator).join(str(part) for part in resolve(parts, values))
         if function == "Fn::If":  # conditions of a local stack are not evaluated
-            raise LocalError("an HTTP API that depends on a condition is not supported locally")
+            raise CommandError("an HTTP API that depends on a condition is not supported locally")
     return {key: resolve(value, values) for key, value in node.items()}
 
 
@@ -129,5 +129,5 @@ def _as_list(value: Any) -> list[str]:
 
 def _value(name: str, values: Mapping[str, str]) -> str:
     if name not in values:
-        raise LocalError(f"the API of the template refers to {name}, which the stack lacks")
+        raise CommandError(f"the API of the template refers to {name}, which the stack lacks")
     return values[name]

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.deployment import STACK_NAME
 from local.stack.stack import Stack
 
@@ -26,7 +26,9 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
     config = write_files(stack)
     events = stack.directory / "events"  # which `make events` writes
     if not events.is_dir():
-        raise LocalError("there are no events with tokens and ids of this stack; run `make events`")
+        raise CommandError(
+            "there are no events with tokens and ids of this stack; run `make events`"
+        )
     sample = "reactions.like_post"
     for command in (f"invoke ReactionsApi -e {events / sample}.json", "start-api"):
         print(f"sam local {command} --config-file {config}")
@@ -37,7 +39,7 @@ def write_files(stack: Stack) -> Path:
     """Write the SAM configuration, environment and template. Returns the configuration's path.
 
     They contain credentials of the stack's database: only their owner may read them. Raises
-    LocalError.
+    CommandError.
     """
     folder = stack.directory / "sam-local"
     folder.mkdir(exist_ok=True)
@@ -59,10 +61,10 @@ def write_files(stack: Stack) -> Path:
 
 
 def add_endpoint(template: str) -> str:
-    """Add the variable of the endpoint to all functions of a template. Raises LocalError."""
+    """Add the variable of the endpoint to all functions of a template. Raises CommandError."""
     added, count = _GLOBAL_VARIABLES.subn(rf"\1        {ENDPOINT}: ''\n", template, count=1)
     if count != 1:
-        raise LocalError("the template has no variables in its Globals")
+        raise CommandError("the template has no variables in its Globals")
     return added
 
 

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 import pymysql
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.ports import free_port
 from local.stack.processes import (
     Process,
@@ -41,10 +41,10 @@ def find_binary(name: str) -> Path | None:
 
 
 def require_binary(name: str) -> Path:
-    """Return the path of a server program; raises LocalError when it is missing."""
+    """Return the path of a server program; raises CommandError when it is missing."""
     found = find_binary(name)
     if found is None:
-        raise LocalError(f"{name} is not installed; `make setup` installs it or says how")
+        raise CommandError(f"{name} is not installed; `make setup` installs it or says how")
     return found
 
 
@@ -82,7 +82,7 @@ class Server:
         return process is not None and process.is_running()
 
     def start(self, *, attached: bool = True, timeout_s: float = 30) -> None:
-        """Start it and wait until it answers. Raises LocalError with the end of its log."""
+        """Start it and wait until it answers. Raises CommandError with the end of its log."""
         if self.is_running():
             return
         process = start_process(self.name, self.argv, log=self.log, attached=attached)
@@ -133,18 +133,18 @@ def prepare_redis(directory: Path, *, port: int = 0, settings: Iterable[str] = (
 
 
 def load_redis(directory: Path) -> Server:
-    """Load the Redis that ``prepare_redis`` configured. Raises FileNotFoundError, LocalError."""
+    """Load the Redis that ``prepare_redis`` configured. Raises FileNotFoundError, CommandError."""
     port = read_redis_port(directory)
     argv = (str(require_binary("redis-server")), str(directory / "redis.conf"))
     return Server("redis", directory, port, f"redis://127.0.0.1:{port}/0", argv)
 
 
 def read_redis_port(directory: Path, setting: str = "port") -> int:
-    """Return a port from a Redis configuration. Raises LocalError without one."""
+    """Return a port from a Redis configuration. Raises CommandError without one."""
     text = (directory / "redis.conf").read_text()
     found = re.search(rf"^{setting} (\d+)$", text, re.MULTILINE)
     if found is None:
-        raise LocalError(f"{directory / 'redis.conf'} has no {setting}")
+        raise CommandError(f"{directory / 'redis.conf'} has no {setting}")
     return int(found[1])
 
 

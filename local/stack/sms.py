@@ -3,7 +3,7 @@
 import argparse
 import re
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.stack import Stack, use_stack
 from plaza.auth import sms
 from plaza.auth.phones import parse_phone
@@ -15,10 +15,10 @@ def main(stack: Stack, args: argparse.Namespace) -> int:
 
 
 def read_code(stack: Stack, phone: str) -> str:
-    """Return the code that was last sent to ``phone``. Raises LocalError without one."""
+    """Return the code that was last sent to ``phone``. Raises CommandError without one."""
     with use_stack(stack):
         text = sms.read_echo(parse_phone(phone))
     found = re.search(r"\b[0-9]{6}\b", text or "")
     if found is None:
-        raise LocalError(f"no code was sent to {phone} in the last five minutes")
+        raise CommandError(f"no code was sent to {phone} in the last five minutes")
     return found[0]

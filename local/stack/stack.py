@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psutil
 
-from local.paths import DIRECTORY, TEMPLATE, LocalError
+from cli.paths import DIRECTORY, TEMPLATE, CommandError
 from local.stack import aws, deployment, packages, servers
 from local.stack.deployment import Deployed
 from local.stack.ports import claim_port, free_port
@@ -44,7 +44,7 @@ Step = Callable[[str], contextlib.AbstractContextManager[Any]]
 UrlMapper = Callable[[str, str], str]
 
 
-class StackNotRunning(LocalError):
+class StackNotRunning(CommandError):
     """No stack runs in the directory, or only parts of one."""
 
 
@@ -55,14 +55,14 @@ def ignore_step(step: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def use_stack(stack: "Stack") -> Iterator[None]:
-    """Let ``plaza`` in this process use a stack. Raises LocalError for errors of Plaza."""
+    """Let ``plaza`` in this process use a stack. Raises CommandError for errors of Plaza."""
     os.environ.update(stack.environment())  # plaza reads its settings once
     from plaza.infra.errors import PlazaError
 
     try:
         yield
     except PlazaError as error:
-        raise LocalError(str(error)) from None
+        raise CommandError(str(error)) from None
 
 
 def keep_url(part: str, url: str) -> str:
@@ -147,7 +147,7 @@ class Stack:
         the nodes of a cluster are not mapped. ``parameters`` of the template override the usual
         ones.
 
-        Raises LocalError; on any error or interrupt all started parts are ended.
+        Raises CommandError; on any error or interrupt all started parts are ended.
         """
         with self._lock_start():
             self._refuse_if_running()
@@ -213,7 +213,7 @@ class Stack:
         }
 
     def invoke(self, logical_id: str, event: dict[str, Any]) -> Any:
-        """Run one function (``SweepOutbox``) now. Returns its result; raises LocalError."""
+        """Run one function (``SweepOutbox``) now. Returns its result; raises CommandError."""
         return deployment.invoke(self.deployed, self.lambda_url, logical_id, event)
 
     def connect(self, service: str) -> Any:
@@ -227,7 +227,7 @@ class Stack:
         return found
 
     def read_workers(self) -> dict[str, list[int]]:
-        """Return logical id -> pids of the functions that have workers. Raises LocalError."""
+        """Return logical id -> pids of the functions that have workers. Raises CommandError."""
         pids: dict[str, list[int]] = deployment.call_service(self.lambda_url, "GET", "/workers")[1]
         return pids
 
@@ -261,7 +261,7 @@ class Stack:
         if url:
             with step(f"{part} at {variable}"):
                 if not answers(url):
-                    raise LocalError(f"no {part} answers at {variable}, or it refuses the user")
+                    raise CommandError(f"no {part} answers at {variable}, or it refuses the user")
             setattr(self, f"{part.lower()}_url", url)
         return bool(url)
 
@@ -320,6 +320,7 @@ class Stack:
             aws.start_web_server(self.directory, web_port, attached=attached)
             self.web_url = f"http://127.0.0.1:{web_port}"
         _write_private(self.directory / "deployed.json", asdict(self.deployed))
+        _write_private(self.directory / "environment.json", self.environment())  # for `ops`
         state = {name: getattr(self, name) for name in STATE}
         _write_private(self.directory / "stack.json", state)
 
@@ -328,14 +329,14 @@ class Stack:
         self.directory.mkdir(parents=True, exist_ok=True)
         ours = (self.directory / "lock").exists()
         if not ours and any(self.directory.iterdir()):
-            raise LocalError(
+            raise CommandError(
                 f"{self.directory} is not empty and has no stack; it is left unchanged"
             )
         with (self.directory / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LocalError(f"another start in {self.directory} is in progress") from None
+                raise CommandError(f"another start in {self.directory} is in progress") from None
             yield
 
     @contextlib.contextmanager
@@ -357,10 +358,12 @@ class Stack:
             base_url = Stack.load(self.directory).base_url
         except StackNotRunning:
             names = ", ".join(f"{process.name} ({process.pid})" for process in running)
-            raise LocalError(
+            raise CommandError(
                 f"parts of a stack still run here: {names}; {self.stop_command()} stops them"
             ) from None
-        raise LocalError(f"a stack is already running: {base_url}; {self.stop_command()} stops it")
+        raise CommandError(
+            f"a stack is already running: {base_url}; {self.stop_command()} stops it"
+        )
 
     def _clear(self, *, keep: tuple[str, ...]) -> None:
         self.redis = self.mysql = None
@@ -373,11 +376,11 @@ class Stack:
                 entry.unlink(missing_ok=True)
 
     def _load_servers(self) -> None:
-        with contextlib.suppress(LocalError, FileNotFoundError):
+        with contextlib.suppress(CommandError, FileNotFoundError):
             self.redis = self.redis or servers.load_redis(self.directory / "redis")
-        with contextlib.suppress(LocalError, FileNotFoundError):
+        with contextlib.suppress(CommandError, FileNotFoundError):
             self.redis = self.redis or _load_cluster(self.directory / "redis")
-        with contextlib.suppress(LocalError, FileNotFoundError):
+        with contextlib.suppress(CommandError, FileNotFoundError):
             self.mysql = self.mysql or servers.load_mysql(self.directory / "mysql")
 
     def _save_process(self, process: Process) -> None:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterator
 
-from local.output import console, new_table
+from cli.output import console, new_table
 from local.stack import servers
 from local.stack.aws import answers_http
 from local.stack.servers import strip_credentials

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack, use_stack
 
@@ -20,11 +20,11 @@ def main(args: argparse.Namespace) -> int:
 
 
 def parse_users(text: str) -> list[int]:
-    """Return the user ids of ``7`` or ``7-20``. Raises LocalError."""
+    """Return the user ids of ``7`` or ``7-20``. Raises CommandError."""
     found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
     first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
     if not 0 < first <= last < first + 1_000_000:
-        raise LocalError(f"--user takes an id (7) or a range (7-20), not {text}")
+        raise CommandError(f"--user takes an id (7) or a range (7-20), not {text}")
     return list(range(first, last + 1))
 
 

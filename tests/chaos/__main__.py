@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NoReturn
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from tests.chaos import pairs, report, swaps
 from tests.chaos.expectations import EXPECTED
 from tests.chaos.faults import inject, inject_both
@@ -229,5 +229,5 @@ if __name__ == "__main__":
     signal.signal(signal.SIGHUP, interrupt)
     try:
         sys.exit(main())
-    except LocalError as error:
+    except CommandError as error:
         sys.exit(f"plaza: {error}")

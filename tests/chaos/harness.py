@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from cli.paths import CommandError
 from local.load.flash_sale import create_voucher
-from local.paths import LocalError
 from local.stack import sms
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
@@ -151,7 +151,7 @@ class Harness:
     def read_code(self, phone: str) -> str | None:
         """Return the code that was sent to a phone; None when it has expired."""
         for _ in range(5):
-            with contextlib.suppress(LocalError):
+            with contextlib.suppress(CommandError):
                 return sms.read_code(self.stack, phone)
             time.sleep(0.5)
         return None
@@ -295,15 +295,15 @@ class Harness:
 
         try:
             wait_for(f"{method} {path} works", works)
-        except LocalError as error:
-            raise LocalError(f"{error}; it answers {found[:1]}") from None
+        except CommandError as error:
+            raise CommandError(f"{error}; it answers {found[:1]}") from None
         return found[0].body
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -> None:
-    """Wait for a condition. Raises LocalError that names it."""
+    """Wait for a condition. Raises CommandError that names it."""
     if not wait_until(condition, timeout_s, 0.1):
-        raise LocalError(f"waited {timeout_s:g} s: {what}")
+        raise CommandError(f"waited {timeout_s:g} s: {what}")
 
 
 @contextlib.contextmanager
@@ -330,7 +330,7 @@ def set_up(
             )
             yield Harness(stack, proxy)
         finally:
-            with contextlib.suppress(LocalError):
+            with contextlib.suppress(CommandError):
                 stack.down()
             os.environ.clear()
             os.environ.update(environment)

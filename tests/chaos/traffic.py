@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from tests.chaos.ledger import NO_ANSWER, Ledger, Request, find_violations
 
 TIMEOUT_S = 60.0
@@ -365,7 +365,7 @@ class Toggles(Operation):
                     break
                 time.sleep(PACE_S)
             else:
-                raise LocalError(f"{wanted} is answered {first.status} and {second.status}")
+                raise CommandError(f"{wanted} is answered {first.status} and {second.status}")
             self._read(wanted)
 
     def step(self) -> tuple[float, str]:

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from cli.paths import CommandError
 from local.audit.audit import run_audit
 from local.audit.backlog import read_backlog
-from local.paths import LocalError
 from tests.chaos.harness import Harness, wait_for
 from tests.chaos.traffic import Operation, Workload
 
@@ -70,7 +70,7 @@ def wait_until_quiet(
             return QUIET_S
         if time.monotonic() > help_at_s:
             for function in ("SweepOutbox", "RecoverOrders"):
-                with contextlib.suppress(LocalError):
+                with contextlib.suppress(CommandError):
                     stack.invoke(function, {})
             help_at_s = time.monotonic() + _SCHEDULE_INTERVAL_S
         time.sleep(0.25)
@@ -85,7 +85,7 @@ def sweep_twice(harness: Harness, problems: list[str]) -> None:
 
 
 def _sweep(harness: Harness) -> bool:
-    with contextlib.suppress(LocalError):
+    with contextlib.suppress(CommandError):
         harness.stack.invoke("SweepOutbox", {})
         return True
     return False

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.packages import find_browser
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack

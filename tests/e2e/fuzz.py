@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from local.paths import DIRECTORY, LAYER, ROOT
+from cli.paths import DIRECTORY, LAYER, ROOT
 from local.stack.stack import Stack
 from tests.e2e.contract_hooks import STACK
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, ViewportSize
 
-from local.paths import ROOT, LocalError, add_layer_to_path
+from cli.paths import ROOT, CommandError, add_layer_to_path
 from local.stack.packages import find_browser
 from local.stack.stack import Stack
 from tests.e2e.browser import AppPage, describe_session, open_browser, open_context
@@ -39,11 +39,11 @@ def main() -> int:
     add_layer_to_path()
     try:
         if (chromium := find_browser()) is None:
-            raise LocalError("Chromium is missing")
+            raise CommandError("Chromium is missing")
         with use_demo(args.dir) as stack, open_browser(chromium) as browser:
             take_app(stack, browser)
             take_console(stack, browser)
-    except LocalError as error:
+    except CommandError as error:
         print(f"plaza: {error}", file=sys.stderr)
         return 1
     return 0
@@ -52,8 +52,8 @@ def main() -> int:
 @contextmanager
 def use_demo(directory: Path | None) -> Iterator[Stack]:
     """Return the stack in ``directory``; without one, a new stack with the demo crowd."""
+    from cli.output import show_step
     from local.load import demo
-    from local.stack.up import show_step
 
     if directory is not None:
         yield Stack.load(directory)
@@ -89,7 +89,7 @@ def take_app(stack: Stack, browser: Browser) -> None:
 
 def take_console(stack: Stack, browser: Browser) -> None:
     """Take the overview, sales by night, and a stack that a crowd uses without Redis."""
-    from local.stack.control import OPERATOR
+    from local.load.control import OPERATOR
 
     pages = {"overview": ("/", {}), "sales": ("/sales", {"color_scheme": "dark"})}
     for name, (path, options) in pages.items():

@@ -17,7 +17,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from local.paths import ROOT, add_layer_to_path
+from cli.paths import ROOT, add_layer_to_path
 from local.stack.processes import Process, start_process, stop_process, wait_until
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack

@@ -2,9 +2,9 @@
 
 import json
 
-from local.stack.alarms import make_alarms
 from local.stack.deployment import STACK_NAME
 from local.stack.stack import Stack
+from tools.alarms import make_alarms
 
 ALARM = "AWS::CloudWatch::Alarm"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from tests.e2e.client import Client, Reply, problem
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 
 EARLIER = 1_200  # more than ``recent`` holds

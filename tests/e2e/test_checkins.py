@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.infra.limits import Bucket
 from tests.e2e.client import Client, problem, wait_until
@@ -89,7 +89,7 @@ def test_a_caller_over_the_limit_is_refused_and_others_are_not(
 
 def test_large_keys_are_reported(stack: Stack, in_redis: Any) -> None:
     in_redis.sadd("{1}:e2e:big", *range(10_001))
-    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "keys"]
+    command = [sys.executable, "-m", "ops", "--dir", str(stack.directory), "keys"]
     try:
         shown = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         as_json = subprocess.run([*command, "--json"], cwd=ROOT, capture_output=True, text=True)

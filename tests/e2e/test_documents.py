@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from local.paths import LAYER, ROOT, LocalError
-from local.stack.node import find_node
+from cli.paths import LAYER, ROOT, CommandError
 from local.stack.stack import Stack
 from tests.e2e.client import Client, wait_until
 from tests.e2e.stack_process import DEMO_POST
+from tools.node import find_node
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,8 +27,10 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 def run(stack: Stack, script: str) -> str:
     """Run lines of a document in a shell, with the URL of ``stack``; return their output."""
     script = re.sub(r"^URL=\S+.*$", "", script, flags=re.MULTILINE)
-    script = script.replace(
-        ".venv/bin/python -m local", f"{sys.executable} -m local --dir {stack.directory}"
+    script = re.sub(
+        r"\.venv/bin/python -m (local|ops)",
+        rf"{sys.executable} -m \1 --dir {stack.directory}",
+        script,
     )
     done = subprocess.run(
         ["bash", "-euc", f"URL={stack.base_url}\n{script}"],
@@ -110,7 +112,7 @@ class Guide:
             text,
         )
         text = re.sub(
-            r"\.venv/bin/python( -m local)?",
+            r"\.venv/bin/python( -m (?:local|ops))?",
             lambda found: (
                 sys.executable + (f"{found[1]} --dir {self._stack.directory}" if found[1] else "")
             ),
@@ -174,7 +176,7 @@ def test_the_button_of_the_guide_keeps_the_last_wish(
 ) -> None:
     try:
         node = find_node()
-    except LocalError as error:
+    except CommandError as error:
         pytest.skip(str(error))
     [code] = [
         code

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import redis
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions import LIKE, Target
 from plaza.reactions.redis_keys import keys_of
@@ -20,9 +20,9 @@ pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:
-    """Return (exit status, report) of ``python -m local drift --json``."""
+    """Return (exit status, report) of ``python -m ops drift --json``."""
     done = subprocess.run(
-        [sys.executable, "-m", "local", "--dir", str(stack.directory), "drift", "--json"],
+        [sys.executable, "-m", "ops", "--dir", str(stack.directory), "drift", "--json"],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from infra import shared_events
-from infra.deploy import DeployError
-from local.load import samples
-from local.load.samples import LocalCallers
-from local.paths import ROOT
+from cli.paths import ROOT
+from deploy.deploy import DeployError
+from local.audit.audit import audit_when_quiet
 from local.stack import aws, deployment
 from local.stack.ports import free_port
 from local.stack.stack import Stack
 from tests.support.routes import check_documented
+from tools import samples, shared_events
+from tools.samples import LocalCallers
 
 pytestmark = pytest.mark.alone
 # test_log_archive invokes it: later, rows of past days would stay in the partition of today.
@@ -32,18 +32,18 @@ NAMES = [
 ADMIN, ADA = 5_900_001, 5_900_002
 
 
-def local(stack: Stack, *command: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "local", "--dir", str(stack.directory), *command]
-    return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
+def write_events(stack: Stack, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tools", "events", "--dir", str(stack.directory), *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
 
 
 @pytest.fixture(scope="module")
 def events(stack: Stack) -> Iterator[Path]:
     """The folder of the copies. After the tests their dead letters are deleted."""
-    written = local(stack, "events")
+    written = write_events(stack)
     assert written.returncode == 0, written.stderr
     yield stack.directory / "events"
-    local(stack, "events", "--clean")
+    write_events(stack, "--clean")
 
 
 def invoke(stack: Stack, file: Path) -> tuple[int, Any]:
@@ -73,17 +73,16 @@ def test_invoked_samples_leave_clean_stores_and_dead_letters_that_are_known_by_t
     """Given other dead letters, which are left."""
 
     def audit() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(local(stack, "audit", "--wait", "--json").stdout)
-        return found
+        return audit_when_quiet(stack).to_json()
 
-    local(stack, "events", "--clean")
+    write_events(stack, "--clean")
     before = audit()["dead"]
     poison = [name for name in NAMES if name.endswith(".poison")]
     for name in poison:
         assert invoke(stack, events / f"{name}.json")[0] == 200
     found = audit()
     assert (found["dead"], found["differences"]) == (before + len(poison), [])
-    deleted, *words = local(stack, "events", "--clean").stdout.split()
+    deleted, *words = write_events(stack, "--clean").stdout.split()
     assert words == ["dead", "letters", "deleted"]
     assert int(deleted) >= len(poison), "the DLQ of orders has a DLQ, so one may move meanwhile"
     found = audit()
@@ -110,7 +109,7 @@ def test_an_environment_gets_copies_with_the_tokens_of_an_admin_and_a_user(
 def test_dead_letters_of_samples_are_deleted_in_an_environment(
     stack: Stack, events: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    local(stack, "events", "--clean")
+    write_events(stack, "--clean")
     for variable, value in {
         **aws.credentials(),
         "AWS_ENDPOINT_URL": stack.aws_endpoint_url,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.infra import ids
 from tests.e2e.client import Client, wait_until
@@ -24,8 +24,8 @@ Rows = Callable[..., tuple[Any, ...]]
 
 
 def run(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
-    """Run ``python -m local ... --json``; return (exit status, report)."""
-    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), *words, "--json"]
+    """Run ``python -m ops ... --json``; return (exit status, report)."""
+    command = [sys.executable, "-m", "ops", "--dir", str(stack.directory), *words, "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
@@ -136,7 +136,7 @@ def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], 
         " VALUES ('post', %s, 3, 1)",
         post_id,
     )
-    command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "rebuild"]
+    command = [sys.executable, "-m", "ops", "--dir", str(stack.directory), "rebuild"]
     of_post = [*command, "--target", f"post:{post_id}"]
     try:
         for source in ([], ["--from-log"]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,6 +18,11 @@ POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones."}
 @pytest.fixture
 def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
     return Client(base_url, sign_in(ADMIN, role="admin"))
+
+
+def is_hidden_from(client: Client, path: str) -> bool:
+    reply = client("GET", path)
+    return reply.status == 410 and problem(reply) == "hidden"
 
 
 def test_a_reported_post_is_hidden_from_others(
@@ -36,13 +42,7 @@ def test_a_reported_post_is_hidden_from_others(
     assert admin("PUT", f"/ops{path}/hidden").json == {"hidden": True}
     # Each process that read it knows within a second; the next request may meet another one.
     for client in (anonymous, eve):
-        wait_until(
-            "hidden from others",
-            lambda client=client: (
-                (reply := client("GET", path)).status == 410 and problem(reply) == "hidden"
-            ),
-            timeout_s=5,
-        )
+        wait_until("hidden from others", partial(is_hidden_from, client, path), timeout_s=5)
     wait_until("hidden for Ada", lambda: ada("GET", path).json["hidden"], timeout_s=5)
     outcome = f"/ops/reports/{reported.json['id']}/outcome"
     assert admin("PUT", outcome, {"outcome": "upheld"}).json["outcome"] == "upheld"

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.stack import Stack
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
@@ -39,9 +40,12 @@ def dead(stack: Stack) -> Iterator[Callable[..., None]]:
     sqs.purge_queue(QueueUrl=url)
 
 
-def local(stack: Stack, *command: str) -> subprocess.CompletedProcess[str]:
-    whole = [sys.executable, "-m", "local", "--dir", str(stack.directory), *command]
+def local(stack: Stack, *command: str, house: str = "local") -> subprocess.CompletedProcess[str]:
+    whole = [sys.executable, "-m", house, "--dir", str(stack.directory), *command]
     return subprocess.run(whole, cwd=ROOT, capture_output=True, text=True)
+
+
+ops = partial(local, house="ops")
 
 
 def shown(admin: Client) -> list[dict[str, Any]]:
@@ -84,18 +88,18 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
     assert saved == (("my-like-was-late",),)
 
     # The unreadable message is moved once and is dead-lettered again.
-    done = local(stack, "dlq", "redrive", "reactions")
+    done = ops(stack, "dlq", "redrive", "reactions")
     assert (done.returncode, done.stdout.partition(",")[0]) == (0, "1 sent back"), done.stderr
     again = wait_until(
         "it is in the DLQ again", lambda: [one for one in shown(admin) if one["id"] != letter["id"]]
     )
     assert [one["request_id"] for one in again] == ["my-poison-001"]
-    printed = json.loads(local(stack, "dlq", "show", "reactions", "--limit", "5").stdout)
+    printed = json.loads(ops(stack, "dlq", "show", "reactions", "--limit", "5").stdout)
     assert (printed["body"], printed["cause"]) == (letter["body"], letter["cause"])
-    assert local(stack, "dlq", "list").returncode == 1
-    assert local(stack, "queues", "--json").returncode == 1
+    assert ops(stack, "dlq", "list").returncode == 1
+    assert ops(stack, "queues", "--json").returncode == 1
     lines = (stack.directory / "logs" / "operator.log").read_text().splitlines()
-    assert {json.loads(line)["operator_id"] for line in lines} == {"local"}
+    assert {json.loads(line)["operator_id"] for line in lines} == {"ops"}
 
 
 def test_only_admins_may_read_and_redrive_queues(

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from cli.paths import ROOT
 from local.load.demo import make_interactions
 from local.load.interactions import FILES, Interaction, plan
 from local.load.requests import predict
-from local.paths import ROOT
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 
@@ -81,7 +81,7 @@ def test_a_skewed_replay_with_duplicates_and_killed_consumers_ends_clean(
 
 def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
     play = (
-        "import sys; from pathlib import Path; from local.paths import add_layer_to_path;"
+        "import sys; from pathlib import Path; from cli.paths import add_layer_to_path;"
         " add_layer_to_path(); from local.load import demo; from local.stack.stack import Stack;"
         " demo.play(Stack.load(Path(sys.argv[1])))"
     )

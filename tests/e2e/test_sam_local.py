@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from local.paths import ROOT, TOOLS
+from cli.paths import ROOT, TOOLS
 from local.stack import sam_local
 from local.stack.ports import free_port
 from local.stack.processes import start_process, stop_process, wait_until

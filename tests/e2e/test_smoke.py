@@ -7,8 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from infra import smoke
-from infra.smoke import Client, SmokeError
+from deploy import smoke
+from deploy.smoke import Client, SmokeError
 from local.stack.servers import connect_mysql
 from local.stack.stack import Stack
 

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from local.paths import add_layer_to_path
+from cli.paths import add_layer_to_path
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
 

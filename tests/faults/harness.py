@@ -23,9 +23,9 @@ from urllib.parse import urlencode, urlsplit
 
 import redis as redis_client
 
+from cli.paths import ROOT
 from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
-from local.paths import ROOT
 from local.stack.deployment import ON_ONE_MACHINE
 from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql

@@ -15,7 +15,7 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, NamedTuple
 
-from local.paths import LAYER
+from cli.paths import LAYER
 from plaza.infra.lua import load_script
 
 EXECUTION_TIMEOUT_S = 5.0

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import pytest
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack import servers
 from local.stack.servers import Server
 from tests.mutants.mutant import CONTEXT_MODELS, CONTEXT_TESTS, Mutant
@@ -31,7 +31,7 @@ from tests.support.servers import prepare_redis
 KILLED, TIMEOUT, SURVIVED, BROKEN = "killed", "timeout", "survived", "broken"
 MODEL_RUNS = 30
 _TIMEOUT_S = {"again": 120, "nearest": 120, "context": 1_200, "model": 900}
-_OWN = ("functions", "infra", "local", "plaza", "tests")  # packages of a checkout
+_OWN = ("cli", "functions", "local", "ops", "plaza", "tests", "tools")  # packages of a checkout
 # Imported before a fork: packages that are the same in each run of pytest.
 _SHARED = (
     "boto3", "botocore.session", "greenlet", "hypothesis", "moto", "pymysql", "pytest_socket",

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 
 # Tests of a context, and its models; they are played when the nearest tests find nothing.
 CONTEXT_TESTS = {

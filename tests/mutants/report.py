@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from tests.mutants.mutant import Mutant
 
 PAGE = ROOT / "docs" / "mutants.md"

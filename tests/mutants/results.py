@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from local.paths import DIRECTORY
+from cli.paths import DIRECTORY
 from tests.mutants.job import BROKEN, KILLED, TIMEOUT, Verdict
 from tests.mutants.mutant import Mutant, has_test
 

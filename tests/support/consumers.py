@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.reactions import LIKE, Kind, Target

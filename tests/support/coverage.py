@@ -8,7 +8,7 @@ import sys
 from itertools import groupby
 from pathlib import Path
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 
 RESULT = ROOT / ".coverage.json"  # [tool.slipcover] of pyproject.toml
 

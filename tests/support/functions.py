@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.functions import CONTEXT, load_open_function, make_plain_token
 from tests.support.routes import check_documented
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT, LocalError
-from local.stack.node import find_node, node_environment, npm_command
+from cli.paths import ROOT, CommandError
+from tools.node import find_node, node_environment, npm_command
 
 CLIENT = ROOT / "clients" / "typescript"
 WEB = ROOT / "web"
@@ -33,7 +33,7 @@ def run_npm(*words: str, cwd: Path = ROOT, timeout_s: float = 120) -> str:
 def _node() -> Path:
     try:
         return find_node()
-    except LocalError as error:
+    except CommandError as error:
         pytest.skip(f"NOT TESTED: {error}")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from plaza.infra import mysql, sqs
 from plaza.infra.errors import Unavailable
 from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep

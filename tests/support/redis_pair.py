@@ -11,9 +11,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from local.stack.cluster import connect_node
 from local.stack.processes import wait_until
-from local.stack.servers import Server, prepare_redis
+from local.stack.servers import Server, prepare_redis, run_server
+from tests.chaos.proxy import Proxy
+from tests.support.plaza import set_up_for
+from tests.support.servers import login
 
 _TIMEOUT_S = 30.0
 _POLL_INTERVAL_S = 0.01
@@ -131,3 +136,23 @@ def _info(server: Server, section: str) -> dict[str, Any]:
     with connect_node(server) as client:
         found: dict[str, Any] = client.info(section)
         return found
+
+
+@pytest.fixture(scope="module")
+def proxy() -> Iterator[Proxy]:
+    with Proxy() as started:
+        yield started
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[RedisPair]:
+    with run_server(prepare_pair(tmp_path / "redis", [login()])) as started:
+        yield started
+
+
+@pytest.fixture
+def migrated(pair: RedisPair, proxy: Proxy, mysql_url: str) -> Iterator[None]:
+    """Configure Plaza for this pair, instead of tests/support/plaza.py."""
+    url = f"redis://plaza:plaza@127.0.0.1:{proxy.add_route('redis', pair.master.port)}/0"
+    with set_up_for(url, mysql_url, is_cluster=False, redis_timeout_s=0.5):
+        yield

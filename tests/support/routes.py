@@ -8,9 +8,9 @@ from functools import cache
 from typing import Any
 
 from local.stack.gateway import Match, Routes
-from local.stack.openapi import CONTRACT
 from local.stack.routes import Route
 from tests.unit.policy import template
+from tools.contract import CONTRACT
 
 
 def match(method: str, path: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack import cluster, servers
 from tests.support.mysqld import prepare_mysqld
 
@@ -35,9 +35,9 @@ _OF_TESTS = (
 
 def read_redis_access() -> str:
     """Return the rules of the user of Plaza's functions at Redis."""
-    text = (ROOT / "infra" / "data.yaml").read_text()
+    text = (ROOT / "deploy" / "data.yaml").read_text()
     found = re.search(r"AccessString: >-\n((?: {8}.+\n)+)", text)
-    assert found, "infra/data.yaml has no rules"
+    assert found, "deploy/data.yaml has no rules"
     return " ".join(found[1].split())
 
 

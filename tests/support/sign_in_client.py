@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.functions import CONTEXT, load_function
 from plaza.auth import phone_sign_in, sms
 from plaza.auth.caller_identity import identify

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from local.stack import servers
 from tests.faults.use_cases import USE_CASES
 from tests.versions import trees
@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 seed += 1
                 if time.monotonic() >= until_s:
                     break
-    except LocalError as error:
+    except CommandError as error:
         print(f"plaza: {error}", file=sys.stderr)
         return 1
     print(f"{seed - args.seed} runs, {failed} with problems")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from plaza.infra.callers import Caller
 from plaza.infra.process import reset_process
 from tests.faults.aws import Aws, QueuedMessage
@@ -159,13 +159,13 @@ class Version:
             stack.callback(self.workers.stop)
 
     def load(self) -> None:
-        """Load all functions. Raises LocalError when this version does not run here."""
+        """Load all functions. Raises CommandError when this version does not run here."""
         try:
             self.api.call("start", sorted(set(self.routes.values())))
             consumed = {one.folder for one in self.consumers.values()}
             self.workers.call("start", sorted(consumed | set(self.schedules)))
         except WorkerError as error:
-            raise LocalError(
+            raise CommandError(
                 f"the {self.name} version ({self.root.name}) does not start with the packages of"
                 " this working tree. After an incompatible change of a dependency, name a later"
                 f" commit in tests/versions/baseline.txt. {error}"
@@ -334,7 +334,7 @@ class Deployment(Harness):
 
     @contextmanager
     def starting(self, version: Version) -> Iterator[Version]:
-        """Run a version in one process, until the end of the block. Raises LocalError."""
+        """Run a version in one process, until the end of the block. Raises CommandError."""
         with ExitStack() as stack:
             version.start(self.environment, stack, is_small=True)
             version.load()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from local.stack.servers import Server
 from plaza.infra import mysql
 from tests.faults.use_cases import USE_CASES
@@ -106,7 +106,7 @@ def test_process_refuses_code_of_another_checkout(
     changed = trees.copy_changed(baseline, tmp_path, {}, {})
     (changed / "layers").rename(tmp_path / "moved")
     with (
-        pytest.raises(LocalError, match=r"(?s)old version .* does not start .*ImportError"),
+        pytest.raises(CommandError, match=r"(?s)old version .* does not start .*ImportError"),
         deployment.starting(Version(OLD, changed)),
     ):
         pass
@@ -120,14 +120,14 @@ def test_missing_package_is_named(deployment: Deployment, baseline: Path, tmp_pa
         baseline, tmp_path, {app: {before: before + "import a_package_of_then\n"}}, {}
     )
     with (
-        pytest.raises(LocalError, match=r"(?s)packages of this working tree.*a_package_of_then"),
+        pytest.raises(CommandError, match=r"(?s)packages of this working tree.*a_package_of_then"),
         deployment.starting(Version(OLD, changed)),
     ):
         pass
 
 
 def test_unknown_commit_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match=r"0000000 is not in this clone.*fetch-depth: 0"):
+    with pytest.raises(CommandError, match=r"0000000 is not in this clone.*fetch-depth: 0"):
         trees.extract("0000000", tmp_path)
 
 

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 
 CACHE = ROOT / ".local-versions"
 BASELINE = Path(__file__).with_name("baseline.txt")
@@ -26,10 +26,10 @@ def read_baseline() -> str:
 
 
 def extract(commit: str, cache: Path = CACHE) -> Path:
-    """Return a folder with the parts of a commit, which is written once. Raises LocalError."""
+    """Return a folder with the parts of a commit, which is written once. Raises CommandError."""
     shown = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{commit}^{{commit}}")
     if shown.returncode != 0:
-        raise LocalError(
+        raise CommandError(
             f"commit {commit} is not in this clone: fetch the whole history"
             " (`git fetch --unshallow`; in CI `fetch-depth: 0`)"
         )
@@ -39,7 +39,7 @@ def extract(commit: str, cache: Path = CACHE) -> Path:
         cache.mkdir(parents=True, exist_ok=True)
         archive = _git("archive", "--format=tar", name, *PARTS)
         if archive.returncode != 0:
-            raise LocalError(f"commit {name} can't be read: {archive.stderr.decode().strip()}")
+            raise CommandError(f"commit {name} can't be read: {archive.stderr.decode().strip()}")
         temporary = tempfile.mkdtemp(dir=cache)
         with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as tar:
             tar.extractall(temporary, filter="data")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.gateway import Request
 from plaza.infra.process import reset_process
 from plaza.reactions import Target

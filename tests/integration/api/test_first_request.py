@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.first_request import import_path, run_first_request, with_logins
 from bench.harness import serve_module
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.functions import make_api_event
 from local.stack.ports import free_port
 from plaza.auth import new_session

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza.auth import caller_identity, new_session, session_end
 from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token

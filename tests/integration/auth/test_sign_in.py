@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza.auth import phone_sign_in, session_lookup
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key

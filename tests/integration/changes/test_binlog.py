@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from local.paths import LAYER
+from cli.paths import LAYER
 from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from plaza.changes import follow_binlog

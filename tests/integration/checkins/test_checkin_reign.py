@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from local.stack.processes import wait_until
-from local.stack.servers import run_server
 from plaza.checkins import daily_checkin, mysql_store, persist, redis_store
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.queues import CHECKINS
 from plaza.infra import clock, mysql, redis
 from tests.chaos.proxy import Proxy
-from tests.support.plaza import World, set_up_for
-from tests.support.redis_pair import RedisPair, prepare_pair
-from tests.support.servers import login
+from tests.support.plaza import World
+from tests.support.redis_pair import RedisPair, migrated, pair, proxy
+
+__all__ = ["migrated", "pair", "proxy"]  # fixtures
 
 USER, OTHER = 7, 8
 MAX_REIGN_AGE_S = 1.0  # of the reign that a process knows
 TODAY = datetime.now(UTC).date()
 YESTERDAY, MONTH = TODAY - timedelta(days=1), TODAY.replace(day=1)
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as started:
-        yield started
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[RedisPair]:
-    with run_server(prepare_pair(tmp_path / "redis", [login()])) as started:
-        yield started
-
-
-@pytest.fixture
-def migrated(pair: RedisPair, proxy: Proxy, mysql_url: str) -> Iterator[None]:
-    """Configure Plaza for this pair, instead of tests/support/plaza.py."""
-    url = f"redis://plaza:plaza@127.0.0.1:{proxy.add_route('redis', pair.master.port)}/0"
-    with set_up_for(url, mysql_url, is_cluster=False, redis_timeout_s=0.5):
-        yield
 
 
 @pytest.fixture

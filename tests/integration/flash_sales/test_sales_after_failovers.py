@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
-from local.stack.servers import run_server
 from plaza.flash_sales import (
     SUCCESS,
     Voucher,
@@ -24,29 +22,10 @@ from plaza.infra.process import clear_caches
 from tests.chaos.proxy import Proxy
 from tests.integration.flash_sales.test_order_lifecycle import buy
 from tests.support import sales
-from tests.support.plaza import World, set_up_for
-from tests.support.redis_pair import RedisPair, prepare_pair
-from tests.support.servers import login
+from tests.support.plaza import World
+from tests.support.redis_pair import RedisPair, migrated, pair, proxy
 
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as started:
-        yield started
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> Iterator[RedisPair]:
-    with run_server(prepare_pair(tmp_path / "redis", [login()])) as started:
-        yield started
-
-
-@pytest.fixture
-def migrated(pair: RedisPair, proxy: Proxy, mysql_url: str) -> Iterator[None]:
-    """Configure Plaza for this pair, instead of tests/support/plaza.py."""
-    url = f"redis://plaza:plaza@127.0.0.1:{proxy.add_route('redis', pair.master.port)}/0"
-    with set_up_for(url, mysql_url, is_cluster=False, redis_timeout_s=0.5):
-        yield
+__all__ = ["migrated", "pair", "proxy"]  # fixtures
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza import follows
 from plaza.counters.redis_store import MAX_CLOCK_SKEW_US
 from plaza.follows import FollowLimit, FollowPosition, Person, follow_user

@@ -15,7 +15,7 @@ from typing import Any
 import pymysql
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.servers import connect_mysql
 from plaza import idempotency
 from plaza.content import mysql_store

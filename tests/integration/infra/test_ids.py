@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza.infra import ids, redis
 from plaza.infra.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
 from plaza.infra.process import Lazy

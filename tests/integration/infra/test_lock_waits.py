@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
 from plaza.infra import mysql
 from plaza.infra.mysql import LockTimeout

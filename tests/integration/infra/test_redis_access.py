@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import redis as redis_py
 
-from local.paths import LAYER
+from cli.paths import LAYER
 from local.stack.servers import prepare_redis, run_server
 from tests.support.servers import read_redis_access
 

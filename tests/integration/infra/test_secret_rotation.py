@@ -13,7 +13,7 @@ import pytest
 import redis as redis_py
 from moto import mock_aws
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from local.stack.servers import Server, prepare_redis, run_server
 from plaza.infra import mysql, redis, secrets
 from plaza.infra.database_users import PRIVILEGES, create_users
@@ -248,7 +248,7 @@ def redis_secret(store: Any, own_redis: Server, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture
 def rotate_redis(store: Any, own_redis: Server) -> Callable[[str, int], None]:
     """``rotate_redis(arn, 2)``: take the first two steps, each of them twice."""
-    rotate_once = runpy.run_path(str(ROOT / "infra" / "rotate_redis" / "app.py"))["rotate"]
+    rotate_once = runpy.run_path(str(ROOT / "deploy" / "rotate_redis" / "app.py"))["rotate"]
 
     def take(arn: str, steps: int = 4) -> None:
         for event in events(arn)[:steps]:

@@ -8,14 +8,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import redis as redis_py
 
+import ops.keys
 from bench.round_trips import count_round_trips
-from local.stack import keys as local_keys
 from local.stack import servers
 from local.stack.ports import free_port
 from plaza.infra import clock, hot_keys, redis
@@ -334,15 +333,12 @@ def test_hashes_of_sessions_and_challenges_are_redacted() -> None:
     assert key_scan.redact_key("{7}:like:post:11:meta") == "{7}:like:post:11:meta"
 
 
-def test_the_local_command_prints_the_report(
-    plaza: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_the_report(plaza: World, capsys: pytest.CaptureFixture[str]) -> None:
     redis.execute("ZADD", "{1}:zset", *(part for i in range(10_001) for part in (i, i)))
     fill(5)
     report_hot_key("{1}:zset", 6_000)
-    stack = cast(Any, SimpleNamespace(environment=dict))
-    args = argparse.Namespace(limit=3, minutes=5, json=True)
-    assert local_keys.main(stack, args) == 1
+    args = argparse.Namespace(environment=True, limit=3, minutes=5, json=True)
+    assert ops.keys.main(args) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["scanned"], report["complete"]) == (7, True)
     assert [row["key"] for row in report["oversized"]] == ["{1}:zset"]
@@ -350,7 +346,7 @@ def test_the_local_command_prints_the_report(
     assert report["hot"] == [{"key": "{1}:zset", "per_s": 20.0}]
 
     args.json = False
-    local_keys.main(stack, args)
+    ops.keys.main(args)
     shown = capsys.readouterr().out
     assert "{1}:zset" in shown
     assert "10,001" in shown

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from cli.paths import CommandError
 from local.load import crowd
 from local.load.crowd import Client
 from local.load.requests import Call
-from local.paths import LocalError
 
 GET = Call("GET", "/posts/7")
 Handler = Callable[[web.BaseRequest], Awaitable[web.Response]]
@@ -163,7 +163,7 @@ def test_server_that_is_gone_is_no_answer() -> None:
     async def use(base_url: str) -> None:
         async with Client(base_url, {}, 2, max_attempts=1) as client:
             assert str(await client.send(GET)).startswith("no answer: ConnectionRefused")
-            with pytest.raises(LocalError, match="can't be connected"):
+            with pytest.raises(CommandError, match="can't be connected"):
                 await client.connect_all()
 
     asyncio.run(use("http://127.0.0.1:1"))

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from plaza.accounts.request_erasure import request_erasure
 from plaza.auth import new_session, session_end, session_lookup
 from plaza.checkins import daily_checkin
@@ -145,7 +145,7 @@ def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
         ):
             invoke_until_nothing_is_left(plaza, found[1], json.loads(found[2]))
         else:
-            assert command == ".venv/bin/python -m local drift"
+            assert command == ".venv/bin/python -m ops drift"
             handler("schedule/reconcile")(event("reconcile.schedule"), None)
             plaza.queues.drain()
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT, LocalError
+from cli.paths import ROOT, CommandError
 from local.stack.stack import Stack
-from local.stack.web import Server
+from local.web import Server
 
 API = "http://127.0.0.1:5000"
 SESSION = {"token": "t", "expiresAt": 1, "user": {}}
@@ -29,7 +29,7 @@ class FakeControl:
 
     def run(self, action: str) -> dict[str, Any]:
         if action == "refused":
-            raise LocalError("a crowd is playing already")
+            raise CommandError("a crowd is playing already")
         self.actions.append(action)
         return self.read_state()
 

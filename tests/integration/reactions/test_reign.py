@@ -32,8 +32,10 @@ from tests.support.reaction_process import (
     run_sweeper,
     save,
 )
-from tests.support.redis_pair import RedisPair, count_partial_resyncs, prepare_pair
+from tests.support.redis_pair import RedisPair, count_partial_resyncs, prepare_pair, proxy
 from tests.support.servers import login
+
+__all__ = ["proxy"]  # a fixture
 
 REDIS_TIMEOUT_S = 0.5
 POST = Target("post", 11)
@@ -60,12 +62,6 @@ class Endpoint:
     def refuse(self) -> None:
         """Reset open connections, and all new ones."""
         self.proxy.set("redis", "refuse")
-
-
-@pytest.fixture(scope="module")
-def proxy() -> Iterator[Proxy]:
-    with Proxy() as started:
-        yield started
 
 
 @pytest.fixture

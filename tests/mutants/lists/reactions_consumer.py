@@ -467,8 +467,8 @@ MUTANTS = [
         [LOG_GATE],
         (
             "log-gate",
-            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n    keys = {event.key",
-            "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n    keys = {event.key",
+            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n",
+            "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n",
             "A transaction passes the log gate before it appends.",
         ),
     ),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT
+from cli.paths import ROOT
 from tests.chaos import report
 from tests.chaos.pairs import (
     FAULTS,

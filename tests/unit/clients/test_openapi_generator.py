@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from local.paths import ROOT, TOOLS
-from local.stack.openapi import CONTRACT
+from cli.paths import ROOT, TOOLS
+from tools.contract import CONTRACT
 
 GENERATOR = TOOLS / "openapi-generator-cli"
 

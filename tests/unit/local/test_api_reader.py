@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from cli.paths import CommandError
 from local.load import crowd
 from local.load.api_reader import ApiReader
 from local.load.crowd import Answer, Client
 from local.load.requests import Call
-from local.paths import LocalError
 
 T = TypeVar("T")
 Given = tuple[int, dict[str, Any]] | Exception
@@ -63,10 +63,10 @@ def test_body_is_sent_and_returned_by_a_user_or_none(ask: Ask) -> None:
 
 def test_final_refusal_raises_an_error(ask: Ask) -> None:
     api = FakeApi((404, {"detail": "There is no user 7"}), (200, {}))
-    with pytest.raises(LocalError, match=r"GET http://api/me answers 404: .*no user 7"):
+    with pytest.raises(CommandError, match=r"GET http://api/me answers 404: .*no user 7"):
         ask(api, lambda reader: reader.fetch("/me"))
     api = FakeApi(*[TimeoutError()] * 8)
-    with pytest.raises(LocalError, match="gives no answer: timeout"):
+    with pytest.raises(CommandError, match="gives no answer: timeout"):
         ask(api, lambda reader: reader.fetch("/me"))
 
 
@@ -107,6 +107,6 @@ def test_each_item_gets_its_own_answer(ask: Ask) -> None:
 
 def test_nothing_is_fetched_of_no_items(ask: Ask) -> None:
     async def fail(number: int) -> int:
-        raise LocalError(f"no {number}")
+        raise CommandError(f"no {number}")
 
     assert ask(FakeApi(), lambda reader: reader.fetch_each("none", [], fail)) == {}

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.paths import CommandError
 from local.__main__ import main
-from local.paths import LocalError
 from local.stack import packages
 from local.stack.logs import find_function
 from local.stack.stack import Stack
@@ -21,7 +21,7 @@ def test_user_option_is_an_id_or_a_range() -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "0", "9-7", "-3", "1-", "7 8", "1-99999999"])
 def test_other_values_of_user_are_refused(text: str) -> None:
-    with pytest.raises(LocalError, match="--user"):
+    with pytest.raises(CommandError, match="--user"):
         parse_users(text)
 
 
@@ -32,7 +32,7 @@ def test_function_is_found_by_part_of_its_name(asked: str) -> None:
 
 @pytest.mark.parametrize("asked", ["reactions", "nothing"])
 def test_ambiguous_name_lists_all_functions(asked: str) -> None:
-    with pytest.raises(LocalError, match="SaveReactions, ReactionsApi, redis"):
+    with pytest.raises(CommandError, match="SaveReactions, ReactionsApi, redis"):
         find_function(FUNCTIONS, asked)
 
 
@@ -59,7 +59,7 @@ def test_incomplete_directory_is_reported(
 def test_foreign_directory_is_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("all of it")
     stack = Stack(tmp_path)
-    with pytest.raises(LocalError, match="left unchanged"):
+    with pytest.raises(CommandError, match="left unchanged"):
         stack.up()
     stack.down()
     assert (tmp_path / "thesis.txt").read_text() == "all of it"
@@ -69,7 +69,7 @@ def test_missing_programs_are_reported_with_instructions(monkeypatch: pytest.Mon
     monkeypatch.setattr(packages, "find_binary", lambda name: None)
     monkeypatch.delenv("PLAZA_REDIS_URL", raising=False)
     monkeypatch.delenv("PLAZA_MYSQL_URL", raising=False)
-    with pytest.raises(LocalError) as raised:
+    with pytest.raises(CommandError) as raised:
         packages.check_servers()
     for package in ("redis-server", "mariadb-server-core", "mariadb-client-core", "brew install"):
         assert package in str(raised.value)

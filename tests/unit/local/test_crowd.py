@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from cli.paths import CommandError
 from local.load import crowd
 from local.load.crowd import (
     Client,
@@ -13,7 +14,6 @@ from local.load.crowd import (
     play_in_processes,
     require_connections,
 )
-from local.paths import LocalError
 
 
 def test_error_of_a_member_ends_the_crowd() -> None:
@@ -22,9 +22,9 @@ def test_error_of_a_member_ends_the_crowd() -> None:
 
             async def act(member: int) -> None:
                 await asyncio.sleep(0)
-                raise LocalError(f"no {member}")
+                raise CommandError(f"no {member}")
 
-            with pytest.raises(LocalError, match="no 0"):
+            with pytest.raises(CommandError, match="no 0"):
                 await client.play(range(9), act)
 
     asyncio.run(use())
@@ -51,7 +51,7 @@ def test_cold_functions_may_start_one_by_one(slowly: bool) -> None:
 
 
 def test_more_connections_than_the_machine_allows_are_refused() -> None:
-    with pytest.raises(LocalError, match=r"10,000,000 connections are more than .* limit of"):
+    with pytest.raises(CommandError, match=r"10,000,000 connections are more than .* limit of"):
         require_connections(10_000_000)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from local.stack import up
+from local import up
 from local.stack.processes import Process, start_process, stop_process
 from local.stack.stack import REQUIRED_PROCESSES, Stack
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.gateway import (
     Cors,
     Gateway,
@@ -248,7 +248,7 @@ def test_path_without_a_route_has_no_match() -> None:
 
 @pytest.mark.parametrize("route", [Route("GET /a", LIKES, "1.0"), Route("GET /{a+}", LIKES, "2.0")])
 def test_unsupported_route_is_refused_at_the_start(route: Route) -> None:
-    with pytest.raises(LocalError, match="GET /"):
+    with pytest.raises(CommandError, match="GET /"):
         Routes([route])
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from cli.paths import CommandError
 from local.load import crowd
 from local.load.crowd import Answer, Client, Tally
 from local.load.player import Player
 from local.load.requests import Call, Copies, Expectation, Reaction, Request, set_reaction, view
-from local.paths import LocalError
 
 LIKE = set_reaction(Reaction("like", 7, 1))
 LIKED = Expectation(changes=True, shows={"liked": True})
@@ -117,7 +117,7 @@ def test_bad_request_is_not_retried() -> None:
 def test_replay_ends_when_the_api_stops_answering() -> None:
     requests = [set_reaction(Reaction("like", 7, user_id)) for user_id in range(1, 100)]
     api = FakeApi(*[TimeoutError()] * 8 * len(requests))
-    with pytest.raises(LocalError, match=r"http://api stopped answering: .*timeout"):
+    with pytest.raises(CommandError, match=r"http://api stopped answering: .*timeout"):
         play(api, *requests, expectations=[LIKED] * len(requests))
     assert len(api.sent) < 8 * 20
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.processes import (
     Process,
     is_alive,
@@ -77,5 +77,5 @@ def test_stopping_twice_does_no_harm(tmp_path: Path) -> None:
 
 def test_command_that_fails_shows_the_end_of_its_output(tmp_path: Path) -> None:
     script = "import sys; print('the reason'); sys.exit(3)"
-    with pytest.raises(LocalError, match="the reason"):
+    with pytest.raises(CommandError, match="the reason"):
         run_command("it", [sys.executable, "-c", script], log=tmp_path / "log")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local.audit.rankings import describe_difference
+from local.load.rankings import describe_difference
 
 RIGHT = [(9, 5), (7, 5), (8, 1)]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from cli.paths import CommandError
 from local.load.interactions import FILES, Interaction
-from local.paths import LocalError
 
 HEADER = "user_id,item_id,rating,timestamp"
 
@@ -62,7 +62,7 @@ def test_written_rows_are_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_bad_line_is_reported_with_its_error(line: str, named: str) -> None:
-    with pytest.raises(LocalError) as error:
+    with pytest.raises(CommandError) as error:
         list(FILES.parse([HEADER, "1,2,3,4", line], "f.csv"))
     assert str(error.value).startswith("f.csv, line 3: ")
     assert named in str(error.value)
@@ -70,17 +70,17 @@ def test_bad_line_is_reported_with_its_error(line: str, named: str) -> None:
 
 @pytest.mark.parametrize("header", ["follower_id,followee_id", "1,2,3,4", "", "user_id,item_id"])
 def test_wrong_header_is_reported(header: str) -> None:
-    with pytest.raises(LocalError, match=r"f\.csv, line 1: the header is"):
+    with pytest.raises(CommandError, match=r"f\.csv, line 1: the header is"):
         list(FILES.parse([header], "f.csv"))
 
 
 def test_file_without_rows_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "f.csv"
     path.write_text(HEADER + "\n")
-    with pytest.raises(LocalError, match="has no rows"):
+    with pytest.raises(CommandError, match="has no rows"):
         FILES.read(path)
     path.write_text("")
-    with pytest.raises(LocalError, match="line 1"):
+    with pytest.raises(CommandError, match="line 1"):
         FILES.read(path)
 
 
@@ -88,10 +88,10 @@ def test_file_without_rows_is_reported(tmp_path: Path) -> None:
 def test_file_that_is_not_text_is_reported(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "f.csv"
     path.write_bytes(content)
-    with pytest.raises(LocalError, match=r"f\.csv"):
+    with pytest.raises(CommandError, match=r"f\.csv"):
         FILES.read(path)
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="cannot be read"):
+    with pytest.raises(CommandError, match="cannot be read"):
         FILES.read(tmp_path / "nowhere.csv")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.paths import CommandError
 from local.load import interactions
 from local.load.follows import (
     FILES,
@@ -22,7 +23,6 @@ from local.load.interactions import Interaction, Interactions
 from local.load.replay import Options, read_scenario
 from local.load.requests import Call, Copies, Expectation, predict, set_reaction
 from local.load.scenario import rank_ids
-from local.paths import LocalError
 
 HEADER = "follower_id,followee_id"
 FOLLOW = set_reaction(Follow(1, 7).reaction)
@@ -58,7 +58,7 @@ def test_line_is_a_follow() -> None:
     ],
 )
 def test_bad_line_is_reported_with_its_error(line: str, named: str) -> None:
-    with pytest.raises(LocalError) as error:
+    with pytest.raises(CommandError) as error:
         list(FILES.parse([HEADER, "1,2", line], "f.csv"))
     assert str(error.value).startswith("f.csv, line 3: ")
     assert named in str(error.value)
@@ -87,12 +87,12 @@ def test_header_determines_the_scenario(tmp_path: Path) -> None:
 def test_wrong_header_is_reported(tmp_path: Path, header: str) -> None:
     path = tmp_path / "f.csv"
     path.write_text(f"{header}\n1,2\n")
-    with pytest.raises(LocalError, match=r"f\.csv, line 1: .*rating,timestamp or follower_id,"):
+    with pytest.raises(CommandError, match=r"f\.csv, line 1: .*rating,timestamp or follower_id,"):
         read_scenario(path, Options())
 
 
 def test_missing_file_is_reported(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match="cannot be read"):
+    with pytest.raises(CommandError, match="cannot be read"):
         read_scenario(tmp_path / "nowhere.csv", Options())
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from local.paths import LocalError
+from cli.paths import CommandError
 from local.stack.routes import Route, read_body, read_cors, read_routes
 
 ARN = "arn:aws:lambda:us-east-1:000000000000:function:likes"
@@ -62,16 +62,16 @@ def test_cors_of_the_body_reaches_the_api() -> None:
 def test_unknown_reference_is_reported() -> None:
     paths = {"/a": {"get": operation()}}
     known = {name: value for name, value in VALUES.items() if name != "Likes.Arn"}
-    with pytest.raises(LocalError, match=r"Likes\.Arn"):
+    with pytest.raises(CommandError, match=r"Likes\.Arn"):
         read_body(template(paths), known)
 
 
 def test_route_without_an_integration_is_reported() -> None:
-    with pytest.raises(LocalError, match="GET /a"):
+    with pytest.raises(CommandError, match="GET /a"):
         read_routes(read_body(template({"/a": {"get": {}}}), VALUES))
 
 
 def test_route_with_an_authorizer_is_reported() -> None:
     guarded = operation() | {"security": [{"Sessions": []}]}
-    with pytest.raises(LocalError, match="GET /a of the template has an authorizer"):
+    with pytest.raises(CommandError, match="GET /a of the template has an authorizer"):
         read_routes(read_body(template({"/a": {"get": guarded}}), VALUES))

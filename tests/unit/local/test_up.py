@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local.stack import up
+from local import up
 from local.stack.stack import Stack
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from infra import deploy
+from deploy import deploy
 from local.stack import deployment
 from plaza.auth import caller_identity, session_lookup
 from plaza.infra import limits

@@ -1,4 +1,4 @@
-"""infra/balancer.yaml with what it includes: each route reaches its function, and nothing more."""
+"""deploy/balancer.yaml with what it includes: each route reaches its function, and nothing more."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any
 
 import pytest
 
-from infra import balancer
-from infra.balancer import DEFAULT, FREE_RULES, ORDER, PRIORITIES, RULES, SOURCE
-from local.paths import ROOT
+from cli.paths import ROOT
 from tests.support.routes import find_match
 from tests.unit.policy import template
 from tests.unit.policy.template import load_template
+from tools import balancer
+from tools.balancer import DEFAULT, FREE_RULES, ORDER, PRIORITIES, RULES, SOURCE
 
 EXPANDED = load_template(balancer.expand_template())
 RESOURCES: dict[str, dict[str, Any]] = EXPANDED["Resources"]
 ROUTES = template.routes()
 RULE = "AWS::ElasticLoadBalancingV2::ListenerRule"
 GROUP = "AWS::ElasticLoadBalancingV2::TargetGroup"
-NETWORK = load_template((ROOT / "infra" / "network.yaml").read_text())["Resources"]
-EDGE = load_template((ROOT / "infra" / "edge.yaml").read_text())["Resources"]
+NETWORK = load_template((ROOT / "deploy" / "network.yaml").read_text())["Resources"]
+EDGE = load_template((ROOT / "deploy" / "edge.yaml").read_text())["Resources"]
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:

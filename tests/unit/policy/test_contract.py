@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pytest
 
-from local.stack.openapi import CONTRACT, DETAILS
 from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
 from plaza.infra.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
+from tools.contract import CONTRACT, DETAILS
 
 TEXT = CONTRACT.read_text()
 DOCUMENT: dict[str, Any] = json.loads(TEXT)

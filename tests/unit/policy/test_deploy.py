@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from infra import deploy
-from infra.deploy import (
+from cli.paths import LAYER, TEMPLATE
+from deploy import deploy
+from deploy.deploy import (
     APPLICATION,
     BALANCER,
     DATA,
@@ -25,7 +26,6 @@ from infra.deploy import (
     read_architecture,
     read_runtime,
 )
-from local.paths import LAYER, TEMPLATE
 from tests.unit.policy.template import load_template
 
 MADE_BY_DEPLOY = {"Environment", "OriginSecretVersion"}

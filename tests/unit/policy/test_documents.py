@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Container
 from pathlib import Path
 
 import pytest
 
+import local.__main__
+import ops.__main__
+import tools.__main__
 from bench.__main__ import BENCHES, STACK
-from local.__main__ import build_parser
 from tests.unit.policy.modules import ROOT, tracked
 
 DOCUMENTS = sorted(
@@ -19,9 +22,20 @@ DOCUMENTS = sorted(
 )
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^)\s]+)\)")
 COMMAND = re.compile(r"\b(make|python -m [a-z0-9_.]+)((?: [^\s`|]+)?)")
+OURS = tuple(
+    f"python -m {house}" for house in ("bench", "deploy", "local", "ops", "tests", "tools")
+)
+
+
+def list_commands(parser: ArgumentParser) -> set[str]:
+    return next(set(action.choices) for action in parser._actions if action.choices)
+
+
 VERBS: dict[str, Container[str]] = {
     "make": re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE),
-    "python -m local": next(set(a.choices) for a in build_parser()._actions if a.choices),
+    "python -m local": list_commands(local.__main__.build_parser()),
+    "python -m ops": list_commands(ops.__main__.build_parser()),
+    "python -m tools": list_commands(tools.__main__.build_parser()),
     "python -m bench": {*BENCHES, STACK},
 }
 """Command -> the words that may follow it."""
@@ -39,8 +53,10 @@ def anchors_of(document: Path) -> set[str]:
 
 
 def code_of(document: Path) -> str:
-    """What stands in code spans and code blocks, one a line."""
+    """What stands in code spans and code blocks, one a line; of the changelog, in what is new."""
     text = document.read_text()
+    if document.name == "CHANGELOG.md":
+        text = re.split(r"^## \[\d", text, maxsplit=1, flags=re.MULTILINE)[0]
     blocks = re.findall(r"^```.*?^```", text, re.MULTILINE | re.DOTALL)
     rest = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
     return "\n".join([*blocks, *(span.replace("\n", " ") for span in re.findall(r"`[^`]+`", rest))])
@@ -68,7 +84,7 @@ def test_commands_exist(document: Path) -> None:
             known = word in VERBS[command] or not re.fullmatch(r"[a-z][\w-]*", word)
         else:
             module = ROOT / command.removeprefix("python -m ").replace(".", "/")
-            ours = command.startswith(("python -m tests", "python -m bench", "python -m local"))
+            ours = command.startswith(OURS)
             known = (
                 not ours or module.with_suffix(".py").exists() or (module / "__main__.py").exists()
             )

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from infra.shared_events import RemoteCallers
-from local.load import samples
-from local.load.samples import SAMPLES, LocalCallers
 from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
 from plaza.infra.messages import InvalidMessage
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
+from tools import samples
+from tools.samples import SAMPLES, LocalCallers
+from tools.shared_events import RemoteCallers
 
 EVENTS = ROOT / "events"
 FILES = sorted(EVENTS.glob("*.json"))

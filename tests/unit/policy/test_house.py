@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.stack.lock import PINNED, Lock, read_locks
 from tests.unit.policy.modules import LAYER, ROOT, tracked
+from tools.lock import PINNED, Lock, read_locks
 
 # Split into pieces, so that this file does not match.
 REGISTRIES = "|".join(

@@ -34,6 +34,20 @@ HANDLERS = sorted(
 )
 
 
+# house -> the houses and packages of Plaza that it may import besides itself
+HOUSES = {
+    "cli": set[str](),
+    "deploy": {"cli"},
+    "ops": {"cli", "plaza"},
+    "local": {"cli", "plaza"},
+    "tools": {"cli", "deploy", "local", "plaza"},
+    "bench": {"cli", "deploy", "local", "ops", "plaza", "tools"},
+    "tests": {"bench", "cli", "deploy", "functions", "local", "ops", "plaza", "tools"},
+}
+IN_HOUSES = sorted(file for house in HOUSES for file in (ROOT / house).rglob("*.py"))
+FLOORS = ("stack", "audit", "load")
+"""Rooms of local/; each imports those before it. Modules of local/ itself import all."""
+
 SCHEDULES = sorted((FUNCTIONS / "schedule").rglob("*.py"))
 
 
@@ -57,10 +71,46 @@ def test_contexts_and_handlers_are_found() -> None:
     assert HANDLERS
 
 
+@pytest.mark.parametrize("file", IN_HOUSES, ids=shown)
+def test_a_house_imports_what_it_may(file: Path) -> None:
+    own = file.relative_to(ROOT).parts[0]
+    ours = {"functions", "plaza", *HOUSES}
+    imported = {found.module.partition(".")[0] for found in imports_of(file)}
+    assert imported & ours <= HOUSES[own] | {own}
+
+
+def test_houses_import_without_a_circle() -> None:
+    order = list(HOUSES)
+    for house, imported in HOUSES.items():
+        assert imported.isdisjoint(order[order.index(house) :])
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_a_room_of_the_local_stack_imports_those_below(floor: str) -> None:
+    above = FLOORS[FLOORS.index(floor) + 1 :]
+    for file in (ROOT / "local" / floor).rglob("*.py"):
+        for found in imports_of(file):
+            package, _, room = f"{found.module}.{found.name}".partition(".")
+            if package == "local":
+                assert room.partition(".")[0] in FLOORS, f"{shown(file)} imports {room}"
+                assert room.partition(".")[0] not in above, f"{shown(file)} imports {room}"
+
+
+def test_only_the_emulator_of_the_local_stack_is_called_by_aws_clients() -> None:
+    """Nothing in local/ reaches AWS: one function creates clients, and it takes their endpoint."""
+    using = {
+        shown(file)
+        for file in (ROOT / "local").rglob("*.py")
+        for found in imports_of(file)
+        if found.module.partition(".")[0] == "boto3"
+    }
+    assert using == {"local/stack/aws.py"}
+
+
 @pytest.mark.parametrize("file", product_files(), ids=shown)
 def test_the_product_imports_no_tool_or_test(file: Path) -> None:
     for found in imports_of(file):
-        assert found.module.partition(".")[0] not in {"local", "tests", "bench", "functions"}
+        assert found.module.partition(".")[0] not in {*HOUSES, "functions"}
 
 
 def test_one_module_creates_tls_contexts() -> None:

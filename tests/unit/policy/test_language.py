@@ -14,7 +14,7 @@ from tests.unit.policy.modules import PLAZA, ROOT, nodes_of, product_files, trac
 
 SELF = Path(__file__).name
 GLOSSARY = ROOT / "docs" / "glossary.md"
-ROOMS = ("layers", "functions", "local", "bench", "tests")
+ROOMS = ("layers", "functions", "cli", "deploy", "local", "ops", "tools", "bench", "tests")
 
 
 class Retired(NamedTuple):

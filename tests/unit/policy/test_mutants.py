@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from local.paths import LAYER, ROOT
+from cli.paths import LAYER, ROOT
 from tests.mutants import report
 from tests.mutants.catalog import load_mutants
 from tests.mutants.mutant import Mutant

@@ -22,7 +22,7 @@ WITHOUT_AN_ALARM = {"backups", "mysql-failover", "mysql-restored", "redis-failov
     f"level-{level.replace('_', '-')}" for level in LEVELS
 }
 PARTS = ["Symptom", "Likely causes", "Commands", "It is over when"]
-DATA = template.load_template((ROOT / "infra" / "data.yaml").read_text())["Resources"]
+DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Resources"]
 ALARMS = (
     resources(ALARM)
     | resources("AWS::CloudWatch::CompositeAlarm")
@@ -197,17 +197,21 @@ def test_the_runbook_of_a_resync_states_threshold_and_period(name: str) -> None:
 
 
 def test_a_command_of_the_pages_exists() -> None:
-    from local.__main__ import build_parser
+    import local.__main__
+    import ops.__main__
 
     pages = "\n".join([PAGE, INDEX, *RUNBOOKS.values()])
     commands = set(
-        re.findall(r"python -m local (?:--dir \S+ )?([a-z-]+(?: (?:list|show|redrive))?)", pages)
+        re.findall(r"python -m (local|ops) (?:--\S+ )*([a-z-]+(?: (?:list|show|redrive))?)", pages)
     )
-    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= commands
-    parser = build_parser()
-    texts = parser.format_help()
-    for command in commands:
-        assert re.search(rf"^\s+{command.split()[0]}\s", texts, re.M), command
+    named = {command for _, command in commands}
+    assert {"dlq list", "dlq show", "dlq redrive", "queues", "logs", "audit"} <= named
+    texts = {
+        "local": local.__main__.build_parser().format_help(),
+        "ops": ops.__main__.build_parser().format_help(),
+    }
+    for house, command in commands:
+        assert re.search(rf"^\s+{command.split()[0]}\s", texts[house], re.M), command
 
 
 def test_a_function_whose_log_a_page_prints_exists() -> None:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from local.paths import ROOT, TEMPLATE, TOOLS
-from local.stack.alarms import expand_template
+from cli.paths import ROOT, TEMPLATE, TOOLS
 from tests.unit.policy import template
 from tests.unit.policy.template import TEMPLATE as TEMPLATE_SOURCE
+from tools.alarms import expand_template
 
 TRANSFORM = ROOT / "tests" / "support" / "sam_transform.py"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from local.stack import release, subjects
 from tests.unit.policy.modules import ROOT
+from tools import release, subjects
 
 SUBJECTS = Path(subjects.__file__)
 

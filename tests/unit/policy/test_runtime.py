@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.deploy import DATA
+from deploy.deploy import DATA
 from tests.unit.policy import template
 from tests.unit.policy.modules import ROOT, tracked
 
@@ -16,7 +16,7 @@ VERSION = (ROOT / ".python-version").read_text().strip()
 OLDEST = "3.11"
 NAMED = re.compile(r"\b[Pp]ython[ =:\"-]*(3\.\d+)")
 SUFFIXES = {"", ".md", ".mk", ".yaml", ".yml", ".toml", ".json", ".py"}
-FIND = ROOT / "local" / "stack" / "find_python"
+FIND = ROOT / "tools" / "find_python"
 
 
 @pytest.mark.parametrize("file", [template.ROOT / "template.yaml", DATA.template])

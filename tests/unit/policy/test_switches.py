@@ -7,9 +7,9 @@ import json
 import pytest
 
 from local.stack.functions import load_function
-from local.stack.openapi import API, CONTRACT
 from plaza.infra.api import Endpoint
 from plaza.infra.switch_state import Switch
+from tools.contract import API, CONTRACT
 
 ROUTES = [
     route

@@ -11,10 +11,8 @@ from typing import Any
 
 import pytest
 
-from local.paths import ALARMS
-from local.stack.alarms import expand_template, make_alarms
+from cli.paths import ALARMS
 from local.stack.functions import load_function
-from local.stack.openapi import API, CONTRACT, make_contract
 from plaza.auth.caller_identity import identify
 from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PUBLIC
 from plaza.infra.dead_letters import dlq_of
@@ -29,6 +27,8 @@ from tests.unit.policy.modules import (
     tree_of,
 )
 from tests.unit.policy.template import ALARM, FUNCTION, QUEUE, EventSource, resources
+from tools.alarms import expand_template, make_alarms
+from tools.contract import API, CONTRACT, make_contract
 
 FUNCTIONS = sorted(resources(FUNCTION))
 SOURCES = list(template.event_sources())
@@ -214,7 +214,7 @@ def test_a_consumer_has_a_concurrency_limit(source: EventSource) -> None:
 
 
 def test_no_parameter_has_credentials() -> None:
-    """Addresses are read from Parameter Store; infra/data.yaml refuses those with a login."""
+    """Addresses are read from Parameter Store; deploy/data.yaml refuses those with a login."""
     for name, parameter in template.TEMPLATE["Parameters"].items():
         assert not parameter.get("NoEcho"), name
         is_read = parameter["Type"].startswith("AWS::SSM::Parameter::Value<")

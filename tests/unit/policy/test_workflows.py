@@ -143,7 +143,7 @@ def test_the_hooks_check_templates_and_subjects() -> None:
     assert {"format", "lint", "types", "templates", "subject", "check"} <= set(hooks)
     names = [str(file.relative_to(ROOT)) for file in tracked()]
     matched = [name for name in names if re.match(hooks["templates"]["files"], name)]
-    assert {"template.yaml", "alarms.json", "infra/data.yaml"} <= set(matched)
+    assert {"template.yaml", "alarms.json", "deploy/data.yaml"} <= set(matched)
 
 
 def test_dependabot_updates_what_make_lock_does_not() -> None:

@@ -1,6 +1,6 @@
 """The address of a client: of the connection, or as the edge reports it.
 
-Behind CloudFront the connection is that of CloudFront. The edge (infra/edge.yaml) sends the
+Behind CloudFront the connection is that of CloudFront. The edge (deploy/edge.yaml) sends the
 client's address, and a secret that proves that it is the edge: every client can send the header.
 """
 

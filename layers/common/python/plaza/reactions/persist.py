@@ -271,10 +271,9 @@ def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
 def _persist_batch(
     cursor: Cursor, events: Sequence[ReactionEvent], masters: Masters | None
 ) -> PersistedBatch:
-    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
     keys = {event.key for event in events}
     targets = _targets(keys)
-    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
+    epoch, is_deposed = _pass_gates(cursor, masters, keys)
     owners = lookup.read_owners(cursor, targets)
     # From here to the commit no other transaction saves reactions to these targets.
     locked = counters.lock_content(cursor, targets)
@@ -294,8 +293,7 @@ def _read_users(
     masters: Masters | None,
     cursor: Cursor,
 ) -> PersistedBatch:
-    reigns = mysql_reactions.pass_log_gate(cursor).reigns
-    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
+    _, is_deposed = _pass_gates(cursor, masters, keys)
     owners = lookup.read_owners(cursor, _targets(keys))
     return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
@@ -303,8 +301,7 @@ def _read_users(
 def _read_current(
     cursor: Cursor, keys: Collection[ReactionKey], masters: Masters | None
 ) -> PersistedBatch:
-    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
-    is_deposed = not reign_guard.pass_guard(cursor, reigns, masters, _kinds_of(keys))
+    epoch, is_deposed = _pass_gates(cursor, masters, keys)
     owners = lookup.read_owners(cursor, _targets(keys))
     locked = counters.lock_content(cursor, _targets(keys))
     # An event of version 0 is newer than no row.
@@ -314,14 +311,20 @@ def _read_current(
     return PersistedBatch(commits, _users_of(owners, keys), is_deposed=is_deposed)
 
 
+def _pass_gates(
+    cursor: Cursor, masters: Masters | None, keys: Collection[ReactionKey]
+) -> tuple[int, bool]:
+    """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
+    One statement, the first of a transaction; one more for a slot whose master changed."""
+    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
+    kinds = {(KINDS[key.kind], key.target) for key in keys}
+    return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
+
+
 def _users_of(owners: Mapping[tuple[str, int], int], keys: Collection[ReactionKey]) -> list[int]:
     """Return all owners and actors of ``keys``, changed or not: a consumer that saved them before
     may have been killed before it updated Redis."""
     return sorted({*owners.values(), *(key.actor_id for key in keys if KINDS[key.kind].given)})
-
-
-def _kinds_of(keys: Collection[ReactionKey]) -> set[tuple[Kind, Target]]:
-    return {(KINDS[key.kind], key.target) for key in keys}
 
 
 def _targets(keys: Collection[ReactionKey]) -> list[Target]:

@@ -1,0 +1,111 @@
+"""``python -m ops``: inspect and repair the stores and queues of an environment.
+
+Without --environment that is the local stack.
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from cli.commands import add_command, add_flag, add_number, make_parser, run, run_program
+from cli.paths import DIRECTORY
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit status."""
+    return run(build_parser(), argv)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser."""
+    parser, commands = make_parser("ops", __doc__)
+    parser.add_argument(
+        "--dir",
+        type=Path,
+        default=DIRECTORY,
+        help="directory of a local stack, and of the progress of imports (default: .local)",
+    )
+    add_flag(
+        parser,
+        "--environment",
+        "use the stores and queues that the variables of this shell name (PLAZA_...)",
+    )
+
+    sub = add_command(
+        commands,
+        "import",
+        "ops.history",
+        "store old likes or collects from a CSV file, each once and with its time",
+    )
+    sub.add_argument("file", type=Path, help="CSV or TSV with a header, may be gzipped")
+    sub.add_argument("--kind", choices=["like", "collect"], default="like")
+    sub.add_argument("--target", choices=["post", "comment", "review"], default="post")
+    for name, column, what in (
+        ("user", "user_id", "the user who reacted"),
+        ("id", None, "the target (default: post_id, comment_id or review_id)"),
+        ("time", "created_at", "the time: RFC 3339, `2026-11-22 12:00:00` in UTC, or Unix seconds"),
+        ("state", None, "1 or true, 0 or false for a reaction that was removed at the time"),
+    ):
+        default = f" (default: {column})" if column else ""
+        sub.add_argument(
+            f"--{name}-column", metavar="NAME", default=column, help=f"column of {what}{default}"
+        )
+    sub.add_argument("--rate", type=float, help="lines a second (default: no limit)")
+    add_flag(sub, "--skip-bad-lines", "print invalid lines, and store the others")
+    add_flag(sub, "--from-start", "do not continue an interrupted import of this file")
+
+    add_command(
+        commands,
+        "drift",
+        "ops.drift",
+        "reconcile Redis, counters and rows; exit status 1 unless all agree then",
+    )
+
+    sub = add_command(
+        commands, "rebuild", "ops.rebuild", "recount counters, and print the differences"
+    )
+    add_flag(sub, "--from-log", "use only the vote log and its archives")
+    sub.add_argument("--as-of", metavar="TIME", help="end of the recount: 2026-11-21T08:30:00Z")
+    scope = sub.add_mutually_exclusive_group()
+    scope.add_argument("--target", metavar="post:7", help="only counters of this target")
+    scope.add_argument("--user", metavar="ID", help="only counters of this user")
+
+    sub = add_command(
+        commands, "keys", "ops.keys", "print the biggest and the hottest keys of Redis"
+    )
+    add_number(sub, "--limit", 10, "rows of each table")
+    add_number(sub, "--minutes", 5, "age of the oldest hot keys")
+
+    add_command(commands, "queues", "ops.queues", "print the messages of each queue by state")
+    for sub in commands.choices.values():
+        add_flag(sub, "--json", "print JSON")
+
+    letters = add_command(
+        commands, "dlq", "ops.dead_letters:list_queues", "list, show or redrive dead letters"
+    )
+    actions = letters.add_subparsers(metavar="action")
+    add_command(
+        actions, "list", "ops.dead_letters:list_queues", "count the dead letters of each queue"
+    )
+    show = add_command(
+        actions,
+        "show",
+        "ops.dead_letters:show",
+        "print dead letters of a queue, one JSON object a line",
+    )
+    redrive = add_command(
+        actions,
+        "redrive",
+        "ops.dead_letters:redrive",
+        "move dead letters back to their queue, slowly",
+    )
+    for sub in (show, redrive):
+        sub.add_argument("queue", help="name as printed by `queues`: reactions")
+    add_number(show, "--limit", 20, "maximum number")
+    redrive.add_argument("--id", action="append", help="only this message (repeatable)")
+    redrive.add_argument("--limit", type=int, help="maximum number (default: all)")
+    return parser
+
+
+if __name__ == "__main__":
+    run_program(build_parser())

@@ -1,0 +1,147 @@
+"""``rebuild``: recount counters from rows or from the vote log, and compare. Changes nothing."""
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cli.output import mark, new_summary, new_table, wide_console
+from cli.paths import CommandError
+from ops.environment import use_environment
+from plaza.reactions import KINDS, Target
+from plaza.vote_log import Scope, recount, s3_archive
+from plaza.vote_log.recount import Contradiction, CounterDifference, Recount
+
+SHOWN = 20
+UNKNOWN = "the log has no comments and posts; their authors are read from the content table"
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the differences. Returns 1 when there are any and the recount is up to now."""
+    until_us = None if args.as_of is None else parse_time(args.as_of)
+    if until_us is not None and not args.from_log:
+        raise CommandError("rows have only the current state: --as-of needs --from-log")
+    scope = parse_scope(args.target, args.user)
+    with use_environment(args):
+        found = recount_counters(scope, args.from_log, until_us)
+    good = not (found.differing or found.contradicting)
+    if args.json:
+        print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
+    else:
+        show(found, args.from_log, args.as_of)
+    return 0 if good or until_us is not None else 1
+
+
+def parse_time(text: str) -> int:
+    """Return microseconds since 1970 for RFC 3339. Raises CommandError."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise CommandError(f"--as-of takes 2026-11-21T08:30:00Z, not {text}") from None
+    if moment.tzinfo is None:
+        raise CommandError(f"--as-of needs a time zone: {text}Z")
+    since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def parse_scope(target: str | None, user: str | None) -> Scope:
+    """Return the scope for ``post:7``, for a user's id, or for all. Raises CommandError."""
+    if user is not None:
+        if not re.fullmatch(r"\d{1,19}", user):
+            raise CommandError(f"--user takes an id (7), not {user}")
+        return Scope(user_id=int(user))
+    if target is None:
+        return Scope()
+    types = sorted({of for kind in KINDS.values() for of in kind.targets})
+    if not (found := re.fullmatch(rf"({'|'.join(types)}):(\d{{1,19}})", target)):
+        raise CommandError(f"--target takes post:7 ({', '.join(types)}), not {target}")
+    return Scope(Target(found[1], int(found[2])))
+
+
+def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
+    """Recount the counters. Raises CommandError when the archive is damaged."""
+    try:
+        if from_log:
+            return recount.recount_log(scope, recount.NO_LIMIT_US if until_us is None else until_us)
+        return recount.recount_rows(scope)
+    except s3_archive.ArchiveCorrupt as error:
+        raise CommandError(f"the archive is damaged, so the log is incomplete: {error}") from None
+
+
+def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "from": "log" if from_log else "rows",
+        "as_of": as_of,
+        "agrees": good,
+        "compared": found.compared,
+        "differing": len(found.differing),
+        "differences": [
+            {"of": str(one.of), "column": one.column, "counter": counter, "recounted": recounted}
+            for one, counter, recounted in found.differing[:100]
+        ],
+    }
+    if from_log:
+        values |= {
+            "events_in_mysql": found.events_in_mysql,
+            "events_archived": found.events_archived,
+            "contradicting": found.contradicting,
+            "contradictions": [_explain(one) for one in found.contradictions],
+            "unknown": UNKNOWN,
+        }
+    return values
+
+
+def show(found: Recount, from_log: bool, as_of: str | None) -> None:
+    out = wide_console()
+    source = "the log" if from_log else "the rows"
+    moment = f" up to {as_of}" if as_of else ""
+    summary = new_summary()
+    summary.add_row("recounted from", source + moment, "")
+    if from_log:
+        summary.add_row("events in MySQL", f"{found.events_in_mysql:,}", "")
+        summary.add_row("events in archives", f"{found.events_archived:,}", "")
+    summary.add_row("counters compared", f"{found.compared:,}", "")
+    summary.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
+    if from_log:
+        contradicting = found.contradicting
+        summary.add_row(
+            "rows that contradict the log", f"{contradicting:,}", mark(not contradicting)
+        )
+    out.print(summary)
+    if found.differing:
+        out.print()
+        out.print(_table(found.differing[:SHOWN], source))
+        _and_more(out, len(found.differing))
+    if found.contradictions:
+        out.print()
+        for one in found.contradictions[:SHOWN]:
+            out.print(Text(f"  {_explain(one)}"))
+        _and_more(out, found.contradicting)
+    if from_log:
+        out.print(f"\n{UNKNOWN}", style="dim")
+
+
+def _table(differing: Sequence[CounterDifference], source: str) -> Any:
+    table = new_table("counter", "stored", source, "difference", "")
+    for one, counter, recounted in differing:
+        name = one.column.removesuffix("_total").replace("_", " ")
+        by = f"{recounted - counter:+,}"
+        table.add_row(f"{name} of {one.of}", f"{counter:,}", f"{recounted:,}", by, mark(False))
+    return table
+
+
+def _and_more(out: Console, count: int) -> None:
+    if count > SHOWN:
+        out.print(f"  and {count - SHOWN:,} more")
+
+
+def _explain(one: Contradiction) -> str:
+    def state(entry: tuple[int, int] | None) -> str:
+        return "nothing" if entry is None else f"{'on' if entry[1] else 'off'} since {entry[0]}"
+
+    return f"{one.kind} {one.target} by {one.actor_id}: log {state(one.log)}, row {state(one.row)}"

@@ -1,0 +1,93 @@
+"""The layer as `sam build` builds it for AWS, on a machine of any processor."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.util import cache_from_source
+from pathlib import Path
+
+import pytest
+
+from cli.paths import LAYER, ROOT
+from tools.bytecode import COMPILED, IMPORTING
+
+LAYERS = LAYER.parent
+FUNCTIONS = ROOT / "functions"
+AARCH64 = 183  # in ELF
+UNCHECKED = 0b01
+IMPORT = "import sys; sys.dont_write_bytecode = True; from tools import bytecode"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The layer for arm64. That of this machine is a part of the stack of the end-to-end tests."""
+    artifacts = tmp_path_factory.mktemp("layer")
+    command = ["make", "--makefile", "arm64/Makefile", "build-CommonLayer"]
+    command += [f"ARTIFACTS_DIR={artifacts}", f"PYTHON={sys.executable}"]
+    done = subprocess.run(command, cwd=LAYERS, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return artifacts / "python"
+
+
+def test_compiled_extensions_are_for_the_processor_of_the_functions(built: Path) -> None:
+    extensions = sorted(built.rglob("*.so"))
+    assert {extension.parent.name for extension in extensions} == {
+        "hiredis",
+        "msgspec",
+        "pydantic_core",
+    }
+    for extension in extensions:
+        assert int.from_bytes(extension.read_bytes()[18:20], "little") == AARCH64, extension
+
+
+def test_extensions_need_no_newer_libc_than_lambda_has(built: Path) -> None:
+    """Amazon Linux 2023 has 2.34; a wheel for another Linux would fail at the import."""
+    for extension in built.rglob("*.so"):
+        versions = re.findall(rb"GLIBC_2\.(\d+)\b", extension.read_bytes())
+        assert max(int(version) for version in versions) <= 34, extension
+
+
+def test_bytecode_is_unchecked_and_names_no_directory_of_the_build(built: Path) -> None:
+    for file in ("plaza/reactions/react.py", "redis/client.py"):
+        bytecode = Path(cache_from_source(str(built / file))).read_bytes()
+        assert int.from_bytes(bytecode[4:8], "little") == UNCHECKED
+        assert f"/opt/python/{file}".encode() in bytecode
+        assert str(built).encode() not in bytecode
+
+
+def test_the_layer_with_its_bytecode_is_at_most_23_mb(built: Path) -> None:
+    assert sum(file.stat().st_size for file in built.rglob("*") if file.is_file()) <= 23e6
+
+
+def test_the_layer_has_all_modules_that_functions_import(built: Path) -> None:
+    """Given that it lacks parts of packages which no function imports."""
+    folders = sorted(file.parent for file in FUNCTIONS.glob("*/*/app.py"))
+    names = tuple(str(folder.relative_to(FUNCTIONS)) for folder in folders)
+    imported = list_in_new_process(names)
+    assert len(imported) > len(COMPILED.read_text().split())
+    assert [file for file in imported if not (built / file).exists()] == []
+
+
+def test_the_layer_has_a_licence_and_a_version_of_each_package(built: Path) -> None:
+    packages = list(built.glob("*.dist-info"))
+    assert packages
+    for package in packages:
+        names = {file.name.upper() for file in package.rglob("*") if file.is_file()}
+        assert "METADATA" in names, package
+        named_in_metadata = package.name.startswith("mysql_replication-")
+        assert named_in_metadata or any("LICENSE" in name for name in names), package
+
+
+def test_the_listed_modules_are_those_that_functions_import() -> None:
+    """`python -m tools bytecode` lists them."""
+    assert list_in_new_process(IMPORTING) == COMPILED.read_text().split()
+
+
+def list_in_new_process(functions: tuple[str, ...]) -> list[str]:
+    code = f"{IMPORT}; print(*bytecode.list_imported({functions}))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()

@@ -1,0 +1,1 @@
+"""What developers run: generators, locks, builds, the documentation site. ``python -m tools``."""

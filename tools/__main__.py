@@ -1,0 +1,59 @@
+"""``python -m tools``: generate, lock, build and check what the repository holds."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from cli.commands import add_command, add_flag, make_parser, run, run_program
+from cli.paths import DIRECTORY
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Returns its exit status."""
+    return run(build_parser(), argv)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser. It imports no command: some run without the packages of others."""
+    parser, commands = make_parser("tools", __doc__)
+
+    def add(name: str, module: str, text: str) -> argparse.ArgumentParser:
+        return add_command(commands, name, f"tools.{module}", text)
+
+    add("contract", "contract", "generate functions/api/system/openapi.json from the routes")
+
+    sub = add("alarms", "alarms", "generate alarms.json from alarms.yaml")
+    add_flag(sub, "--expand", "print template.yaml with its alarms instead")
+
+    sub = add("balancer", "balancer", "generate deploy/balancer-rules.json from the routes")
+    add_flag(sub, "--expand", "print deploy/balancer.yaml with its rules instead")
+
+    add("bytecode", "bytecode", "list the modules whose bytecode the layer has in compiled.txt")
+    add("docs", "site.build", "build the documentation site into .site/html")
+
+    sub = add("events", "samples", "write the sample events with tokens and ids of a local stack")
+    sub.add_argument(
+        "--dir", type=Path, default=DIRECTORY, help="directory of the stack (default: .local)"
+    )
+    add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
+
+    sub = add("shared-events", "shared_events", "put the sample events as shareable test events")
+    sub.add_argument("environment", help="name of the environment, such as staging")
+    sub.add_argument("pattern", nargs="?", default="*", help="of the samples (default: all)")
+    add_flag(sub, "--clean", "delete the dead letters of invoked samples instead")
+
+    sub = add("lock", "lock", "lock the dependencies of pyproject.toml, with hashes")
+    add_flag(sub, "--upgrade", "take the newest versions")
+
+    sub = add("node", "node", "run npm or node of the build tools: node npm ci")
+    sub.add_argument("words", nargs=argparse.REMAINDER, help="npm or node, and its arguments")
+
+    sub = add("release", "release", "print the notes of this version from CHANGELOG.md")
+    sub.add_argument("tag", nargs="?", help="must be v and the version")
+
+    add("reproducible", "reproducible", "build twice from nothing and compare all bytes")
+    return parser
+
+
+if __name__ == "__main__":
+    run_program(build_parser())

@@ -1,0 +1,195 @@
+"""deploy/balancer-rules.json: what the load balancer has for each function, and its alarms.
+
+``make balancer`` generates it from the routes of template.yaml and from alarms.yaml, and
+deploy/balancer.yaml includes it. ``python -m tools balancer --expand`` prints that template with
+its include inserted.
+
+Rules are evaluated in order of their priority, and a request pays for those beyond the first ten.
+So functions with many requests come first. A function whose patterns fit paths of another one comes
+after it (``*`` also fits ``/``): ``make_rules`` raises ValueError if a route is sent elsewhere.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import yaml
+
+from cli.paths import ROOT, TEMPLATE
+from deploy.deploy import Loader
+from tools.alarms import insert_included, make_balancer_alarms
+
+RULES = ROOT / "deploy" / "balancer-rules.json"
+SOURCE = ROOT / "deploy" / "balancer.yaml"
+DEFAULT = "SystemApi"
+"""The function of all requests that no rule fits, as of API Gateway's ``$default`` route."""
+
+ORDER = (
+    "ReactionsApi",
+    "FeedApi",
+    "RecommendationsApi",
+    "FlashSalesApi",
+    "FollowsApi",
+    "ContentApi",
+    "ShopsApi",
+    "UsersApi",
+    "CheckinsApi",
+    "AuthApi",
+    "ModerationApi",
+    "ReconciliationApi",
+    "OperationsApi",
+)
+MAX_PATTERNS = 3  # of a condition; five in a rule
+PRIORITIES = 10  # of a function, so that a new path changes the rules of one function only
+FREE_RULES = 10  # evaluated in a request
+
+
+class Rule(NamedTuple):
+    """A rule of the listener."""
+
+    function: str
+    number: int
+    priority: int
+    patterns: tuple[str, ...]
+
+
+def main(args: argparse.Namespace) -> None:
+    if args.expand:
+        sys.stdout.write(expand_template())
+    else:
+        RULES.write_text(make_file())
+
+
+def read_routes(template: str) -> dict[str, list[str]]:
+    """Return function -> paths of its routes, from the text of the template."""
+    found: dict[str, list[str]] = {}
+    resources = yaml.load(template, Loader)["Resources"]  # noqa: S506 - a SafeLoader
+    for name, resource in resources.items():
+        for event in (resource.get("Properties") or {}).get("Events", {}).values():
+            if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
+                found.setdefault(name, []).append(event["Properties"]["Path"])
+    return {name: sorted(set(paths)) for name, paths in sorted(found.items())}
+
+
+def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
+    """Return the rules in order. Raises ValueError if one takes requests of another function."""
+    if {*ORDER, DEFAULT} != set(routes):
+        raise ValueError(f"ORDER is not that of the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
+    rules = [
+        Rule(function, number, PRIORITIES * position + number, patterns)
+        for position, function in enumerate(ORDER, 1)
+        for number, patterns in enumerate(_batch(routes[function]))
+    ]
+    for function, paths in routes.items():
+        for path in paths:
+            if (taken := find_function(rules, re.sub(r"\{\w+\}", "7", path))) != function:
+                raise ValueError(f"{path} is a path of {function}, and sent to {taken}")
+    return rules
+
+
+def find_function(rules: Sequence[Rule], path: str) -> str:
+    """Return the function that gets the requests to a path."""
+    found = (r.function for r in rules if any(_fits(pattern, path) for pattern in r.patterns))
+    return next(found, DEFAULT)
+
+
+def count_evaluated(rules: Sequence[Rule], path: str) -> int:
+    """Return how many rules a request to a path is compared with."""
+    fitting = (n for n, rule in enumerate(rules, 1) if any(_fits(p, path) for p in rule.patterns))
+    return next(fitting, len(rules))
+
+
+def make_resources() -> dict[str, Any]:
+    """Return the included resources; deterministic."""
+    routes = read_routes(TEMPLATE.read_text())
+    found: dict[str, Any] = {}
+    for position, function in enumerate(routes):
+        found |= _make_target(function, position)
+    for rule in make_rules(routes):
+        found[f"{_stem(rule.function)}Rule{rule.number}"] = _make_rule(rule)
+    return found | make_balancer_alarms()
+
+
+def render_entries() -> Iterator[str]:
+    """Yield the lines of the included file, one resource each."""
+    for name, resource in make_resources().items():
+        yield f"  {json.dumps(name)}: {json.dumps(resource)}"
+
+
+def make_file() -> str:
+    """Return the included file as JSON text."""
+    return "{\n" + ",\n".join(render_entries()) + "\n}\n"
+
+
+def expand_template() -> str:
+    """Return deploy/balancer.yaml with its include inserted, so that linters check all of it."""
+    return insert_included(SOURCE.read_text(), RULES.name, render_entries())
+
+
+def _batch(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    patterns = sorted({re.sub(r"\{\w+\}", "*", path) for path in paths})
+    wide = [p for p in patterns if not any(_fits(q, p) for q in patterns if q != p)]
+    for start in range(0, len(wide), MAX_PATTERNS):
+        yield tuple(wide[start : start + MAX_PATTERNS])
+
+
+def _fits(pattern: str, path: str) -> bool:
+    return re.fullmatch(re.escape(pattern).replace(r"\*", ".*"), path) is not None
+
+
+def _stem(function: str) -> str:
+    return function.removesuffix("Api")
+
+
+def _make_target(function: str, position: int) -> dict[str, Any]:
+    """Return a target group, and the permission to invoke its function.
+
+    The group can be created only after the permission, which names it, so it has a name.
+    """
+    stem = _stem(function)
+    name = f"plaza-${{Environment}}-{stem[:5].lower()}"  # at most 32 characters
+    alias = {
+        "Fn::Sub": [
+            "arn:${AWS::Partition}:lambda:${AWS::Region}:${AWS::AccountId}:function:${Name}:live",
+            {"Name": {"Fn::Select": [position, {"Ref": "ApiFunctions"}]}},
+        ]
+    }
+    groups = "arn:${AWS::Partition}:elasticloadbalancing:${AWS::Region}:${AWS::AccountId}"
+    permission = {
+        "Action": "lambda:InvokeFunction",
+        "FunctionName": alias,
+        "Principal": "elasticloadbalancing.amazonaws.com",
+        "SourceArn": {"Fn::Sub": f"{groups}:targetgroup/{name}/*"},
+    }
+    group = {
+        "Name": {"Fn::Sub": name},
+        "TargetType": "lambda",
+        "HealthCheckEnabled": False,  # it would invoke each function, and Lambda replaces processes
+        "TargetGroupAttributes": [{"Key": "lambda.multi_value_headers.enabled", "Value": "true"}],
+        "Targets": [{"Id": alias}],
+    }
+    return {
+        f"{stem}Permission": {"Type": "AWS::Lambda::Permission", "Properties": permission},
+        f"{stem}Targets": {
+            "Type": "AWS::ElasticLoadBalancingV2::TargetGroup",
+            "DependsOn": f"{stem}Permission",
+            "Properties": group,
+        },
+    }
+
+
+def _make_rule(rule: Rule) -> dict[str, Any]:
+    condition = {"Field": "path-pattern", "PathPatternConfig": {"Values": list(rule.patterns)}}
+    targets = {"Ref": f"{_stem(rule.function)}Targets"}
+    return {
+        "Type": "AWS::ElasticLoadBalancingV2::ListenerRule",
+        "Properties": {
+            "ListenerArn": {"Ref": "Listener"},
+            "Priority": rule.priority,
+            "Conditions": [condition],
+            "Actions": [{"Type": "forward", "TargetGroupArn": targets}],
+        },
+    }

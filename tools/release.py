@@ -1,0 +1,60 @@
+"""``python -m tools release [TAG]``: print the notes of this version, from CHANGELOG.md.
+
+Exits 1 when the files that name the version disagree, or when TAG is not ``v`` and the version.
+"""
+
+import argparse
+import json
+import re
+import tomllib
+
+from cli.paths import ROOT, CommandError
+
+CHANGELOG = ROOT / "CHANGELOG.md"
+CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
+PACKAGES = ("clients/typescript", "web/app", "web/console")
+_SECTION = re.compile(r"^## \[([^\]]+)\](?: - (\d{4}-\d\d-\d\d))?\n(.*?)(?=^## |\Z)", re.M | re.S)
+
+
+def read_version() -> str:
+    """Return the version in pyproject.toml."""
+    return str(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"])
+
+
+def read_versions() -> dict[str, str]:
+    """Return the version that each file names. That of the changelog is its newest release."""
+    locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+    versions = {
+        "pyproject.toml": read_version(),
+        "CHANGELOG.md": next(iter(read_releases(CHANGELOG.read_text()))),
+        "openapi.json": json.loads(CONTRACT.read_text())["info"]["version"],
+    }
+    for package in PACKAGES:
+        declared = json.loads((ROOT / package / "package.json").read_text())
+        for name, found in (("package.json", declared), ("package-lock.json", locked[package])):
+            versions[f"{package} in {name}"] = found["version"]
+            if client := found.get("dependencies", {}).get("plaza-client"):
+                versions[f"plaza-client of {package} in {name}"] = client
+    return versions
+
+
+def read_releases(changelog: str) -> dict[str, str]:
+    """Return the notes of each dated release by its version, the newest first."""
+    return {version: notes.strip() for version, date, notes in _SECTION.findall(changelog) if date}
+
+
+def find_disagreements(versions: dict[str, str], tag: str | None = None) -> list[str]:
+    """Return which files, or the tag, name another version than pyproject.toml does."""
+    version = versions["pyproject.toml"]
+    differing = [f"{name} has {found}" for name, found in versions.items() if found != version]
+    if tag is not None and tag != f"v{version}":
+        differing.append(f"the tag is {tag}")
+    return [f"pyproject.toml has {version}, {difference}" for difference in differing]
+
+
+def main(args: argparse.Namespace) -> int:
+    """Print the notes. Raises CommandError for files, or a tag, of another version."""
+    if found := find_disagreements(read_versions(), args.tag):
+        raise CommandError("; ".join(found))
+    print(read_releases(CHANGELOG.read_text())[read_version()])
+    return 0

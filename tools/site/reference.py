@@ -1,0 +1,105 @@
+"""The API reference: a list of all operations, which the search of the site finds, and Redoc."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from cli.paths import ROOT
+
+CONTRACT = ROOT / "functions" / "api" / "system" / "openapi.json"
+REDOC = "redoc.html"
+_METHODS = ("get", "put", "post", "patch", "delete")
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'">
+<title>API reference - Plaza</title>
+<link rel="icon" href="assets/images/favicon.png">
+<style>
+  body { margin: 0 }
+  nav { font: 16px sans-serif; padding: 12px 20px; background: #263238 }
+  nav a { color: #fff }
+  @media (prefers-color-scheme: dark) {
+    body { background: #121416; color: #d8dcdf }
+    #reference h5, #reference caption, #reference h5 span { color: #a9b1b7 !important }
+    #reference h5 svg polygon, #reference button svg polygon { fill: #a9b1b7 }
+  }
+</style>
+<nav><a href="reference.html">Plaza documentation</a></nav>
+<div id="reference"></div>
+<script src="assets/redoc.js"></script>
+<script>
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches
+  Redoc.init(CONTRACT, {...OPTIONS, theme: dark ? DARK : {}}, document.getElementById("reference"))
+</script>
+"""
+_OPTIONS = {"hideDownloadButton": True, "expandResponses": "200,201,202", "pathInMiddlePanel": True}
+_TEXT, _LINE, _RAISED = "#d8dcdf", "#3a4248", "#1d2226"
+_DARK = {
+    "colors": {
+        "primary": {"main": "#8fb8ff"},
+        "success": {"main": "#6cc070"},
+        "error": {"main": "#ff8a80"},
+        "text": {"primary": _TEXT, "secondary": "#a9b1b7"},
+        "border": {"dark": _LINE, "light": _LINE},
+        "gray": {"50": _RAISED, "100": _RAISED},
+        "responses": {
+            "success": {"backgroundColor": "#17301a"},
+            "error": {"backgroundColor": "#361b1b"},
+        },
+    },
+    "schema": {"nestedBackground": _RAISED, "typeNameColor": _TEXT, "linesColor": _LINE},
+    "sidebar": {"backgroundColor": "#181b1e", "textColor": _TEXT},
+    "typography": {
+        "code": {"color": "#ff9e94", "backgroundColor": _RAISED},
+        "links": {"color": "#8fb8ff", "hover": "#b3cfff"},
+    },
+}
+_LOGO = "https://cdn.redoc.ly/redoc/logo-mini.svg"
+
+
+def write_reference(pages: Path) -> None:
+    """Write the list of operations, and the page of Redoc with the contract in it."""
+    contract = json.loads(CONTRACT.read_text())
+    (pages / "reference.md").write_text(list_operations(contract))
+    values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}
+    page = re.sub("|".join(values), lambda found: to_script(values[found[0]]), _PAGE)
+    (pages / REDOC).write_text(page)
+
+
+def drop_logo(redoc: str) -> str:
+    """Return the script of Redoc without the picture that it loads from another host."""
+    return redoc.replace(_LOGO, "data:,")
+
+
+def to_script(values: object) -> str:
+    """Return JSON that is safe within a script of HTML."""
+    return json.dumps(values).replace("<", "\\u003c")
+
+
+def list_operations(contract: dict[str, Any]) -> str:
+    """Return a page with a table of the operations of each tag."""
+    lines = [
+        "# API reference",
+        "",
+        "All operations of the [contract](openapi.json). Each leads to its description:",
+        "parameters, request and response with examples, and problems. [The HTTP API](api.md)",
+        "describes what they have in common.",
+    ]
+    for tag in contract["tags"]:
+        name, anchor = tag["name"], tag["name"].replace(" ", "-")
+        lines += ["", f"## {name.capitalize()}", "", tag["description"], ""]
+        lines += ["| operation | request |", "|---|---|"]
+        for path, item in contract["paths"].items():
+            for method in _METHODS:
+                operation = item.get(method, {})
+                if name in operation.get("tags", ()):
+                    link = f"{REDOC}#tag/{anchor}/operation/{operation['operationId']}"
+                    lines.append(
+                        f"| [{operation['summary']}]({link}) | `{method.upper()} {path}` |"
+                    )
+    return "\n".join(lines) + "\n"
