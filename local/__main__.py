@@ -126,8 +126,7 @@ def build_parser() -> argparse.ArgumentParser:
     add_number(sub, "--earlier", 0, "likes that are stored first, and that Redis forgets")
     add_number(sub, "--build-lag", 0.0, "minimum delay of a build after them in seconds")
     add_number(sub, "--concurrency", 64, "likes in flight")
-    add_number(sub, "--sample", 300, "actors checked by an observation")
-    add_number(sub, "--seed", 0, "seed of the sample")
+    add_number(sub, "--seed", 0, "seed of what actors do later")
 
     sub = add("audit", "audit.audit", "print the audit report; exit status 1 unless clean")
     add_flag(sub, "--wait", "audit when nothing is in transit")

@@ -221,7 +221,7 @@ class Client:
         self.base_url = base_url
         self.concurrency = concurrency
         self._max_attempts = max_attempts
-        self._tokens = tokens
+        self.tokens = tokens
         self._in_flight = InFlight()
         self._slots = asyncio.Semaphore(concurrency)
         self._connecting = asyncio.Semaphore(_CONNECTING)
@@ -252,34 +252,24 @@ class Client:
         act: Callable[[Member], Awaitable[object]],
         *,
         rate: float | None = None,
-        begin_slowly: bool = False,
     ) -> Tally:
         """Let each member act, ``concurrency`` at once and at most ``rate`` a second.
 
-        With ``begin_slowly`` each connection waits for the first answer of the one before, so that
-        functions start cold one after the other, not all at once on a machine with two cores.
         Raises CommandError of a member.
         """
         members, pace = iter(crowd), Pace(rate)
 
-        async def work(begin: asyncio.Event, begun: asyncio.Event) -> None:
-            await begin.wait()
+        async def work() -> None:
             for member in members:
                 await pace.wait()
                 await act(member)
-                begun.set()
-            begun.set()
 
         began_s = time.monotonic()
         self._in_flight.begin()
         try:
             async with asyncio.TaskGroup() as group:
-                begin = asyncio.Event()
-                begin.set()
                 for _ in range(self.concurrency):
-                    begun = asyncio.Event() if begin_slowly else begin
-                    group.create_task(work(begin, begun))
-                    begin = begun
+                    group.create_task(work())
         except* CommandError as errors:
             raise errors.exceptions[0] from None
         self.tally.in_flight = self._in_flight.mean, self._in_flight.max
@@ -341,7 +331,7 @@ class Client:
         if body:
             headers["content-type"] = "application/json"
         if user_id:
-            headers["authorization"] = f"Bearer {self._tokens[user_id]}"
+            headers["authorization"] = f"Bearer {self.tokens[user_id]}"
         if call.key:
             headers["idempotency-key"] = call.key
         lines = [
@@ -366,29 +356,22 @@ class Pace:
         await asyncio.sleep(self._next_s - now_s)
 
 
-def send_once(base_url: str, token: str, call: Call, max_attempts: int = MAX_ATTEMPTS) -> Answer:
+def send_once(base_url: str, token: str, call: Call) -> Answer:
     """Send one request of a user, also over TLS, until its answer is final."""
-    headers = {"authorization": f"Bearer {token}"}
-    for tries in range(1, max_attempts + 1):
-        try:
-            found = urllib3.request(
-                call.method,
-                base_url + call.path,
-                json=call.body,
-                headers=headers,
-                timeout=TIMEOUT_S,
-                retries=False,
-            )
-        except urllib3.exceptions.HTTPError as error:
-            answer = Answer(0, {"detail": f"{type(error).__name__}: {error}"}, {}, certain=False)
-        else:
-            lower = {name.lower(): value for name, value in found.headers.items()}
-            answer = Answer(found.status, read_body(found.data), lower)
-        if answer.status not in (0, *RETRY_STATUSES):
-            break
-        if tries < max_attempts:
-            time.sleep(draw_backoff_s(tries) + answer.retry_after_s)
-    return answer
+    again = urllib3.Retry(
+        MAX_ATTEMPTS,
+        backoff_factor=BASE_WAIT_S,
+        status_forcelist=RETRY_STATUSES,
+        allowed_methods=None,
+        raise_on_status=False,
+    )
+    url, headers = base_url + call.path, {"authorization": f"Bearer {token}"}
+    try:
+        found = urllib3.request(call.method, url, json=call.body, headers=headers, retries=again)
+    except urllib3.exceptions.HTTPError as error:
+        return Answer(0, {"detail": f"{type(error).__name__}: {error}"}, {}, certain=False)
+    lower = {name.lower(): value for name, value in found.headers.items()}
+    return Answer(found.status, read_body(found.data), lower)
 
 
 def require_connections(count: int) -> None:

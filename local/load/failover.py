@@ -4,6 +4,7 @@ Reports the answers to clients, the reactions that were lost, and the repairs.
 """
 
 import argparse
+import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from cli.output import console, new_summary, print_report, progress_console
 from cli.paths import CommandError
 from local.audit import audit
 from local.load.interactions import Interaction, Interactions
+from local.load.player import Player
 from local.load.replay import Options, Report, read_scenario, replay, show_replay
 from local.load.scenario import Scenario
 from local.stack.cluster import Cluster, connect_node
@@ -119,7 +121,12 @@ def replay_with_failover(
         took_s = stop_master(nodes, how)
         stack.invoke("SweepOutbox", {})
 
-    options = Options(concurrency=concurrency, halfway=trouble)
+    async def trouble_halfway(player: Player) -> None:
+        while player.tally.done * 2 < len(scenario.requests):
+            await asyncio.sleep(0.01)
+        await asyncio.to_thread(trouble)
+
+    options = Options(concurrency=concurrency, meanwhile=trouble_halfway)
     try:
         report = replay(stack, name, scenario, options, out=out)
     finally:

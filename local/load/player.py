@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cli.paths import CommandError
 from local.load.crowd import DONE_STATUSES, Client, Tally
-from local.load.requests import Copies, Expectation, Request
+from local.load.requests import Copies, Expectation, Reaction, Request
 
 MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay ends
 
@@ -45,7 +45,11 @@ class Turns:
 
 
 class Player(Client):
-    """Plays requests and counts the outcomes. ``on_progress`` is called after each request."""
+    """Plays requests and counts the outcomes. ``on_progress`` is called after each request.
+
+    ``states``: reaction -> whether it is on, by its last answer; None while its request is in
+    flight, and after an answer that does not tell. ``is_over``: all requests have ended.
+    """
 
     def __init__(
         self,
@@ -56,6 +60,8 @@ class Player(Client):
     ) -> None:
         super().__init__(base_url, tokens, concurrency)
         self._on_progress = on_progress
+        self.states: dict[Reaction, bool | None] = {}
+        self.is_over = False
         self._unanswered = 0
         self._lost: set[int] = set()  # users with a failed request: their state is unknown
 
@@ -76,10 +82,13 @@ class Player(Client):
             await self._do(requests[index], expectations[index])
             turns.release(index)
 
-        await self.play(turns, do, rate=rate, begin_slowly=True)
+        await self.play(turns, do, rate=rate)
+        self.is_over = True
 
     async def _do(self, request: Request, expectation: Expectation) -> None:
         call, user_id = request.call, request.user_id
+        if request.sets:
+            self.states[request.sets[0]] = None
         match request.copies:
             case Copies.ONE:
                 answers = [await self.send(call, user_id)]
@@ -100,6 +109,8 @@ class Player(Client):
                 self._lost.add(request.user_id)
         if request.user_id not in self._lost:
             certain = all(answer.certain and answer.status in DONE_STATUSES for answer in answers)
+            if request.sets and certain:
+                self.states[request.sets[0]] = request.sets[1]
             tally.uncertain += not certain
             tally.wrong += expectation.find_wrong(request, [a.body for a in answers], certain)
         self._on_progress(tally)

@@ -8,7 +8,7 @@ import argparse
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -58,7 +58,7 @@ SHOWN = 10
 class Options:
     """Options of a replay. ``quiet_s``: the longest wait for empty queues.
 
-    ``halfway`` is called once, in a thread, when half of the requests have ended.
+    ``meanwhile`` runs beside the requests, and the replay waits for its end.
     """
 
     concurrency: int = CONCURRENCY
@@ -67,7 +67,7 @@ class Options:
     seed: int = 0
     kill_consumers: bool = False
     quiet_s: float = 300.0
-    halfway: Callable[[], object] | None = None
+    meanwhile: Callable[[Player], Coroutine[Any, Any, None]] | None = None
 
 
 class PlayedScenario(NamedTuple):
@@ -208,22 +208,16 @@ def play(
         expectations = scenario.prepare(stack)
 
     async def send(on_progress: Callable[[int, str], None]) -> Tally:
-        half = asyncio.Event()
-
         def note(tally: Tally) -> None:
-            if tally.done * 2 >= len(requests):
-                half.set()
             if tally.done % 20 == 0 or tally.done == len(requests):
                 failed = len(tally.failures)
                 on_progress(tally.done, f"[red]{failed} failed[/red]" if failed else "")
 
         async with Player(stack.base_url, tokens, options.concurrency, note) as player:
-            halfway = asyncio.create_task(call_halfway(options, half))
-            try:
+            async with asyncio.TaskGroup() as group:
+                if options.meanwhile:
+                    group.create_task(options.meanwhile(player))
                 await player.play_requests(requests, expectations, rate=options.rate)
-                await halfway
-            finally:
-                halfway.cancel()
             return player.tally
 
     with contextlib.ExitStack() as meanwhile:
@@ -232,7 +226,10 @@ def play(
         if options.kill_consumers:
             killer = kill_workers(stack, "SaveReactions", KILL_EVERY_S, options.seed)
             killed = meanwhile.enter_context(killer)
-        tally = asyncio.run(send(on_progress))
+        try:
+            tally = asyncio.run(send(on_progress))
+        except* CommandError as errors:
+            raise errors.exceptions[0] from None
     return PlayedScenario(name, scenario, tokens, expectations, tally, len(killed))
 
 
@@ -317,10 +314,3 @@ def count_log(mysql_url: str, since: date) -> Counter[str]:
             (since,),
         )
         return Counter(dict(cursor.fetchall()))
-
-
-async def call_halfway(options: Options, half: asyncio.Event) -> None:
-    """Call ``options.halfway``, if it is set, in a thread, once ``half`` is set."""
-    if options.halfway is not None:
-        await half.wait()
-        await asyncio.to_thread(options.halfway)

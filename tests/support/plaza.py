@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import pytest
 from aws_lambda_powertools.metrics.provider import cold_start
 
-from local.stack.queue_registry import load_queues
 from plaza import reactions
 from plaza.infra import clock, migrations, mysql, redis, secrets, sqs
 from plaza.infra.clock import Deadline
@@ -29,6 +28,7 @@ from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS
 from plaza.targets import lookup
 from tests.support.keyspace import find_keys
+from tests.support.queue_registry import load_queues
 from tests.support.servers import IS_CLUSTER
 
 T = TypeVar("T")

@@ -30,26 +30,6 @@ def test_error_of_a_member_ends_the_crowd() -> None:
     asyncio.run(use())
 
 
-@pytest.mark.parametrize("slowly", [True, False])
-def test_cold_functions_may_start_one_by_one(slowly: bool) -> None:
-    acting: set[int] = set()
-
-    async def use() -> None:
-        async with Client("http://127.0.0.1:1", {}, 3) as client:
-
-            async def act(member: int) -> None:
-                assert not slowly or len(acting) <= member
-                acting.add(member)
-                await asyncio.sleep(0)
-                if slowly and member == 0:
-                    assert acting == {0}
-
-            await client.play(range(9), act, begin_slowly=slowly)
-
-    asyncio.run(use())
-    assert len(acting) == 9
-
-
 def test_more_connections_than_the_machine_allows_are_refused() -> None:
     with pytest.raises(CommandError, match=r"10,000,000 connections are more than .* limit of"):
         require_connections(10_000_000)

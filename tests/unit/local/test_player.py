@@ -149,3 +149,30 @@ def test_answer_must_have_the_requested_state() -> None:
     assert LIKED.find_wrong(LIKE, [{**DONE, "liked": False}], True) == [
         "like of post 7 by user 1: liked is False"
     ]
+
+
+def test_state_is_known_by_the_last_answer_alone() -> None:
+    known = []
+
+    async def send(*answers: Given) -> None:
+        api = FakeApi(*answers)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Client, "_exchange", lambda *args: api.exchange(*args))
+            async with Player("http://api", {1: "token"}, 1, lambda _: None) as player:
+                api.exchange = watch(api, player)  # type: ignore[method-assign]
+                await player.play_requests([LIKE], [LIKED])
+                known.append(player.states)
+                assert player.is_over
+
+    def watch(api: FakeApi, player: Player) -> Any:
+        exchange = api.exchange
+
+        async def note(client: Client, call: Call, user_id: int | None) -> Answer:
+            assert player.states == {Reaction("like", 7, 1): None}
+            return await exchange(client, call, user_id)
+
+        return note
+
+    for answer in ((200, DONE), (202, DONE), (404, {})):
+        asyncio.run(send(answer))
+    assert [list(states.values()) for states in known] == [[True], [None], [None]]

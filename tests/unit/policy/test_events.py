@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.stack.queue_registry import load_queues
 from plaza.auth import parse_bearer
 from plaza.infra.messages import InvalidMessage
+from tests.support.queue_registry import load_queues
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources
 from tools import samples

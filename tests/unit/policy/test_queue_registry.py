@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from local.stack.queue_registry import load_queues
 from plaza.infra.dead_letters import dlq_of
 from tests.support.plaza import FakeQueues
+from tests.support.queue_registry import load_queues
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     FUNCTIONS,
