@@ -25,7 +25,7 @@ from bench.layer import build_layer
 from cli.paths import LAMBDA_PYTHON, ROOT, CommandError
 from local.stack.functions import make_record
 from plaza.auth import new_session
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 

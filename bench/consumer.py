@@ -19,8 +19,9 @@ from bench.workers import play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from plaza import counters
-from plaza.infra import mysql, redis
-from plaza.infra.process import paused_collection
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import paused_collection
 from plaza.reactions import FOLLOW, LIKE, Kind, Target, mysql_reactions, persist, redis_gate
 from plaza.reactions import react as reactions_react
 from plaza.reactions.model import ReactionEvent, ReactionKey

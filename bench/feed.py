@@ -18,8 +18,10 @@ from local.stack.functions import make_api_event
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import fan_out, rebuild, redis_store
 from plaza.feed.model import INBOX, Timeline
-from plaza.infra import redis, settings, sqs
-from plaza.infra.clock import Deadline
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.clock import Deadline
 
 AUTHOR = 30_000_000
 FOLLOWERS = range(31_000_000, 31_010_000)

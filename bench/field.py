@@ -18,8 +18,8 @@ from bench.workers import Load, Request, build_request, play
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
 from plaza.flash_sales import Terms, create_voucher, persist
-from plaza.infra import mysql
-from plaza.infra.queues import Queue
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.queue import Queue
 from plaza.reactions.persist import REACTIONS
 from plaza.shops.jobs import run_jobs
 from plaza.shops.model import FILTER, ShopJobStep

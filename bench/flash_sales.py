@@ -17,8 +17,8 @@ from plaza.flash_sales.redis_store import (
     reserve_keys,
     state_key,
 )
-from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 
 BARE_STOCK = load_script(Path(__file__).with_name("baselines") / "bare_stock.lua")
 RUNS = 5

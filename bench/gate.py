@@ -13,8 +13,8 @@ from bench.harness import Harness
 from bench.meters import redis_cpu_s, time_s
 from cli.paths import CommandError
 from local.stack.servers import require_binary
-from plaza.infra import redis
-from plaza.infra.lua import Script, load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import Script, load_script
 from plaza.reactions import (
     LIKE,
     Target,

@@ -21,10 +21,10 @@ from local.stack.functions import load_function
 from local.stack.ports import free_port
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify as read_session
-from plaza.infra import redis
-from plaza.infra import sqs as sqs_client
-from plaza.infra.observability import record
-from plaza.infra.settings import settings
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.redis import redis
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import redis_gate, redis_keys
 from plaza.reactions.model import LIKE, ReactionEvent, ReactionKey, Target
 from plaza.reactions.queues import REACTIONS

@@ -14,8 +14,9 @@ from cli.paths import ROOT
 from local.stack.ports import free_port
 from local.stack.processes import Process, start_process, stop_process, wait_until_ready
 from local.stack.servers import run_databases
-from plaza.infra import migrations, mysql, redis
-from plaza.infra.process import clear_caches
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
 
 _QUEUES = (
     "REACTIONS", "REBUILDS", "ACKNOWLEDGEMENTS", "FANOUTS", "FOLLOWS", "INBOXES", "REPAIRS",

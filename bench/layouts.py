@@ -9,8 +9,8 @@ from bench.figures import Figure, Peer
 from bench.gate import BASE_US, Run, race, run_script
 from bench.harness import Harness
 from cli.paths import CommandError
-from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 
 RUNS = 5
 CALLS = 200_000

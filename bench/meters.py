@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import psutil
 
-from plaza.infra import binlog, mysql, redis
+from plaza.infra.mysql import binlog, mysql
+from plaza.infra.redis import redis
 
 
 def time_s(work: Callable[[], object]) -> float:

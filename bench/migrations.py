@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bench.figures import Figure, Goal
 from bench.harness import Harness
 from local.stack.servers import connect_mysql
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 ROWS = 1_000_000
 MAX_WAIT_MS = 1_000  # what a deploy may add to a request or a batch

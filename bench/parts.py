@@ -10,8 +10,8 @@ from unittest import mock
 
 from pymysql.connections import Connection
 
-from plaza.infra import redis
-from plaza.infra.redis import Call
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
 
 _STATEMENT = re.compile(
     r"\s*(\w+)\b.*?\b(?:FROM|INTO|STRAIGHT_JOIN|UPDATE)\s+(?!JSON_TABLE)(\w+)", re.DOTALL

@@ -26,10 +26,10 @@ from bench.harness import Harness
 from bench.meters import cpu_ms
 from cli.paths import LAYER, ROOT
 from local.stack.functions import CONTEXT, make_record
-from plaza.infra.api import BEARER, Id, PlazaResolver
-from plaza.infra.callers import Caller
-from plaza.infra.consumer import QueueProcessor
-from plaza.infra.observability import CORRELATION_ID, logger, metrics, record
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.resolver import BEARER, Id, PlazaResolver
+from plaza.infra.queues.processor import QueueProcessor
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics, record
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
 

@@ -19,9 +19,10 @@ from bench.figures import Figure, Goal, Peer
 from bench.harness import Harness
 from bench.meters import cpu_ms
 from local.stack.functions import CONTEXT
-from plaza.infra import api, redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.process import clear_caches
+from plaza.infra.http import resolver
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.runtime.process import clear_caches
 
 CALLS = 10
 ROUNDS = 20
@@ -57,7 +58,7 @@ def _write_text(random: Random) -> str:
 def _compress(handler: Handler, event: Event) -> list[Figure]:
     plain = handler(event | {"headers": event["headers"] | {"accept-encoding": ""}}, CONTEXT)
     packed = handler(event, CONTEXT)
-    used_ms = min(cpu_ms(lambda: api._compress(event, deepcopy(plain))) for _ in range(100))
+    used_ms = min(cpu_ms(lambda: resolver._compress(event, deepcopy(plain))) for _ in range(100))
     sizes = len(b64decode(packed["body"])), len(plain["body"].encode())
     return [
         Figure("feed page of 20, gzipped", sizes[0], "bytes", Peer("plain", sizes[1])),

@@ -12,8 +12,9 @@ from bench.harness import Harness, insert_rows
 from bench.meters import time_s
 from cli.paths import CommandError
 from plaza import counters
-from plaza.infra import mysql, redis
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, react
 from plaza.reactions.queues import BloomBuildStep
 from plaza.reactions.rebuild import rebuild

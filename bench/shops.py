@@ -19,8 +19,8 @@ from bench.workers import Request, build_request, play
 from cli.paths import CommandError
 from local.load.crowd import WORKERS
 from local.stack.functions import make_api_event
-from plaza.infra import mysql
-from plaza.infra.cache import CachedValue
+from plaza.infra.derived.cache import CachedValue
+from plaza.infra.mysql import mysql
 from plaza.shops import queries
 from plaza.shops.jobs import run_jobs
 from plaza.shops.model import FILTER, ShopJobStep

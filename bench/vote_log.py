@@ -10,8 +10,10 @@ from bench.figures import Figure, Peer
 from bench.harness import Harness
 from bench.meters import time_s
 from cli.paths import CommandError
-from plaza.infra import mysql, objects, settings
-from plaza.infra.objects import ObjectMissing
+from plaza.infra.aws import objects
+from plaza.infra.aws.objects import ObjectMissing
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime import settings
 from plaza.vote_log import Scope, maintenance, mysql_log, recount
 from plaza.vote_log.recount import LatestEvents
 

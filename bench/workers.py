@@ -8,7 +8,7 @@ from unittest import mock
 from bench.api import Event, Handler
 from local.load.crowd import WORKERS, Tally, play_in_processes
 from local.stack.functions import CONTEXT
-from plaza.infra import sqs
+from plaza.infra.queues import sqs
 
 Request = Callable[[], bool]
 """Sends a request; returns whether it succeeded."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stdout
 
 from cli.paths import CommandError
-from plaza.infra.errors import PlazaError
-from plaza.infra.settings import BadSettings
+from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.settings import BadSettings
 
 
 @contextmanager

@@ -26,10 +26,11 @@ from cli.files import UNREADABLE, describe_bad_header, open_text, parse_whole_nu
 from cli.output import new_summary, print_report, require_positive, show_progress
 from cli.paths import CommandError
 from ops.environment import use_environment
-from plaza.infra import clock, sql
-from plaza.infra.errors import Unavailable
-from plaza.infra.messages import InvalidMessage
-from plaza.infra.settings import BadSettings, settings
+from plaza.infra.mysql import sql
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.settings import BadSettings, settings
 from plaza.reactions import persist
 from plaza.reactions.model import ReactionEvent, ReactionKey, require_kind
 from plaza.targets import Existence, mysql_store

@@ -88,7 +88,7 @@ def no_request() -> Iterator[None]:
     """A request that a test leaves open does not sign the messages of the next test."""
     yield
     # Not imported at the top: it would be loaded before coverage is measured.
-    from plaza.infra.observability import end_request
+    from plaza.infra.runtime.observability import end_request
 
     end_request()
 

@@ -27,7 +27,7 @@ def list_imported(functions: tuple[str, ...] = IMPORTING) -> list[str]:
     """
     for function in functions:
         load_function(function)
-    import_module("plaza.infra.mysql_driver")
+    import_module("plaza.infra.mysql.driver")
     names = [Path(*name.split(".")) for name in list(sys.modules)]
     imported = {file for name in names for file in (name.with_suffix(".py"), name / "__init__.py")}
     packages = re.findall(r"^([\w-]+)==", (LAYER / "requirements.txt").read_text(), re.MULTILINE)

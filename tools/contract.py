@@ -17,9 +17,9 @@ from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer, Secur
 
 from cli.paths import ROOT
 from local.stack.functions import load_function
-from plaza.infra.api import PROBLEM, PlazaResolver
-from plaza.infra.errors import BadInput, SwitchedOff
-from plaza.infra.http import describe_problems
+from plaza.infra.http.resolver import PROBLEM, PlazaResolver
+from plaza.infra.http.schemas import describe_problems
+from plaza.infra.runtime.errors import BadInput, SwitchedOff
 from tools.release import read_version
 
 API = ROOT / "functions" / "api"

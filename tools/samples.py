@@ -26,7 +26,7 @@ from local.load.town import make_voucher
 from local.stack.sms import read_code
 from local.stack.stack import Stack
 from local.stack.tokens import open_sessions
-from plaza.infra.sqs import REQUEST
+from plaza.infra.queues.sqs import REQUEST
 
 T = TypeVar("T")
 

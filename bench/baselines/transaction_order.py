@@ -5,7 +5,7 @@ It is exact. The row lock of the sale is held until the commit is on the disk.
 
 from pymysql.cursors import Cursor
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 TABLES = (
     "CREATE TABLE transaction_stock (voucher_id BIGINT PRIMARY KEY, stock INT NOT NULL)",

@@ -14,8 +14,8 @@ from bench.harness import Harness
 from bench.meters import redis_cpu_s
 from bench.scripts.cases import Case
 from cli.paths import LAYER, CommandError
-from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 
 MAX_MS = 5.0
 RUNS = 7

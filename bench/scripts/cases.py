@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.harness import Harness
-from plaza.infra.lua import Script
+from plaza.infra.redis.scripts import Script
 
 
 @dataclass(frozen=True, slots=True)

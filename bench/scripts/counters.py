@@ -8,7 +8,7 @@ from plaza.counters import redis_store
 from plaza.counters.model import Claim, UserCounter
 from plaza.counters.redis_store import MAX_CLAIMS_PER_CALL
 from plaza.follows import FOLLOW_LIMIT
-from plaza.infra import redis
+from plaza.infra.redis import redis
 
 _FIRST = 10**18
 _USERS = 10  # one for each run of a case

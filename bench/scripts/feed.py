@@ -11,8 +11,8 @@ from plaza.feed import redis_store
 from plaza.feed.apply_follows import BACKFILL
 from plaza.feed.model import INBOX, MIN_FLOOR_US, FeedEntry, Timeline
 from plaza.feed.redis_store import MAX_STARS_PER_CALL, MAX_TIMELINES_PER_CALL, Push
-from plaza.infra import redis
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
 
 FULL = 1_250  # posts in an inbox before it is cut
 PAGE = 101  # a page of 100, and one more to detect another page

@@ -9,8 +9,8 @@ from plaza.flash_sales.model import MAX_STOCK, OrderRow, SaleGeneration, Terms, 
 from plaza.flash_sales.recover_orders import ORDERS_PER_VOUCHER
 from plaza.flash_sales.redis_store import MAX_ORDERS_PER_CALL, buyers_key, recovery_key
 from plaza.flash_sales.redis_waitlist import MAX_LEAVING
-from plaza.infra import redis
-from plaza.infra.settings import settings
+from plaza.infra.redis import redis
+from plaza.infra.runtime.settings import settings
 
 SALE = SaleGeneration(7, 1, 1)  # all buyers share one bucket
 _DAY_US = 86_400_000_000

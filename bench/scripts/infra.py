@@ -3,11 +3,13 @@
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from cli.paths import CommandError
-from plaza.infra import id_filter, ids, limits, outbox, projections, redis
-from plaza.infra.id_filter import MAX_IDS_PER_CALL, IdFilter
-from plaza.infra.limits import Attempt, Bucket, Window
-from plaza.infra.outbox import Progress
-from plaza.infra.projections import Projection
+from plaza.infra.derived import id_filter, ids, outbox, projections
+from plaza.infra.derived.id_filter import MAX_IDS_PER_CALL, IdFilter
+from plaza.infra.derived.outbox import Progress
+from plaza.infra.derived.projections import Projection
+from plaza.infra.http import limits
+from plaza.infra.http.limits import Attempt, Bucket, Window
+from plaza.infra.redis import redis
 
 _KEY = projections.key_of("shop:7", "page")
 _TEXT = "x" * 64_000  # the longest text of a request

@@ -2,7 +2,7 @@
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions import redis_rankings
 from plaza.reactions.model import MAX_RANKED, PostLikes, PostRank
 

@@ -8,8 +8,8 @@ from itertools import count, islice
 from bench.harness import Harness
 from bench.scripts.cases import Case, prepare_nothing
 from cli.paths import CommandError
-from plaza.infra import redis
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     KINDS,
     Target,

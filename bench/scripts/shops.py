@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from bench.harness import Harness
 from bench.scripts.cases import Case
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.shops import Area, Place, cells, redis_store
 from plaza.shops.model import LIST_START, MAX_RADIUS_M, ShopDistance, ShopPlace
 

@@ -25,8 +25,10 @@ import urllib3
 from cli.output import Percentiles, read_percentiles
 from cli.paths import CommandError
 from local.load.requests import Call
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.process import reset_process
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import reset_process
 
 # Longer than the API may take: an abandoned request that is served later would be out of order.
 TIMEOUT_S = 60.0

@@ -29,7 +29,7 @@ from local.load.scenario import (
 )
 from local.stack.stack import Stack
 from plaza import counters
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 HIGHEST_RATING = 5.0
 POST_KINDS = ("like", "collect")

@@ -62,7 +62,7 @@ def make_plain_token(user_id: int, role: str = "user") -> str:
 
 
 def _identify_plain(header: str | None, address: str, route: str) -> Any:
-    from plaza.infra.callers import Caller
+    from plaza.infra.http.callers import Caller
 
     if header is None:
         return Caller()

@@ -276,7 +276,7 @@ def connect_redis(url: str, *, cluster: bool) -> Iterator[Any]:
 
 def spread_url(url: str) -> list[str]:
     """Return a URL for each node of ``redis://a:1,b:2/0``, as the layer reads it."""
-    from plaza.infra import cluster
+    from plaza.infra.redis import cluster
 
     return cluster.spread_url(url)
 
@@ -308,7 +308,7 @@ def answers_mysql(url: str) -> bool:
 
 def connect_mysql(url: str) -> "pymysql.Connection[pymysql.cursors.Cursor]":
     """Return a connection with autocommit for ``mysql://user:password@host:port/db``."""
-    from plaza.infra.mysql_driver import SharedTlsConnection
+    from plaza.infra.mysql.driver import SharedTlsConnection
 
     parts = urlsplit(url)
     return SharedTlsConnection(

@@ -57,7 +57,7 @@ def ignore_step(step: str) -> Iterator[None]:
 def use_stack(stack: "Stack") -> Iterator[None]:
     """Let ``plaza`` in this process use a stack. Raises CommandError for errors of Plaza."""
     os.environ.update(stack.environment())  # plaza reads its settings once
-    from plaza.infra.errors import PlazaError
+    from plaza.infra.runtime.errors import PlazaError
 
     try:
         yield

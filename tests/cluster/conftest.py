@@ -24,8 +24,9 @@ from local.stack.cluster import Cluster, connect_node, prepare_cluster
 from local.stack.functions import CONTEXT
 from local.stack.servers import Server, run_server
 from plaza import follows
-from plaza.infra import mysql, redis
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import (
     COLLECT,
     FOLLOW,

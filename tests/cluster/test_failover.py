@@ -20,9 +20,10 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
 from plaza.flash_sales import place_order, recover_orders
 from plaza.flash_sales import redis_store as sale_store
-from plaza.infra import mysql, redis
-from plaza.infra.errors import Unavailable
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, failover_recovery, queries, react, sweep
 from plaza.reactions.queues import REACTIONS
 from tests.cluster.conftest import (

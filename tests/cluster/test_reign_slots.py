@@ -10,7 +10,8 @@ import pytest
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster
 from local.stack.servers import Server
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate

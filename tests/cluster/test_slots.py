@@ -11,10 +11,10 @@ from redis.exceptions import ResponseError
 from bench.round_trips import count_round_trips
 from local.audit.compare import AuditReport
 from local.stack.cluster import Cluster, connect_node
-from plaza.infra import redis
-from plaza.infra.lua import Script, load_script
-from plaza.infra.redis import Call, RedisDown
-from plaza.infra.shards import SHARDS
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.redis.scripts import Script, load_script
+from plaza.infra.redis.shards import SHARDS
 from plaza.reactions import LIKE, Target, queries, react
 from tests.cluster.conftest import POSTS, Traffic, meta_key, migrate
 from tests.support.keyspace import find_keys
@@ -72,7 +72,7 @@ def test_command_without_a_key_goes_to_all_nodes_with_pending_hot_keys(
 ) -> None:
     redis.run_all([Call(put_and_get, (f"{tag}:a",), (tag,)) for tag in TAGS])
     hot = [("ZINCRBY", "{1}:hot", 1, "a")]
-    monkeypatch.setattr("plaza.infra.redis.sampler.sample", lambda commands: hot)
+    monkeypatch.setattr("plaza.infra.redis.redis.sampler.sample", lambda commands: hot)
     redis.execute("FLUSHALL")
     assert find_keys("*:a") == []
 

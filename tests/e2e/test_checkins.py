@@ -14,7 +14,7 @@ import redis
 
 from cli.paths import ROOT
 from local.stack.stack import Stack
-from plaza.infra.limits import Bucket
+from plaza.infra.http.limits import Bucket
 from tests.e2e.client import Client, problem, wait_until
 
 ADA, BO, CY = 5_960_001, 5_960_002, 5_960_003

@@ -13,7 +13,7 @@ import pytest
 
 from cli.paths import ROOT
 from local.stack.stack import Stack
-from plaza.infra import ids
+from plaza.infra.derived import ids
 from tests.e2e.client import Client, wait_until
 
 pytestmark = pytest.mark.alone

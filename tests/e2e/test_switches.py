@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local.stack.stack import Stack
-from plaza.infra.switch_state import MAX_AGE_S
+from plaza.infra.runtime.switch_state import MAX_AGE_S
 from tests.e2e.client import Client, Reply, problem, read_like_totals, wait_until
 from tests.e2e.test_auth import ask_for_code, code_on, newcomer, use_code
 from tests.e2e.test_flash_sale import offer

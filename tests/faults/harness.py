@@ -31,9 +31,11 @@ from local.stack.functions import CONTEXT, load_function
 from local.stack.servers import connect_mysql
 from plaza.auth import new_session
 from plaza.auth.caller_identity import identify
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.callers import Caller
-from plaza.infra.process import reset_process
+from plaza.infra.http.callers import Caller
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import reset_process
 from plaza.vote_log import model
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.transport import Killed, Transport

@@ -19,7 +19,7 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from local.stack.processes import wait_until
-from plaza.infra.process import clear_caches
+from plaza.infra.runtime.process import clear_caches
 from tests.faults.harness import Answer, Harness, Id, Snapshot
 from tests.faults.transport import Call, Fault, Mode
 from tests.faults.use_cases import READER, ClientRequest, ScheduledRun, UseCase, populate

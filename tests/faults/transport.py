@@ -16,7 +16,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from cli.paths import LAYER
-from plaza.infra.lua import load_script
+from plaza.infra.redis.scripts import load_script
 
 EXECUTION_TIMEOUT_S = 5.0
 _MAX_TEXT = 120

@@ -10,8 +10,8 @@ import pytest
 from moto import mock_aws
 
 from local.stack.servers import Server
-from plaza.infra import sqs
-from plaza.infra.process import reset_process
+from plaza.infra.queues import sqs
+from plaza.infra.runtime.process import reset_process
 from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 

@@ -23,7 +23,8 @@ from pathlib import Path
 import pytest
 
 from local.stack import servers
-from plaza.infra import secrets, sqs
+from plaza.infra.aws import secrets
+from plaza.infra.queues import sqs
 from tests.model.mutations import MUTATIONS, mutate
 from tests.model.reactions_model import TROUBLES, run_seed
 from tests.model.stories import STORIES, run_story

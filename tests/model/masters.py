@@ -20,8 +20,9 @@ import redis as redis_py
 from greenlet import getcurrent, greenlet
 from redis.exceptions import ReadOnlyError
 
-from plaza.infra import redis, settings
-from plaza.infra.redis import Node
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Node
+from plaza.infra.runtime import settings
 from tests.model.scheduler import Scheduler
 from tests.support.servers import LOGIN, REPLICA_LOGIN
 

@@ -10,8 +10,9 @@ import pytest
 from greenlet import getcurrent, greenlet
 
 from plaza.follows import FollowLimit, follow_user
-from plaza.infra import mysql, redis
-from plaza.infra.clock import Deadline
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import (
     FOLLOW,
     Outcome,

@@ -19,12 +19,16 @@ from local.audit.stores import unpack_meta
 from plaza import counters, follows
 from plaza.counters import UserCounter, mysql_store, redis_store
 from plaza.follows import FollowLimit, follow_user
-from plaza.infra import cluster, mysql, projections, redis, settings, sqs
-from plaza.infra.errors import Unavailable
-from plaza.infra.hot_keys import bind
-from plaza.infra.lua import Script
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.derived import projections
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import cluster, redis
+from plaza.infra.redis.hot_keys import bind
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.scripts import Script
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import (
     COLLECT,
     FOLLOW,

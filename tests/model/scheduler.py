@@ -17,9 +17,11 @@ from typing import Any
 import pytest
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from plaza.infra import clock, mysql, redis
-from plaza.infra.dependencies import Dependency, RetryRule
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.dependencies import Dependency, RetryRule
 from tests.support.servers import IS_CLUSTER
 
 MIN_SLEEP, MAX_SLEEP = 20, 900  # steps of other processes

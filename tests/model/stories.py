@@ -12,7 +12,7 @@ from itertools import count
 import pytest
 from greenlet import GreenletExit, greenlet
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import (
     LIKE,
     Target,

@@ -24,9 +24,10 @@ from plaza.checkins import (
 from plaza.checkins.model import CheckInsKeepChanging, month_of
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CheckInKeys
-from plaza.infra import mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
 from plaza.users import cards, profiles
 from tests.integration.checkins.test_checkins import Clock
 from tests.support.keyspace import find_keys

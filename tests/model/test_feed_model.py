@@ -22,9 +22,11 @@ from plaza.content.model import Text
 from plaza.feed import apply_follows, fan_out, redis_store
 from plaza.feed import queries as feed_queries
 from plaza.feed.model import Timeline
-from plaza.infra import mysql, redis, settings
-from plaza.infra.errors import PlazaError, Unavailable
-from plaza.infra.process import clear_caches
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.errors import PlazaError, Unavailable
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, Target, react, sweep
 from plaza.targets import announce
 from plaza.targets import queues as targets_queues

@@ -54,16 +54,20 @@ from plaza.flash_sales.model import (
     SoldOut,
 )
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.infra import ids, mysql, redis, resends, settings, sqs
-from plaza.infra.clock import Deadline
-from plaza.infra.dependencies import RetryRule
-from plaza.infra.errors import PlazaError, Unavailable
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.process import clear_caches
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.scheduled_jobs import run_jobs
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import ids
+from plaza.infra.jobs.scheduled_jobs import run_jobs
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis, resends
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.dependencies import RetryRule
+from plaza.infra.runtime.errors import PlazaError, Unavailable
+from plaza.infra.runtime.process import clear_caches
 from tests.model.scheduler import Scheduler
 from tests.support import sales
 from tests.support.keyspace import find_keys

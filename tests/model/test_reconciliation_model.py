@@ -18,8 +18,9 @@ from local.audit import stores
 from local.audit.compare import compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
-from plaza.infra import mysql, redis
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import redis_keys
 from plaza.reconciliation import orchestrator, repair
 from plaza.reconciliation.queues import COMPARISONS, REPAIRS

@@ -12,7 +12,7 @@ from plaza.feed import queries as feed_queries
 from plaza.flash_sales import mysql_waitlist, place_order
 from plaza.follows import follow_user
 from plaza.idempotency import IdempotentRequest
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.users import profiles, sign_up
 from tests.support.sales import offer

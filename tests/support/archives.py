@@ -11,7 +11,8 @@ import pytest
 from moto import mock_aws
 
 from local.stack.servers import connect_mysql
-from plaza.infra import mysql, objects
+from plaza.infra.aws import objects
+from plaza.infra.mysql import mysql
 from plaza.reactions import COLLECT, FOLLOW, KINDS, LIKE, Kind, Target, mysql_reactions
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.vote_log import model as days

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
-from plaza.infra.consumer import QueueProcessor
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues.processor import QueueProcessor
+from plaza.infra.queues.retries import RetryPolicy
 
 T = TypeVar("T")
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from plaza.flash_sales import persist as flash_sales_persist
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import mysql, redis, sqs
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
 from plaza.reactions import persist as reactions_saving
 from plaza.reactions.queues import REACTIONS
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from cli.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS

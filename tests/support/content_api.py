@@ -17,8 +17,8 @@ from local.stack import functions
 from local.stack.functions import CONTEXT
 from local.stack.servers import connect_mysql
 from plaza import counters
-from plaza.infra import mysql
-from plaza.infra.process import clear_caches
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime.process import clear_caches
 from tests.support.routes import check_documented, match
 
 POST = {"kind": "note", "title": "Noodles", "body": "Ask for the thick ones.", "images": []}

@@ -7,7 +7,7 @@ from itertools import islice
 
 from plaza.content import ContentView, ListPosition
 from plaza.feed import queries
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 BASE_US = 1_790_000_000_000_000
 _AT_ONCE = 5_000

@@ -12,7 +12,9 @@ from contextlib import suppress
 
 from plaza import follows
 from plaza.follows import FollowLimit
-from plaza.infra import mysql, redis, sqs
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.redis import redis
 
 
 def main() -> None:

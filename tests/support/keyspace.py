@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from plaza.infra import redis
-from plaza.infra.settings import settings
+from plaza.infra.redis import redis
+from plaza.infra.runtime.settings import settings
 
 
 def find_keys(pattern: str = "*") -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import LIKE, Kind, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.recommendations import mysql_votes, vote_roll_up

@@ -16,13 +16,17 @@ import pytest
 from aws_lambda_powertools.metrics.provider import cold_start
 
 from plaza import reactions
-from plaza.infra import clock, migrations, mysql, redis, secrets, sqs
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import current_request_id
-from plaza.infra.process import reset_process
-from plaza.infra.queues import Queue
-from plaza.infra.sqs import REQUEST, Depth, Outgoing, QueueDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.aws import secrets
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.sqs import REQUEST, Depth, Outgoing, QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import current_request_id
+from plaza.infra.runtime.process import reset_process
 from plaza.reactions import queries
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import REACTIONS

@@ -7,14 +7,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from plaza.infra.queues import Queue
+    from plaza.infra.queues.queue import Queue
 
 
 @cache
 def load_queues() -> "Mapping[str, Queue[Any]]":
     """Return name -> queue. Imports every module of plaza, so that each queue has its consumer."""
     import plaza
-    from plaza.infra.queues import declared
+    from plaza.infra.queues.queue import declared
 
     for module in pkgutil.walk_packages(plaza.__path__, "plaza."):
         importlib.import_module(module.name)

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from cli.paths import LAYER, ROOT
-from plaza.infra import mysql, sqs
-from plaza.infra.errors import Unavailable
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.runtime.errors import Unavailable
 from plaza.reactions import LIKE, Target, failover_recovery, persist, queries, react, sweep
 from tests.support.plaza import FakeQueues, Sent, read_event
 

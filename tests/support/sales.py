@@ -11,8 +11,9 @@ from plaza.flash_sales import OrderEvent, Terms, Voucher, create_voucher, mysql_
 from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_store import SaleCounts
-from plaza.infra import mysql, redis
-from plaza.infra.lua import load_script
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 from tests.support.servers import IS_CLUSTER
 
 SHOP = 5

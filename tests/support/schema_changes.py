@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plaza.infra.migrations import split_statements
+from plaza.infra.mysql.migrations import split_statements
 
 TABLE = """CREATE TABLE example (
     id BIGINT NOT NULL, name VARCHAR(10) NOT NULL, note VARCHAR(10) NULL,

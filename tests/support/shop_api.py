@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.shops import redis_store
 from plaza.shops.jobs import run_jobs
 from plaza.shops.model import PLACES, ShopJobStep, ShopRefresh

@@ -14,7 +14,7 @@ from local.stack.functions import CONTEXT, load_function
 from plaza.auth import phone_sign_in, sms
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import KeyedHasher
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from tests.support.keyspace import find_keys
 from tests.support.routes import match
 

@@ -12,8 +12,10 @@ import os
 import sys
 
 from plaza.auth import phone_sign_in
-from plaza.infra import mysql, redis, secrets
-from plaza.infra.errors import PlazaError
+from plaza.infra.aws import secrets
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import PlazaError
 from plaza.users.sign_up import sign_up
 
 

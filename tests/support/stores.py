@@ -14,9 +14,10 @@ from pymysql.cursors import DictCursor
 
 from local.audit.stores import unpack_meta
 from plaza.counters import UserCounter, redis_store
-from plaza.infra import mysql, redis
-from plaza.infra.lua import Script
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import Script
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
     LIKE,
     Kind,

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cli.paths import ROOT, CommandError
-from plaza.infra.callers import Caller
-from plaza.infra.process import reset_process
+from plaza.infra.http.callers import Caller
+from plaza.infra.runtime.process import reset_process
 from tests.faults.aws import Aws, QueuedMessage
 from tests.faults.harness import (
     Answer,

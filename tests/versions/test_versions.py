@@ -14,7 +14,7 @@ import pytest
 
 from cli.paths import ROOT, CommandError
 from local.stack.servers import Server
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from tests.faults.use_cases import USE_CASES
 from tests.support.servers import IS_CLUSTER
 from tests.versions import trees
@@ -106,7 +106,9 @@ def test_process_refuses_code_of_another_checkout(
     changed = trees.copy_changed(baseline, tmp_path, {}, {})
     (changed / "layers").rename(tmp_path / "moved")
     with (
-        pytest.raises(CommandError, match=r"(?s)old version .* does not start .*ImportError"),
+        pytest.raises(
+            CommandError, match=r"(?s)old version .* does not start .*No module named 'plaza"
+        ),
         deployment.starting(Version(OLD, changed)),
     ):
         pass

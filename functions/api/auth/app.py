@@ -12,10 +12,10 @@ from plaza.auth import phone_sign_in, session_end
 from plaza.auth.caller_identity import identify
 from plaza.auth.codes import CodeRefused
 from plaza.auth.schemas import CodeRequest, CodeResponse, SessionRequest, SessionResponse
-from plaza.infra.api import BEARER, PUBLIC, PlazaResolver, require_caller
-from plaza.infra.errors import SwitchedOff, Unauthenticated
-from plaza.infra.http import describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import BEARER, PUBLIC, PlazaResolver, require_caller
+from plaza.infra.http.schemas import describe_problems, describe_response
+from plaza.infra.runtime.errors import SwitchedOff, Unauthenticated
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorIdResponse
 

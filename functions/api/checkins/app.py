@@ -10,10 +10,10 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.checkins import daily_checkin
 from plaza.checkins.schemas import CheckInsResponse, MonthParam
-from plaza.infra.api import BEARER, PlazaResolver, StoppedBy, require_caller
-from plaza.infra.http import describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.resolver import BEARER, PlazaResolver, StoppedBy, require_caller
+from plaza.infra.http.schemas import describe_problems, describe_response
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 
 app = PlazaResolver(identify)
 

@@ -34,7 +34,7 @@ from plaza.content.schemas import (
     ReviewRequest,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     Id,
@@ -47,8 +47,7 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput, PlazaError
-from plaza.infra.http import (
+from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
     Ids,
@@ -57,8 +56,9 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
 )
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.runtime.errors import BadInput, PlazaError
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.reach import visitor_ids
 from plaza.reach.schemas import VisitorId
 from plaza.reactions import COLLECT, LIKE, Kind, Target

@@ -11,10 +11,16 @@ from plaza.content import ListPosition
 from plaza.content.encoder import encode_preview
 from plaza.content.schemas import PostPreview
 from plaza.feed import queries
-from plaza.infra.api import BEARER, PlazaResolver, encode_page, require_caller, unpack_cursor
-from plaza.infra.errors import BadInput
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import (
+    BEARER,
+    PlazaResolver,
+    encode_page,
+    require_caller,
+    unpack_cursor,
+)
+from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 
 app = PlazaResolver(identify)
 

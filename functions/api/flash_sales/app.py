@@ -50,7 +50,7 @@ from plaza.flash_sales.schemas import (
     WaitlistResponse,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     JSON,
@@ -64,8 +64,7 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput
-from plaza.infra.http import (
+from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
     Limit,
@@ -73,9 +72,10 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
 )
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.sql import from_us
-from plaza.infra.switch_state import Switch
+from plaza.infra.mysql.sql import from_us
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 
 app = PlazaResolver(identify)
 

@@ -14,7 +14,7 @@ from plaza.blocks.block_user import block, unblock
 from plaza.blocks.schemas import BlockListItem, BlockResponse
 from plaza.follows import FollowLimit, FollowPosition, Person, SelfFollow
 from plaza.follows.schemas import FollowListItem, FollowResponse
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     Id,
@@ -26,10 +26,10 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.reactions import Outcome
 
 SortOrder = Annotated[

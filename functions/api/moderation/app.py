@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     Id,
@@ -21,7 +21,7 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http import (
+from plaza.infra.http.schemas import (
     Cursor,
     IdempotencyKey,
     Limit,
@@ -29,8 +29,8 @@ from plaza.infra.http import (
     describe_problems,
     describe_response,
 )
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.moderation import reports
 from plaza.moderation.model import AlreadyReported, ReportResolved
 from plaza.moderation.schemas import (

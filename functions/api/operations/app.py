@@ -10,10 +10,18 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.changes.gauges import read_lag as read_binlog_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
-from plaza.infra import health, spill
-from plaza.infra.api import ADMIN, MAX_ID, PlazaResolver, pack_cursor, require_caller, unpack_cursor
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import (
+    ADMIN,
+    MAX_ID,
+    PlazaResolver,
+    pack_cursor,
+    require_caller,
+    unpack_cursor,
+)
+from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.jobs import health
+from plaza.infra.queues import spill
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 from plaza.keyspace import key_scan
 from plaza.keyspace.schemas import KeysResponse
 from plaza.operations import DlqHasConsumer, breakers, gauges, lag, queue_admin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     BEARER,
     OPTIONAL,
     Id,
@@ -18,19 +18,19 @@ from plaza.infra.api import (
     read_id,
     require_caller,
 )
-from plaza.infra.errors import PlazaError
-from plaza.infra.lazy_modules import LazyModule
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.lazy_modules import LazyModule
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.reactions import COLLECT, LIKE, Kind, Target, queries, react
 from plaza.reactions.model import Outcome
 from plaza.targets import TargetHidden
 
 if TYPE_CHECKING:
-    from plaza.infra import http
+    from plaza.infra.http import schemas as http
     from plaza.reactions import schemas
 else:  # a like needs no pydantic
-    http, schemas = LazyModule("plaza.infra.http"), LazyModule("plaza.reactions.schemas")
+    http, schemas = LazyModule("plaza.infra.http.schemas"), LazyModule("plaza.reactions.schemas")
 
 app = PlazaResolver(identify)
 

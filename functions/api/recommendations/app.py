@@ -10,7 +10,7 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.auth.caller_identity import identify
 from plaza.content.encoder import encode_ranked, encode_review
 from plaza.content.schemas import Review
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     OPTIONAL,
     Id,
@@ -20,9 +20,9 @@ from plaza.infra.api import (
     read_id,
     unpack_cursor,
 )
-from plaza.infra.errors import BadInput, SwitchedOff
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.runtime.errors import BadInput, SwitchedOff
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
 from plaza.recommendations.model import ListPlace

@@ -7,11 +7,11 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.auth.caller_identity import identify
-from plaza.infra import clock
-from plaza.infra.api import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
-from plaza.infra.errors import BadInput
-from plaza.infra.http import Cursor, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import ADMIN, PlazaResolver, pack_cursor, unpack_cursor
+from plaza.infra.http.schemas import Cursor, Limit, Page, describe_problems, describe_response
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 from plaza.reconciliation import live_audit, orchestrator
 from plaza.reconciliation.schemas import (
     AuditResponse,

@@ -11,7 +11,8 @@ from pydantic import AfterValidator
 
 from plaza.auth.caller_identity import identify
 from plaza.flash_sales.withdraw_vouchers import withdraw_vouchers
-from plaza.infra.api import (
+from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.infra.http.resolver import (
     ADMIN,
     OPTIONAL,
     Id,
@@ -22,11 +23,17 @@ from plaza.infra.api import (
     read_id,
     unpack_cursor,
 )
-from plaza.infra.http import Cursor, IdText, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
-from plaza.infra.switch_state import Switch
-from plaza.infra.texts import VISIBLE, check_line
+from plaza.infra.http.schemas import (
+    Cursor,
+    IdText,
+    Limit,
+    Page,
+    describe_problems,
+    describe_response,
+)
+from plaza.infra.http.texts import VISIBLE, check_line
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.shops import (
     MAX_LATITUDE,
     MAX_LONGITUDE,

@@ -11,9 +11,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from pydantic import ConfigDict
 
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import JSON, PUBLIC, PlazaResolver, as_get, drop_body
-from plaza.infra.http import ResponseModel, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.http.resolver import JSON, PUBLIC, PlazaResolver, as_get, drop_body
+from plaza.infra.http.schemas import ResponseModel, describe_problems, describe_response
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 
 _CONTRACT = Path(__file__).with_name("openapi.json").read_text()
 
@@ -69,7 +69,7 @@ def get_contract() -> Response[str]:
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     """Answer one request. Requests on the $default route match no other route."""
     if "routeKey" not in event:
-        from plaza.infra import balancer_events
+        from plaza.infra.http import balancer_events
 
         return balancer_events.serve(app, event, context, handler)
     if as_get(app, event)["routeKey"] == "GET /health":  # constant: neither limited nor logged

@@ -11,7 +11,7 @@ from plaza.accounts.request_erasure import read_latest, request_erasure
 from plaza.accounts.schemas import ErasureResponse, ExportedRowResponse
 from plaza.auth import session_end
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import (
+from plaza.infra.http.resolver import (
     ADMIN,
     BEARER,
     OPTIONAL,
@@ -24,9 +24,9 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.http import Cursor, Ids, Limit, Page, describe_problems, describe_response
-from plaza.infra.observability import CORRELATION_ID, logger, metrics
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.schemas import Cursor, Ids, Limit, Page, describe_problems, describe_response
+from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
+from plaza.infra.runtime.switch_state import Switch
 from plaza.users import profiles
 from plaza.users.schemas import (
     EndSessionsResponse,

@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra import custom_resource
-from plaza.infra.database_users import create_users, keep_binlog
-from plaza.infra.observability import logger, metrics, record
+from plaza.infra.aws import custom_resource
+from plaza.infra.mysql.database_users import create_users, keep_binlog
+from plaza.infra.runtime.observability import logger, metrics, record
 
 
 @logger.inject_lambda_context

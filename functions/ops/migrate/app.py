@@ -4,9 +4,9 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra import custom_resource
-from plaza.infra.migrations import apply_migrations
-from plaza.infra.observability import logger, metrics, record
+from plaza.infra.aws import custom_resource
+from plaza.infra.mysql.migrations import apply_migrations
+from plaza.infra.runtime.observability import logger, metrics, record
 
 
 @logger.inject_lambda_context

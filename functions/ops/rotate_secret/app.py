@@ -4,8 +4,8 @@ from typing import Any
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra.observability import logger, metrics
-from plaza.infra.secret_rotation import rotate
+from plaza.infra.mysql.secret_rotation import rotate
+from plaza.infra.runtime.observability import logger, metrics
 
 
 @logger.inject_lambda_context

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.feed.apply_follows import FOLLOWS, apply_follow_changes
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = FOLLOWS.processor(apply_follow_changes)
 

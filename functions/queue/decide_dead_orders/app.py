@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.persist import ORDERS_DLQ, decide_dead_letters
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = ORDERS_DLQ.processor(decide_dead_letters)
 

@@ -6,8 +6,8 @@ from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra.cache import DROPS, drop_again
-from plaza.infra.observability import logger, metrics
+from plaza.infra.derived.cache import DROPS, drop_again
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = DROPS.processor(drop_again)
 

@@ -6,7 +6,7 @@ from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.shops.jobs import SHOPS, run_jobs
 
 processor = SHOPS.processor(run_jobs)

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.content.refresh import REFRESHES, refresh
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = REFRESHES.processor(refresh)
 

@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.checkins.persist import CHECKINS, persist_checkins
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = CHECKINS.processor(persist_checkins)
 

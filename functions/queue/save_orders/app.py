@@ -7,7 +7,7 @@ from aws_lambda_powertools.utilities.batch.types import PartialItemFailureRespon
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.persist import ORDERS, persist_orders
-from plaza.infra.observability import logger, metrics
+from plaza.infra.runtime.observability import logger, metrics
 
 processor = ORDERS.processor(persist_orders)
 

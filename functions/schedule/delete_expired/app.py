@@ -4,9 +4,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza import idempotency
 from plaza.auth import expired_sessions
-from plaza.infra.expiry import delete_in_steps
-from plaza.infra.observability import logger, metrics, record
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.expiry import delete_in_steps
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.runtime.observability import logger, metrics, record
 from plaza.operations import gauges
 
 _DELETES = {

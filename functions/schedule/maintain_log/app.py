@@ -3,9 +3,9 @@
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.archive_orders import MIN_ORDERS, archive_orders
-from plaza.infra import clock
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.vote_log.maintenance import MAX_MOVED, maintain_log
 
 

@@ -3,8 +3,8 @@
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.content.publish import publish_unsent
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.runtime.observability import logger, metrics
 
 
 @logger.inject_lambda_context

@@ -6,9 +6,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.flash_sales.filter_build import build_filter
 from plaza.flash_sales.recover_orders import recover_orders
-from plaza.infra import clock
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import logger, metrics
 
 
 @logger.inject_lambda_context

@@ -5,9 +5,9 @@ from aws_lambda_powertools.utilities.typing import LambdaContext
 from plaza.changes.gauges import read_lag
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.flash_sales.gauges import read_orders
-from plaza.infra import spill
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.queues import spill
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.operations import gauges
 from plaza.operations.queue_admin import read_depth_gauges
 from plaza.reactions.gauges import read_outboxes, read_saved

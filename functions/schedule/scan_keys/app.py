@@ -2,8 +2,8 @@
 
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.keyspace.key_scan import scan_keys
 
 

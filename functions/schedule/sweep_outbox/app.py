@@ -5,9 +5,9 @@ from functools import partial
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from plaza.checkins.sweep import sweep_checkins
-from plaza.infra import clock
-from plaza.infra.observability import logger, metrics
-from plaza.infra.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.jobs.scheduled_jobs import run_jobs, scheduled
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import logger, metrics
 from plaza.reactions.failover_recovery import acknowledge_after_failover
 from plaza.reactions.sweep import sweep_outbox
 

@@ -17,8 +17,9 @@ from plaza.content import commands
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
 from plaza.follows import follow_user
-from plaza.infra import mysql, redis
-from plaza.infra.clock import Deadline
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import LIKE, queries, react
 from plaza.reactions import erasure as reactions_erasure
 from plaza.reactions.model import TargetMissing

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from plaza.accounts import ExportPosition, export, mysql_export
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from tests.support.accounts import BODY, PHONE, Account
 from tests.support.plaza import World
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import jsonschema_rs
 import pytest
 
-from plaza.infra.api import MAX_ID, pack_cursor
+from plaza.infra.http.resolver import MAX_ID, pack_cursor
 from tests.integration.api.test_every_route import ROUTES, Route
 from tests.support.content_api import Reply, ask
 from tests.support.plaza import World

@@ -11,9 +11,11 @@ import pytest
 from plaza.auth import caller_identity, new_session, session_end, session_lookup
 from plaza.auth.redis_sessions import session_key
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import api, mysql, redis
-from plaza.infra.limits import anonymous_bucket
-from plaza.infra.process import clear_caches
+from plaza.infra.http import resolver
+from plaza.infra.http.limits import anonymous_bucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
 from tests.integration.auth.test_rate_limits import empty
 from tests.support.consumers import statements
 from tests.support.plaza import World
@@ -67,10 +69,10 @@ def find_routes() -> list[Route]:
 
 
 ROUTES = find_routes()
-ADMIN = [route for route in ROUTES if route.security == api.ADMIN]
-OWN = [route for route in ROUTES if route.security == api.BEARER] + ADMIN
+ADMIN = [route for route in ROUTES if route.security == resolver.ADMIN]
+OWN = [route for route in ROUTES if route.security == resolver.BEARER] + ADMIN
 # Routes that read a token and need no session: an invalid token is refused there too.
-OPTIONAL = [route for route in ROUTES if route.security == api.OPTIONAL]
+OPTIONAL = [route for route in ROUTES if route.security == resolver.OPTIONAL]
 
 LIMITED = [route for route in ROUTES if route.path != "/health"]  # a constant
 

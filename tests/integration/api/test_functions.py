@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.infra import mysql, redis
-from plaza.infra.api import pack_cursor
+from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.integration.conftest import Away
 from tests.support.functions import ask, event, handler
@@ -196,7 +197,7 @@ def test_a_batch_of_events_is_stored(content: World) -> None:
 def test_an_invalid_message_fails_if_the_dlq_refuses_it_and_the_rest_is_stored(
     content: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.queues.dead_letters.dead_letter", lambda *_: False)
     response = handler("queue/save_reactions")(event("save_reactions.poison"), None)
     [failure] = response["batchItemFailures"]
     assert failure["itemIdentifier"] == event("save_reactions.poison")["Records"][1]["messageId"]
@@ -248,7 +249,7 @@ def test_the_functions_of_the_feed_accept_their_samples(
     for name in ("rebuild_inboxes.asked", "apply_follow_changes.batch", "fan_out_post.batch"):
         folder = f"queue/{name.partition('.')[0]}"
         assert handler(folder)(event(name), None) == asked
-    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.queues.dead_letters.dead_letter", lambda *_: False)
     poison = event("fan_out_post.poison")
     [failure] = handler("queue/fan_out_post")(poison, None)["batchItemFailures"]
     assert failure["itemIdentifier"] == poison["Records"][1]["messageId"]

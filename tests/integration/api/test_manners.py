@@ -11,7 +11,7 @@ import pytest
 from local.stack.gateway import Request
 from plaza.auth import new_session
 from plaza.auth.caller_identity import bucket_of_user
-from plaza.infra.limits import anonymous_bucket
+from plaza.infra.http.limits import anonymous_bucket
 from plaza.reactions import Target
 from tests.integration.api.test_every_route import ADMIN, LIMITED, ROUTES, Route
 from tests.integration.auth.test_rate_limits import empty

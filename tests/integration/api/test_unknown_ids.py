@@ -14,10 +14,12 @@ from plaza.flash_sales import filter_build, mysql_vouchers, place_order, recover
 from plaza.flash_sales import redis_store as sale_store
 from plaza.flash_sales.model import NotReady, VoucherMissing
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import clock, mysql, redis
-from plaza.infra.api import pack_cursor
-from plaza.infra.process import clear_caches
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import Target
 from plaza.shops.model import FILTER, ShopJobStep
 from plaza.targets import lookup

@@ -7,8 +7,9 @@ import pytest
 from plaza import idempotency
 from plaza.auth import expired_sessions, new_session, session_lookup
 from plaza.auth.sessions import KEPT_S
-from plaza.infra import expiry, mysql
-from plaza.infra.mysql import MysqlDown
+from plaza.infra.jobs import expiry
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
 from tests.integration.conftest import Away
 from tests.support.functions import event, handler
 from tests.support.plaza import World

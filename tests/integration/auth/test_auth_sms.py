@@ -14,9 +14,11 @@ from moto.sns.models import sns_backends
 
 from plaza.auth import sms
 from plaza.auth.sms import SmsDown, SnsSender
-from plaza.infra import aws_json, clock, redis, secrets
-from plaza.infra.secrets import SecretsDown
-from plaza.infra.settings import BadSettings
+from plaza.infra.aws import aws_json, secrets
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import BadSettings
 from tests.support.keyspace import find_keys
 from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget

@@ -8,7 +8,7 @@ import pytest
 
 from plaza.auth import redis_challenges
 from plaza.auth.redis_challenges import challenge_key
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from tests.support.keyspace import find_keys, own_client
 from tests.support.plaza import World
 

@@ -16,10 +16,11 @@ from cli.paths import ROOT
 from plaza.auth import caller_identity, new_session, session_end
 from plaza.auth.caller_identity import bucket_of_user
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import limits, redis
-from plaza.infra.callers import Caller
-from plaza.infra.limits import Bucket, Quota, anonymous_bucket
-from plaza.infra.process import clear_caches
+from plaza.infra.http import limits
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.limits import Bucket, Quota, anonymous_bucket
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
 from tests.support.keyspace import own_client

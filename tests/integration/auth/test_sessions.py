@@ -24,10 +24,11 @@ from plaza.auth import (
 )
 from plaza.auth.redis_sessions import mark_ended, session_key
 from plaza.auth.sessions import Session
-from plaza.infra import mysql, redis
-from plaza.infra.errors import Unauthenticated
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.errors import Unauthenticated
 from tests.integration.conftest import Away
 from tests.support.keyspace import find_keys
 from tests.support.plaza import World

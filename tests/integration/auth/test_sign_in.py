@@ -17,10 +17,13 @@ from plaza.auth import phone_sign_in, session_lookup
 from plaza.auth.codes import hash_challenge
 from plaza.auth.redis_challenges import challenge_key
 from plaza.auth.sms import EchoSender, SmsDown
-from plaza.infra import limits, mysql, redis, secrets
-from plaza.infra.limits import Attempt, Window
-from plaza.infra.process import clear_caches
-from plaza.infra.settings import settings
+from plaza.infra.aws import secrets
+from plaza.infra.http import limits
+from plaza.infra.http.limits import Attempt, Window
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
+from plaza.infra.runtime.settings import settings
 from plaza.switches import refresh
 from plaza.targets import Existence, lookup
 from tests.integration.conftest import Away
@@ -533,7 +536,7 @@ def test_a_code_works_again_after_opening_the_session_failed(
     assert sign_in(read_code()).status == 503
     assert len(users()) == 1
     monkeypatch.undo()
-    monkeypatch.setattr("plaza.infra.secrets.read", lambda secret_id: f"the secret {secret_id}")
+    monkeypatch.setattr("plaza.infra.aws.secrets.read", lambda secret_id: f"the secret {secret_id}")
     assert sign_in(read_code()).status == 201
     assert len(users()) == 1
 

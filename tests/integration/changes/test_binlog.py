@@ -15,11 +15,14 @@ from local.stack.processes import wait_until
 from local.stack.servers import connect_mysql
 from plaza.changes import follow_binlog
 from plaza.changes import mysql_store as binlog_positions
-from plaza.infra import binlog, cache, clock, mysql, redis
-from plaza.infra.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.derived import cache
+from plaza.infra.mysql import binlog, mysql
+from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, BinlogUnusable, ChangeBatch
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
 from plaza.shops import mysql_shops, queries, queues, redis_store
 from plaza.shops.model import SHOP, ShopJobStep, ShopRefresh
 from tests.integration.conftest import Away
@@ -237,7 +240,7 @@ def test_a_process_continues_after_others_were_killed(
         operator("UPDATE shop SET name = CONCAT('life ', %s, ' of ', id)", life)
         code = (
             "import os, signal\n"
-            "from plaza.infra import sqs\n"
+            "from plaza.infra.queues import sqs\n"
             "sqs.send = lambda *_, **__: None\n"
             "from plaza.changes import follow_binlog\n"
             "from plaza.changes import mysql_store as binlog_positions\n"

@@ -10,7 +10,9 @@ from local.stack.processes import wait_until
 from plaza.checkins import daily_checkin, mysql_store, persist, redis_store
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.queues import CHECKINS
-from plaza.infra import clock, mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
 from tests.chaos.proxy import Proxy
 from tests.support.plaza import World
 from tests.support.redis_pair import RedisPair, migrated, pair, proxy

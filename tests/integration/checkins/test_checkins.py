@@ -17,11 +17,13 @@ from plaza.checkins.gauges import read_outboxes
 from plaza.checkins.model import Month
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CHECK_IN, CheckInKeys
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.errors import Unavailable
 from plaza.users import profiles
 from plaza.users import redis_store as user_store
 from tests.integration.conftest import Away

@@ -16,8 +16,9 @@ from plaza import counters
 from plaza.content import Draft, commands, refresh
 from plaza.content import mysql_store as content_mysql
 from plaza.content.model import Text
-from plaza.infra import mysql, redis
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
 from plaza.reactions import LIKE, Target
 from plaza.reactions.react import react
 from plaza.reconciliation import mysql_counts

@@ -12,10 +12,13 @@ from local.stack.servers import Server
 from plaza import counters
 from plaza.content import commands, mysql_store, redis_store, refresh
 from plaza.content.model import StoredText
-from plaza.infra import clock, ids, mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.projections import key_of
-from plaza.infra.redis import RedisDown
+from plaza.infra.derived import ids
+from plaza.infra.derived.projections import key_of
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, announce, lookup, markers

@@ -12,8 +12,9 @@ import pytest
 
 from plaza.content import ListPosition, mysql_store, queries
 from plaza.content.model import MAX_PAGE_BYTES
-from plaza.infra import mysql, redis
-from plaza.infra.api import pack_cursor
+from plaza.infra.http.resolver import pack_cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support.content_api import (
     COMMENT,

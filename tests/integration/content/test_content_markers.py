@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from plaza import targets
-from plaza.infra import mysql, redis
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, react
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Existence, lookup, markers

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import ids, mysql, redis
-from plaza.infra.process import clear_caches
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import COLLECT, LIKE, Target, react
 from tests.support import content_api
 from tests.support.content_api import (

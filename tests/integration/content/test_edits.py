@@ -9,8 +9,9 @@ import pytest
 
 from plaza.content import commands, mysql_store, refresh
 from plaza.content.model import ContentDeleted
-from plaza.infra import mysql, redis
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
 from plaza.reactions import Target
 from tests.support.content_api import POST, as_another_process, ask, comment, create, post
 from tests.support.plaza import World

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import clock
+from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, Target, react
 from tests.support.content_api import add_users, ask, counting_work, post
 from tests.support.plaza import World

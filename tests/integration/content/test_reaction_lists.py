@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plaza.content import reaction_lists
-from plaza.infra import mysql
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.targets import lookup
 from tests.support.content_api import (

@@ -10,10 +10,11 @@ import pytest
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import Claim
-from plaza.infra import mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.shards import shard_of
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.shards import shard_of
 from plaza.reactions import FOLLOW, Target, persist, react, sweep
 from plaza.reactions.model import ReactionEvent
 from tests.integration.conftest import Away

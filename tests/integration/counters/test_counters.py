@@ -13,7 +13,9 @@ from local.stack.servers import connect_mysql
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
 from plaza.counters.model import USER_COLUMNS
-from plaza.infra import mysql, projections, redis
+from plaza.infra.derived import projections
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import Target
 from tests.integration.conftest import Away
 from tests.support.call_log import record_call

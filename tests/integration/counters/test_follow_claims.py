@@ -9,8 +9,9 @@ import pytest
 
 from plaza import counters
 from plaza.counters import redis_store
-from plaza.infra import mysql, redis
-from plaza.infra.shards import shard_of
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
 from tests.support.keyspace import redis_us
 from tests.support.plaza import World
 from tests.support.stores import put_totals

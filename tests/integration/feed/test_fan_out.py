@@ -15,8 +15,10 @@ from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import fan_out as feed_fan_out
 from plaza.feed import queries, rebuild, redis_store
 from plaza.feed.model import INBOX, POSTS, Timeline
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.queues import QueueDown
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
 from plaza.reactions import FOLLOW, Target, react
 from plaza.targets.queues import REFRESHES
 from tests.support.content_api import as_another_process, counting_work

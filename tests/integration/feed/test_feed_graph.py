@@ -24,7 +24,8 @@ from plaza.content import commands
 from plaza.content.queues import FANOUTS, FanOut
 from plaza.feed import queries, redis_store
 from plaza.feed.model import Timeline
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import FOLLOW, Target, react
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth
 from tests.support.plaza import World

@@ -12,7 +12,8 @@ from plaza.feed import apply_follows, fan_out, mysql_store, queries, rebuild, re
 from plaza.feed.model import INBOX, POSTS, FeedEntry, Timeline
 from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import FOLLOW, Target, persist, react
 from plaza.reactions.queues import FOLLOWS, REACTIONS
 from tests.support.feeds import BASE_US, ids, insert_follows, insert_posts, scroll, truth

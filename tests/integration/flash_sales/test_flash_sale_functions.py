@@ -10,7 +10,9 @@ import pytest
 
 from plaza.flash_sales import load_sale, place_order, redis_store
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.infra import dead_letters, mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import dead_letters
+from plaza.infra.redis import redis
 from tests.support import sales
 from tests.support.call_log import record_call
 from tests.support.functions import authorization, event, handler

@@ -44,12 +44,14 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.infra import clock, mysql, redis
-from plaza.infra.errors import Gone
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.process import clear_caches
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import Gone
+from plaza.infra.runtime.process import clear_caches
 from plaza.shops.model import ShopMissing
 from tests.integration.conftest import Away
 from tests.integration.flash_sales.test_order_lifecycle import raise_redis_down
@@ -1086,8 +1088,8 @@ def test_the_vouchers_of_a_shop_are_listed_with_their_remaining_units(plaza: Wor
 def test_the_poll_interval_grows_with_the_backlog_which_is_read_once_in_two_seconds(
     plaza: World, set_up: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plaza.infra import sqs
-    from plaza.infra.sqs import Depth
+    from plaza.infra.queues import sqs
+    from plaza.infra.queues.sqs import Depth
 
     set_up(orders_per_s=100)
     measured: list[object] = []

@@ -10,7 +10,7 @@ from local.stack.servers import Server
 from plaza.flash_sales import PENDING, SUCCESS, place_order, queries, redis_store
 from plaza.flash_sales.model import SoldOut
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import redis, resends
+from plaza.infra.redis import redis, resends
 from tests.chaos.proxy import Proxy
 from tests.support import sales
 from tests.support.plaza import World

@@ -22,8 +22,10 @@ from plaza.flash_sales.model import (
     OrderEvent,
     OrderMissing,
 )
-from plaza.infra import ids, mysql, objects
-from plaza.infra.process import clear_caches
+from plaza.infra.aws import objects
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime.process import clear_caches
 from tests.support.archives import BUCKET, s3
 from tests.support.plaza import World
 

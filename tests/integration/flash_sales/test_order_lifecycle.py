@@ -45,11 +45,12 @@ from plaza.flash_sales.model import (
 )
 from plaza.flash_sales.queues import ORDERS
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra import mysql, redis
-from plaza.infra.errors import Unavailable
-from plaza.infra.process import clear_caches, reset_process
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.process import clear_caches, reset_process
+from plaza.infra.runtime.settings import settings
 from tests.integration.conftest import Away
 from tests.support import sales
 from tests.support.plaza import World

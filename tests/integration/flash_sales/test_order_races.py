@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 
 from plaza.flash_sales import OrderEvent, place_order, queries
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from tests.support import sales
 from tests.support.consumers import deadlocks, end, go, working
 from tests.support.plaza import World

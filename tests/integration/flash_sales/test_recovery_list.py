@@ -18,7 +18,7 @@ from plaza.flash_sales import (
 )
 from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from tests.support import sales
 from tests.support.plaza import World
 

@@ -7,7 +7,7 @@ import pytest
 from plaza.flash_sales import redis_store, redis_waitlist
 from plaza.flash_sales.model import OrderRow, SaleGeneration
 from plaza.flash_sales.redis_store import LoadProgress
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from tests.support import sales
 from tests.support.plaza import World
 

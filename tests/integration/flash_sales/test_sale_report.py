@@ -17,7 +17,8 @@ from plaza.flash_sales import (
     withdraw_vouchers,
 )
 from plaza.flash_sales.model import SaleState, SoldOut
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from tests.integration.conftest import Away
 from tests.integration.flash_sales.test_order_lifecycle import buy
 from tests.support import sales

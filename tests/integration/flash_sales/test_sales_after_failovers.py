@@ -18,7 +18,7 @@ from plaza.flash_sales import (
     waitlist,
 )
 from plaza.flash_sales.model import NotReady, NotWaiting, SoldOut
-from plaza.infra.process import clear_caches
+from plaza.infra.runtime.process import clear_caches
 from tests.chaos.proxy import Proxy
 from tests.integration.flash_sales.test_order_lifecycle import buy
 from tests.support import sales

@@ -10,11 +10,13 @@ import pytest
 
 from plaza import counters, reactions
 from plaza.counters import UserCounter, redis_store
-from plaza.infra import dead_letters, mysql, redis
-from plaza.infra.messages import InvalidMessage
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.shards import shard_of
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import dead_letters
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     FOLLOW,
     LIKE,

@@ -21,7 +21,8 @@ from plaza import idempotency
 from plaza.content import mysql_store
 from plaza.content.schemas import PostRequest
 from plaza.idempotency import IdempotentRequest
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target
 from plaza.reactions.react import react
 from tests.support.content_api import (
@@ -234,7 +235,9 @@ from dataclasses import asdict
 from plaza.content import commands
 from plaza.idempotency import IdempotentRequest
 from plaza.content.schemas import PostRequest
-from plaza.infra import mysql, redis, sqs
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.queues import sqs
 sqs.send = lambda *args, **options: None
 sqs.send_all = lambda queue, bodies, until_s=None: len(bodies)
 draft = PostRequest(kind="note", title="t", body="b").to_draft(7)

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import aws_json, secrets, tls
-from plaza.infra.aws_json import SQS, AwsError, AwsJsonClient, Credentials
-from plaza.infra.secrets import SecretsDown
+from plaza.infra.aws import aws_json, secrets, tls
+from plaza.infra.aws.aws_json import SQS, AwsError, AwsJsonClient, Credentials
+from plaza.infra.aws.secrets import SecretsDown
 from tests.support.certificates import make_certificates
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 17\r\n\r\n{"MessageId":"1"}'

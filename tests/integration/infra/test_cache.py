@@ -13,8 +13,8 @@ import pytest
 
 from plaza.content import mysql_store, queries
 from plaza.content.model import StoredText, Text
-from plaza.infra import cache, clock, redis
-from plaza.infra.cache import (
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import (
     NEVER_STALE,
     STALE_WHILE_REBUILDING,
     CacheDrops,
@@ -23,10 +23,12 @@ from plaza.infra.cache import (
     Policy,
     StillLoading,
 )
-from plaza.infra.codec import TEXT
-from plaza.infra.projections import FENCE_TTL_S, key_of
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.derived.projections import FENCE_TTL_S, key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.codec import TEXT
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import Target
 from tests.integration.conftest import Away
 from tests.support.plaza import World
@@ -283,7 +285,7 @@ def test_the_second_drop_is_delayed_by_one_second(
 ) -> None:
     sent = []
     monkeypatch.setattr(
-        "plaza.infra.sqs.send",
+        "plaza.infra.queues.sqs.send",
         lambda queue, body, delay_s=0: sent.append((queue, body, delay_s)),
     )
     cache.schedule_drop({KEY: 4})

@@ -9,9 +9,10 @@ import pymysql
 import pytest
 
 from plaza.changes import follow_binlog
-from plaza.infra import migrations, mysql, secrets
-from plaza.infra.database_users import PRIVILEGES, create_users, keep_binlog
-from plaza.infra.settings import settings
+from plaza.infra.aws import secrets
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.mysql.database_users import PRIVILEGES, create_users, keep_binlog
+from plaza.infra.runtime.settings import settings
 from tests.support.plaza import World, forget
 
 LOGINS = {

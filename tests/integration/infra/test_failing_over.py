@@ -12,9 +12,11 @@ import redis as redis_py
 from pymysql.cursors import Cursor
 
 from local.stack.servers import Server, prepare_redis, run_server
-from plaza.infra import clock, mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
 from plaza.reactions import LIKE, queries, react
 from plaza.reactions.model import ReactionUndecided
 from tests.support.keyspace import find_keys

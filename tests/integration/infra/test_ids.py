@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from cli.paths import ROOT
-from plaza.infra import ids, redis
-from plaza.infra.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
-from plaza.infra.process import Lazy
+from plaza.infra.derived import ids
+from plaza.infra.derived.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import Lazy
 from tests.support.call_log import record_call
 from tests.support.plaza import World
 
@@ -48,9 +49,11 @@ def clocks(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Clocks:
         now = divmod(round((clocks.now_s + clocks.redis_s) * 1e6), 1_000_000)
         return redis.execute("EVAL", lease, len(keys), *keys, *args, *now)
 
-    monkeypatch.setattr("plaza.infra.ids.redis.run", run)
-    monkeypatch.setattr("plaza.infra.clock.now_us", clocks.now_us)
-    monkeypatch.setattr("plaza.infra.clock.sleep", lambda duration_s: clocks.sleep(duration_s))
+    monkeypatch.setattr("plaza.infra.derived.ids.redis.run", run)
+    monkeypatch.setattr("plaza.infra.runtime.clock.now_us", clocks.now_us)
+    monkeypatch.setattr(
+        "plaza.infra.runtime.clock.sleep", lambda duration_s: clocks.sleep(duration_s)
+    )
     return clocks
 
 
@@ -99,7 +102,7 @@ def test_a_block_is_used_up_before_the_next_lease(
     leases: list[object] = []
     run = redis.run
     monkeypatch.setattr(
-        "plaza.infra.ids.redis.run", lambda *args: record_call(leases, args, run(*args))
+        "plaza.infra.derived.ids.redis.run", lambda *args: record_call(leases, args, run(*args))
     )
     process.new_ids(BLOCK_SIZE - 1)
     assert leases == []
@@ -108,7 +111,7 @@ def test_a_block_is_used_up_before_the_next_lease(
 
 
 MAKE_IDS = """
-from plaza.infra.ids import SerialsExhausted, new_id
+from plaza.infra.derived.ids import SerialsExhausted, new_id
 made = 0
 while made < 2500:
     try:

@@ -14,16 +14,16 @@ import pytest
 
 from cli.paths import LAYER, ROOT
 from local.stack.servers import connect_mysql
-from plaza.infra import mysql
-from plaza.infra.mysql import LockTimeout
-from plaza.infra.retries import MAX_BUSY_DELAY_S, Action, Delivery, RetryPolicy, decide
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import LockTimeout
+from plaza.infra.queues.retries import MAX_BUSY_DELAY_S, Action, Delivery, RetryPolicy, decide
 from tests.support.plaza import World
 from tests.support.stores import wait_for
 
 SetUp = Callable[..., None]
 
 LOCK_A_ROW = """
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 def lock(cursor):
     cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE")

@@ -11,7 +11,8 @@ from redis._parsers.hiredis import _HiredisParser
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from plaza.flash_sales import redis_store as sale_store
-from plaza.infra import cache, redis
+from plaza.infra.derived import cache
+from plaza.infra.redis import redis
 from plaza.recommendations import redis_store as recommendations_store
 from tests.support.plaza import World
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.stack.servers import connect_mysql
-from plaza.infra import migrations, mysql
-from plaza.infra.migrations import MigrationsBusy, RunsOutsideTheDeploy, apply_migrations
+from plaza.infra.mysql import migrations, mysql
+from plaza.infra.mysql.migrations import MigrationsBusy, RunsOutsideTheDeploy, apply_migrations
 from tests.support.plaza import World
 
 TABLES = (
@@ -148,7 +148,7 @@ def test_concurrent_deploys_are_refused(
     def fetch_without_wait(sql: str, args: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
         return fetch_all(sql.replace("%s, 10)", "%s, 0)"), args)
 
-    monkeypatch.setattr("plaza.infra.migrations.mysql.fetch_all", fetch_without_wait)
+    monkeypatch.setattr("plaza.infra.mysql.migrations.mysql.fetch_all", fetch_without_wait)
     with connect_mysql(mysql_url) as other, other.cursor() as cursor:
         cursor.execute("SELECT GET_LOCK('plaza-migrations', 0)")
         with pytest.raises(MigrationsBusy):

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import objects
-from plaza.infra.objects import ObjectMissing, ObjectsDown
-from plaza.infra.settings import BadSettings
+from plaza.infra.aws import objects
+from plaza.infra.aws.objects import ObjectMissing, ObjectsDown
+from plaza.infra.runtime.settings import BadSettings
 from tests.support.archives import BUCKET, s3
 from tests.support.plaza import forget
 

@@ -18,9 +18,11 @@ from plaza.auth import session_lookup
 from plaza.blocks import block_user
 from plaza.blocks import queries as block_queries
 from plaza.flash_sales import queries as sale_queries
-from plaza.infra import mysql, redis, scheduled_jobs
-from plaza.infra.process import clear_caches, reset_process
-from plaza.infra.switch_state import Switches
+from plaza.infra.jobs import scheduled_jobs
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.process import clear_caches, reset_process
+from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace import key_scan
 from plaza.shops import queries as shop_queries
 from plaza.switches import redis_store, refresh

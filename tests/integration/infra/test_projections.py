@@ -10,10 +10,12 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter, redis_store
-from plaza.infra import mysql, projections, redis, replicas
-from plaza.infra.codec import TEXT
-from plaza.infra.projections import FENCE_TTL_S, TTL_S, Projection, key_of
-from plaza.infra.redis import RedisDown
+from plaza.infra.derived import projections
+from plaza.infra.derived.projections import FENCE_TTL_S, TTL_S, Projection, key_of
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis, replicas
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.codec import TEXT
 from tests.support.call_log import record_call
 from tests.support.plaza import World
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from local.stack.servers import Server
-from plaza.infra import redis, resends
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis import redis, resends
+from plaza.infra.redis.redis import RedisDown
 from tests.chaos.proxy import Proxy
 from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import clock, scheduled_jobs
-from plaza.infra.scheduled_jobs import scheduled
+from plaza.infra.jobs import scheduled_jobs
+from plaza.infra.jobs.scheduled_jobs import scheduled
+from plaza.infra.runtime import clock
 from tests.integration.conftest import Away
 from tests.support.plaza import World
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pymysql
 import pytest
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from tests.support.plaza import World
 from tests.support.schema_changes import BREAKING, CONTRACTING, EXPANDING, GROWING, INSTANT, TABLE
 

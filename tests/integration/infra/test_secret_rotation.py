@@ -15,11 +15,13 @@ from moto import mock_aws
 
 from cli.paths import ROOT
 from local.stack.servers import Server, prepare_redis, run_server
-from plaza.infra import mysql, redis, secrets
-from plaza.infra.database_users import PRIVILEGES, create_users
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.secret_rotation import rotate
-from plaza.infra.settings import settings
+from plaza.infra.aws import secrets
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.database_users import PRIVILEGES, create_users
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.mysql.secret_rotation import rotate
+from plaza.infra.redis import redis
+from plaza.infra.runtime.settings import settings
 from tests.support.moto_server import serving_aws
 from tests.support.plaza import World, forget
 from tests.support.servers import read_redis_access

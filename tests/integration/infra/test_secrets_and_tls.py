@@ -13,12 +13,15 @@ import redis as redis_py
 
 from local.stack.ports import free_port
 from local.stack.servers import Server, connect_mysql, prepare_mysql, prepare_redis, run_server
-from plaza.infra import binlog, clock, mysql, redis, secrets, tls
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.secrets import SecretsDown
-from plaza.infra.settings import BadSettings
+from plaza.infra.aws import secrets, tls
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.mysql import binlog, mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.settings import BadSettings
 from tests.support.certificates import Certificates, make_certificates
 from tests.support.plaza import forget
 from tests.support.servers import read_redis_access

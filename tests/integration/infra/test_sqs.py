@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import dead_letters, settings
-from plaza.infra import sqs as sqs_client
-from plaza.infra.aws_json import AwsJsonClient
-from plaza.infra.errors import Unavailable
-from plaza.infra.messages import InvalidMessage
-from plaza.infra.queues import QueueDown
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.aws.aws_json import AwsJsonClient
+from plaza.infra.queues import dead_letters
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.queues.retries import RetryPolicy
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.errors import Unavailable
 from tests.support.batches import consume
 
 

@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 import pytest
 
-from plaza.infra import lua, redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.token_bucket import take_token
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.scripts import SHARED
+from plaza.infra.redis.token_bucket import take_token
 
 SEQUENCES = 4_000
 STEPS = 40
@@ -19,7 +20,7 @@ RATES = [0.001, 0.1, 1 / 3, 0.5, 1, 3, 7.5, 20, 50, 2_000, 30_000, 700_000, 3_00
 
 # Takes of one bucket, each at the time of an argument.
 EACH = f"""
-{(lua._SHARED / "bucket.inc.lua").read_text()}
+{(SHARED / "bucket.inc.lua").read_text()}
 local full_us, results = 0, {{}}
 for i = 3, #ARGV do
   local next_us, early_us = take_token(full_us, tonumber(ARGV[i]), ARGV[1], ARGV[2])

@@ -17,9 +17,10 @@ import ops.keys
 from bench.round_trips import count_round_trips
 from local.stack import servers
 from local.stack.ports import free_port
-from plaza.infra import clock, hot_keys, redis
-from plaza.infra.hot_keys import SAMPLE_EVERY, Command, Sampler, hot_key, spared_key
-from plaza.infra.shards import SHARDS
+from plaza.infra.redis import hot_keys, redis
+from plaza.infra.redis.hot_keys import SAMPLE_EVERY, Command, Sampler, hot_key, spared_key
+from plaza.infra.redis.shards import SHARDS
+from plaza.infra.runtime import clock
 from plaza.keyspace import key_scan
 from plaza.keyspace.key_scan import REPORT_KEY, SCAN_KEY, SCAN_STATE, ScanState
 from plaza.reactions import LIKE, Target, queries, react

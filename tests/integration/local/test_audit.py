@@ -14,9 +14,9 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.redis_store import CheckInKeys
 from plaza.flash_sales import place_order, recover_orders
 from plaza.flash_sales import redis_store as sale_store
-from plaza.infra import mysql
-from plaza.infra import redis as plaza_redis
-from plaza.infra.spill import spill
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.spill import spill
+from plaza.infra.redis import redis as plaza_redis
 from plaza.reactions import (
     COLLECT,
     FOLLOW,

@@ -21,7 +21,7 @@ from local.load.interactions import (
 from local.load.requests import Reaction
 from local.load.scenario import compare_states
 from plaza import follows
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import COLLECT, KINDS, LIKE, Target, react
 from tests.support.content_api import ask as ask_function
 from tests.support.plaza import World

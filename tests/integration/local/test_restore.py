@@ -25,8 +25,9 @@ from plaza.content.model import Draft
 from plaza.flash_sales import SUCCESS, place_order
 from plaza.flash_sales.queries import read_order
 from plaza.follows import follow_user
-from plaza.infra import mysql, redis
-from plaza.infra.outbox import MAX_WAIT_US
+from plaza.infra.derived.outbox import MAX_WAIT_US
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, queries, react, redis_outbox
 from plaza.switches import change_switches, refresh
 from plaza.switches.model import level_of

@@ -10,7 +10,8 @@ import pytest
 
 from plaza.content import commands
 from plaza.follows import follow
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, react, redis_hydration
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
 from plaza.recommendations.model import ListPlace

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.infra import clock, dependencies, mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.shards import SHARDS
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.shards import SHARDS
+from plaza.infra.runtime import clock, dependencies
 from plaza.operations import breakers
 from plaza.operations.breakers import BreakerReport
 from tests.integration.conftest import Away

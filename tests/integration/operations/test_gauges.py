@@ -13,9 +13,13 @@ from plaza.checkins import daily_checkin
 from plaza.checkins.gauges import read_outboxes as read_checkin_outboxes
 from plaza.flash_sales import place_order
 from plaza.flash_sales.gauges import read_orders
-from plaza.infra import clock, ids, mysql, scheduled_jobs, spill
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.derived import ids
+from plaza.infra.jobs import scheduled_jobs
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues import spill
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
 from plaza.operations import gauges
 from plaza.operations.gauges import RETAINED_MIN, Meter
 from plaza.reactions import LIKE, Target, react, sweep

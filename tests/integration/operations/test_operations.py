@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import settings
-from plaza.infra import sqs as sqs_client
-from plaza.infra.aws_json import AwsJsonClient
-from plaza.infra.process import clear_caches, reset_process
-from plaza.infra.queues import QueueDown
-from plaza.infra.retries import FIRST_SENT
+from plaza.infra.aws.aws_json import AwsJsonClient
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.queues.retries import FIRST_SENT
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.process import clear_caches, reset_process
 from plaza.operations import DlqHasConsumer, queue_admin
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import clock, redis, secrets
-from plaza.infra.secrets import SecretsDown
+from plaza.infra.aws import secrets
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
 from plaza.reach import MAX_DAYS, redis_store, report, visitor_ids
 from plaza.reach.model import MAX_IDS_PER_NETWORK, hash_visitor
 from tests.integration.conftest import Away

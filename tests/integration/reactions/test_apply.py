@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import redis
-from plaza.infra.errors import UnknownProtocol
-from plaza.infra.settings import settings
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.errors import UnknownProtocol
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
     COLLECT,
     LIKE,

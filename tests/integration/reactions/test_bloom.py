@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions import (
     LIKE,
     Target,

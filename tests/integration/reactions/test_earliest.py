@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza.infra import mysql, redis
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import (
     LIKE,
     mysql_reactions,
@@ -201,7 +202,7 @@ def test_one_reader_reads_the_page_and_others_wait(
             n, found = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
             assert redis_queries.cache_earliest(LIKE, POST, n, found)
 
-    monkeypatch.setattr("plaza.infra.clock.sleep", cache_page)
+    monkeypatch.setattr("plaza.infra.runtime.clock.sleep", cache_page)
     page(1, latest=True)  # caches the existence of the post
     with counting_work() as work:
         assert page(3) == [1, 2, 3]

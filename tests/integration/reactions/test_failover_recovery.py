@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import Master
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Master
 from plaza.reactions import LIKE, Target, failover_recovery, mysql_failover_progress, queues, react
 from plaza.vote_log import mysql_log
 from tests.support.plaza import World

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza.infra import redis
-from plaza.infra.errors import UnknownProtocol
+from plaza.infra.redis import redis
+from plaza.infra.runtime.errors import UnknownProtocol
 from plaza.reactions import (
     COLLECT,
     LIKE,

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import (
     COLLECT,
     LIKE,
@@ -180,7 +181,7 @@ def test_a_caller_waits_while_another_loads_the_target(
         if len(waits) == 3:
             assert hydrate_with(lease, Snapshot(1, 1, 1000, [(7, 1000)], True, [])) == "HYDRATED"
 
-    monkeypatch.setattr("plaza.infra.clock.sleep", load_meanwhile)
+    monkeypatch.setattr("plaza.infra.runtime.clock.sleep", load_meanwhile)
     monkeypatch.setattr(
         "plaza.reactions.react.mysql_reactions.read_snapshots",
         lambda *_: pytest.fail("the other caller reads the snapshot"),

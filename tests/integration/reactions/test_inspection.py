@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, redis_bloom, redis_inspection
 from plaza.reactions.model import CachedTarget, Fingerprint
 from tests.support.plaza import World

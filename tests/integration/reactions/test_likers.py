@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, queries, react, redis_queries
 from tests.support.plaza import World
 from tests.support.stores import POST, apply, hydrate, insert_rows, keys, put, recent

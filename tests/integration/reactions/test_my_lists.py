@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, LIKE, Target, queries, react
 from plaza.reactions.model import ReactedTarget
 from tests.integration.conftest import Away

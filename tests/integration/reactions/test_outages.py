@@ -8,11 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from local.stack.servers import Server
-from plaza.infra import clock, health, mysql, redis, sqs
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.process import clear_caches
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.jobs import health
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import LIKE, Target, persist, queries, react, redis_gate, sweep
 from plaza.reactions.model import (
     OutboxFull,
@@ -332,7 +336,7 @@ def test_the_breaker_opens_while_redis_hangs(
 def test_reads_of_mysql_take_from_the_fallback_budget(
     plaza: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plaza.infra.token_bucket import TokenBucket
+    from plaza.infra.redis.token_bucket import TokenBucket
 
     monkeypatch.setattr(queries, "_fallback_budget", TokenBucket(1, 3, clock=lambda: 0.0))
     with redis_away():

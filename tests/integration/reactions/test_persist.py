@@ -12,9 +12,10 @@ import pytest
 
 from local.stack.servers import connect_mysql
 from plaza import counters
-from plaza.infra import mysql, redis
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
@@ -324,7 +325,9 @@ def test_an_event_that_mysql_refuses_does_not_fail_its_batch(
             for n, body in enumerate(bodies)
         ]
     }
-    monkeypatch.setattr("plaza.infra.consumer._back_off", lambda queue, records, *_: records)
+    monkeypatch.setattr(
+        "plaza.infra.queues.processor._back_off", lambda queue, records, *_: records
+    )
     response = consume(event, "reactions", REACTIONS.decode, save_some)
     assert response == {"batchItemFailures": [{"itemIdentifier": "2"}]}
     assert set(rows()) == {1, 2, 3, 4}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import redis
-from plaza.infra.process import clear_caches
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.redis import redis
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import LIKE, Target, mysql_reactions, persist, queries, react, redis_hydration
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.model import Count, ReactionUndecided, TargetMissing

@@ -16,7 +16,7 @@ import pytest
 from local.stack.cluster import connect_node
 from local.stack.processes import wait_until
 from local.stack.servers import Server, run_server
-from plaza.infra import redis
+from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, react
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS
@@ -450,7 +450,7 @@ def test_commit_on_the_old_side_while_the_recovery_reads_the_log_is_counted(
         send(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.infra.sqs.send", save_before_sending)
+        patch.setattr("plaza.infra.queues.sqs.send", save_before_sending)
         assert run_sweeper() == 1
     assert messages == []
     end_partition(pair, endpoint)

@@ -10,8 +10,9 @@ from functools import partial
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.redis import Master, RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Master, RedisDown
 from plaza.reactions import LIKE, mysql_reactions, persist, queries, react, reign_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS

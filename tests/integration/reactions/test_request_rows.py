@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import LIKE, Target
 from plaza.reactions.model import ReactionEvent, ReactionKey
 from plaza.reactions.queues import REACTIONS

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from plaza.infra import mysql, redis, spill, sqs
-from plaza.infra import outbox as outbox_index
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.sqs import Depth, Outgoing
+from plaza.infra.derived import outbox as outbox_index
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import spill, sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.queues.sqs import Depth, Outgoing
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
 from plaza.reactions import LIKE, Target, queues, react, redis_commits, redis_outbox, sweep
 from plaza.reactions.gauges import read_outboxes
 from plaza.reactions.model import ReactionEvent

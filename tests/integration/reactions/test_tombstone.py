@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target, queries, react, redis_hydration
 from plaza.reactions.model import TargetDeleted
 from plaza.targets import Visibility, markers

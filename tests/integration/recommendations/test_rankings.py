@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.reactions import LIKE, persist, react, redis_rankings
 from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostLikes, PostRank, ReactionEvent, Window

@@ -18,7 +18,7 @@ import pytest
 
 from local.load.demo import make_interactions
 from local.load.interactions import FILES, plan
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import KINDS, Target, persist, react
 from plaza.reactions.model import TooManyChanges
 from plaza.reactions.queues import REACTIONS

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import LIKE, persist, react
 from plaza.recommendations import (
     RebuildLists,

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql
-from plaza.infra.settings import settings
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import persist
 from plaza.reactions import rankings as reaction_rankings
 from plaza.reactions.model import PostRank

@@ -13,8 +13,8 @@ from pymysql.cursors import Cursor
 
 from local.stack.servers import connect_mysql
 from plaza.counters import mysql_store
-from plaza.infra import mysql
-from plaza.infra.mysql import MysqlDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
 from plaza.reactions.mysql_reactions import LogGate

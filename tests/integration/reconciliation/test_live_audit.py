@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from bench.round_trips import count_round_trips
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.reactions import (
     COLLECT,
     FOLLOW,

@@ -15,9 +15,11 @@ from local.audit.compare import AuditReport, compare
 from local.audit.stores import read_mysql_state, read_redis_state
 from plaza import counters
 from plaza.counters import mysql_store, redis_store
-from plaza.infra import mysql, redis, sqs
-from plaza.infra.queues import QueueDown
-from plaza.infra.shards import shard_of
+from plaza.infra.mysql import mysql
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
 from plaza.reactions import (
     COLLECT,
     FOLLOW,
@@ -481,7 +483,7 @@ def test_the_recheck_is_delayed_only_when_there_are_suspects(crowd: World) -> No
         send(queue, body, delay_s)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plaza.infra.sqs.send", record_and_send)
+        patch.setattr("plaza.infra.queues.sqs.send", record_and_send)
         run(crowd)
         redis.execute("HSET", meta_of(), "base", 99)
         run(crowd)
@@ -777,7 +779,7 @@ def test_a_run_resumes_after_a_queue_outage(crowd: World) -> None:
 def test_a_repair_is_retried_after_an_outage_of_redis(
     crowd: World, redis_away: Away, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.consumer._hide", lambda *_: None)
+    monkeypatch.setattr("plaza.infra.queues.processor._hide", lambda *_: None)
     mysql.write(f"UPDATE content_counter SET like_total = like_total + 2 {POST_7}")
     run_id = orchestrator.start()
     while bodies := crowd.queues.take(COMPARISONS):

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, redis
-from plaza.infra.api import pack_cursor, unpack_cursor
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.http.resolver import pack_cursor, unpack_cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.shops import cells, mysql_shops, redis_store
 from plaza.shops.model import (
     LIST_START,

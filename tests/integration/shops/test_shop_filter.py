@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from plaza.infra import id_filter, mysql, redis
+from plaza.infra.derived import id_filter
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.shops import jobs, mysql_shops, queues, redis_store
 from plaza.shops import queues as shops_queues
 from plaza.shops.model import FILTER, ShopJobStep

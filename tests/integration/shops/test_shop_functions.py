@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from plaza.infra import mysql, redis
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
 from plaza.shops import redis_store
 from tests.support.functions import ask, event, handler
 from tests.support.keyspace import find_keys
@@ -62,7 +63,7 @@ def test_a_page_is_dropped_a_second_time(shop: World) -> None:
 def test_only_the_invalid_message_of_a_batch_is_reported(
     shop: World, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr("plaza.infra.dead_letters.dead_letter", lambda *_: False)
+    monkeypatch.setattr("plaza.infra.queues.dead_letters.dead_letter", lambda *_: False)
     batch = event(f"{name}.poison")
     [failure] = handler(f"queue/{name}")(batch, None)["batchItemFailures"]
     assert failure["itemIdentifier"] == batch["Records"][-1]["messageId"]
@@ -79,7 +80,7 @@ def test_the_binlog_is_followed(shop: World) -> None:
 
 def test_a_drop_without_redis_is_retried(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
     hidden = []
-    monkeypatch.setattr("plaza.infra.consumer._hide", lambda queue, _: hidden.append(queue))
+    monkeypatch.setattr("plaza.infra.queues.processor._hide", lambda queue, _: hidden.append(queue))
 
     def down(*_: object, **__: object) -> None:
         raise redis.RedisDown("by the test")

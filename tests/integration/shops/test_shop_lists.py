@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, sql
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.shops import lists
 from tests.support.content_api import Reply, as_another_process, ask, counting_work
 from tests.support.plaza import World

@@ -6,10 +6,12 @@ import random
 
 import pytest
 
-from plaza.infra import cache, mysql, redis
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import cache
+from plaza.infra.mysql import mysql
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops import refresh as shops_refresh
 from plaza.shops.model import FILTER, REMOVED_VERSION, SHOP, ShopJobStep, ShopMissing
@@ -214,7 +216,7 @@ def test_a_write_sends_an_announcement_before_and_a_second_drop_after(
 ) -> None:
     order: list[tuple[str, int]] = []
     monkeypatch.setattr(
-        "plaza.infra.sqs.send", lambda queue, body, delay_s=0: order.append((queue, delay_s))
+        "plaza.infra.queues.sqs.send", lambda queue, body, delay_s=0: order.append((queue, delay_s))
     )
     drop_all = cache.drop_all
     monkeypatch.setattr(cache, "drop_all", lambda versions: order.append(("dropped", 0)))
@@ -227,7 +229,7 @@ def test_a_write_sends_an_announcement_before_and_a_second_drop_after(
 
 
 @pytest.mark.parametrize(
-    "dies_at", ["plaza.infra.cache.drop_all", "plaza.infra.cache.schedule_drop"]
+    "dies_at", ["plaza.infra.derived.cache.drop_all", "plaza.infra.derived.cache.schedule_drop"]
 )
 def test_the_announcement_projects_a_write_that_crashed_after_its_commit(
     types: World, monkeypatch: pytest.MonkeyPatch, dies_at: str
@@ -264,7 +266,7 @@ def test_a_write_succeeds_without_redis(
         raise RedisDown("by the test")
 
     with monkeypatch.context() as patch:
-        patch.setattr("plaza.infra.projections.drop_all", down)
+        patch.setattr("plaza.infra.derived.projections.drop_all", down)
         changed = write("PUT", f"/shops/{shop_id}", NOODLES | {"name": "Soup"})
         assert changed.status == 200
         assert "projection_delayed" in capsys.readouterr().out

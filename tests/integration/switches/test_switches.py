@@ -14,11 +14,14 @@ from bench.round_trips import count_round_trips
 from local.stack.servers import connect_mysql
 from plaza.auth import caller_identity, new_session
 from plaza.auth.caller_identity import bucket_of_user
-from plaza.infra import clock, limits, mysql, redis, switch_state
-from plaza.infra.limits import anonymous_bucket
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.process import reset_process
-from plaza.infra.switch_state import MAX_AGE_S, SWITCHES, Switches
+from plaza.infra.http import limits
+from plaza.infra.http.limits import anonymous_bucket
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock, switch_state
+from plaza.infra.runtime.process import reset_process
+from plaza.infra.runtime.switch_state import MAX_AGE_S, SWITCHES, Switches
 from plaza.recommendations import RebuildLists, post_rankings, recommend
 from plaza.recommendations.queues import RECOMMENDATIONS
 from plaza.switches import (

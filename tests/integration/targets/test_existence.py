@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from plaza import targets
-from plaza.infra import clock, mysql, redis
-from plaza.infra.process import clear_caches
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, LIKE, Target, queries, react
 from plaza.reactions.model import TargetDeleted, TargetMissing
 from plaza.targets import Existence, lookup, markers, mysql_store

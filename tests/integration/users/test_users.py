@@ -9,10 +9,11 @@ import pytest
 
 from bench.round_trips import count_round_trips
 from plaza import counters
-from plaza.infra import mysql, redis
-from plaza.infra.process import clear_caches
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql import mysql
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.process import clear_caches
 from plaza.reactions import FOLLOW, Target, queries, react
 from plaza.reactions.model import TargetMissing
 from plaza.targets.queues import REFRESHES

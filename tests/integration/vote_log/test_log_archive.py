@@ -15,10 +15,11 @@ from pymysql.err import OperationalError
 
 from local.stack.servers import Server, connect_mysql
 from plaza import vote_log
-from plaza.infra import mysql, objects
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.objects import ObjectsDown
+from plaza.infra.aws import objects
+from plaza.infra.aws.objects import ObjectsDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import mysql_reactions, persist
 from plaza.reactions.model import ReactionEvent, replay
 from plaza.vote_log import maintenance, mysql_log, recount, s3_archive

@@ -10,7 +10,7 @@ import pytest
 
 from local.audit.stores import read_mysql_state
 from plaza import reactions
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import Target, persist
 from plaza.reactions.model import ReactionEvent
 from plaza.recommendations import vote_roll_up

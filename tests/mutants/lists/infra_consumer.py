@@ -15,7 +15,7 @@ REQUEST_IDS = "tests/unit/infra/test_request_ids.py"
 
 MUTANTS = [
     *mutants_of(
-        "infra/consumer.py",
+        "infra/queues/processor.py",
         [QUEUES, REQUEST_IDS],
         (
             "unreadable-dead-lettered",
@@ -135,7 +135,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/retries.py",
+        "infra/queues/retries.py",
         [QUEUES, ORDER_RETRIES],
         (
             "outage-spends-attempts",
@@ -213,7 +213,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/outbox.py",
+        "infra/derived/outbox.py",
         [OUTBOX, SWEEP],
         (
             "entries-unbounded",
@@ -289,7 +289,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/scripts/confirm_sweep.lua",
+        "infra/redis/lua/confirm_sweep.lua",
         [SWEEP, OUTBOX],
         (
             "another-was-faster",
@@ -317,7 +317,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/projections.py",
+        "infra/derived/projections.py",
         [PROJECTIONS, COUNTERS],
         (
             "redis-down-fails",
@@ -369,7 +369,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/projections.py",
+        "infra/derived/projections.py",
         [PROJECTIONS],
         (
             "replica-misses",
@@ -379,7 +379,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/scripts/project.lua",
+        "infra/redis/lua/project.lua",
         [PROJECTIONS, COUNTERS],
         (
             "older",
@@ -413,7 +413,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/scripts/store_read.lua",
+        "infra/redis/lua/store_read.lua",
         [PROJECTIONS, COUNTERS],
         (
             "fence",
@@ -435,7 +435,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/scripts/drop.lua",
+        "infra/redis/lua/drop.lua",
         [CACHE],
         (
             "newer",

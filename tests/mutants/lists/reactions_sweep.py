@@ -91,7 +91,7 @@ MUTANTS = [
         ),
     ),
     *mutants_of(
-        "infra/scripts/outbox.inc.lua",
+        "infra/redis/lua/outbox.inc.lua",
         [SWEEP, RECOVERY],
         (
             "before-grace",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plaza.auth.phones import parse_phone, require_destination
-from plaza.infra.errors import BadInput
+from plaza.infra.runtime.errors import BadInput
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from plaza.auth.codes import (
     hash_challenge,
     make_code,
 )
-from plaza.infra.networks import network_of, site_of
+from plaza.infra.http.networks import network_of, site_of
 from tests.support.call_log import record_call
 
 PHONE, OTHER = "+8613800138000", "+8613800138001"

@@ -8,7 +8,7 @@ import pytest
 
 from bench import scripts
 from bench.scripts import CASES, find_unmeasured
-from plaza.infra.lua import Script
+from plaza.infra.redis.scripts import Script
 
 
 def test_every_script_has_a_case() -> None:

@@ -11,7 +11,7 @@ import pytest
 from plaza.checkins import CheckInEvent
 from plaza.checkins.model import current_streak, is_possible_day, month_of, next_month
 from plaza.checkins.queues import CHECKINS
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 
 TODAY = date(2026, 11, 21)
 NOON_US = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()) * 1_000_000

@@ -22,8 +22,8 @@ from plaza.content.schemas import (
     Review,
     TextViewerState,
 )
-from plaza.infra.api import MAX_ID
-from plaza.infra.sql import from_us
+from plaza.infra.http.resolver import MAX_ID
+from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reactions.model import Count, ReactedTarget
 from plaza.recommendations.schemas import RankedPostResponse

@@ -21,8 +21,8 @@ from plaza.feed.model import (
     merge,
 )
 from plaza.feed.queues import INBOXES
-from plaza.infra.codec import MAX_ID
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.codec import MAX_ID
 from plaza.reactions.queues import FOLLOWS, MAX_PAIRS
 from tests.unit.reactions.test_model import json_values
 

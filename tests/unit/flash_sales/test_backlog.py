@@ -9,9 +9,9 @@ import pytest
 
 from plaza.flash_sales import backlog, mysql_orders, place_order
 from plaza.flash_sales.model import OrderEvent
-from plaza.infra import sqs
-from plaza.infra.process import clear_caches
-from plaza.infra.queues import QueueDown
+from plaza.infra.queues import sqs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.process import clear_caches
 
 
 @pytest.fixture(autouse=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra.errors import Unavailable
-from plaza.infra.retries import Action, Delivery, RetryDecision, decide
+from plaza.infra.queues.retries import Action, Delivery, RetryDecision, decide
+from plaza.infra.runtime.errors import Unavailable
 
 
 def decisions(outage_s: float) -> list[tuple[float, RetryDecision]]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from plaza.flash_sales import OrderEvent
 from plaza.flash_sales.model import OrderRow, SaleGeneration, decide, split_mismatched
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 
 EVENT = OrderEvent(101, 5, 7, 1)
 BODY = json.loads(ORDERS.encode(EVENT))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from plaza.infra.process import reset_process
+from plaza.infra.runtime.process import reset_process
 from tests.unit.infra.test_settings import GOOD, set_only
 
 

@@ -17,7 +17,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials as BotocoreCredentials
 from botocore.serialize import create_serializer
 
-from plaza.infra.aws_json import SECRETS_MANAGER, SQS, AwsJsonClient, Credentials, make_client
+from plaza.infra.aws.aws_json import SECRETS_MANAGER, SQS, AwsJsonClient, Credentials, make_client
 
 QUEUE_URL = "https://sqs.eu-central-1.amazonaws.com/123456789012/plaza-reactions"
 CREDENTIALS = Credentials("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG", "to/ken+with=signs")

@@ -13,12 +13,13 @@ import pytest
 
 from local.stack.functions import CONTEXT, load_open_function
 from local.stack.gateway import Cors, Request, make_event
-from plaza.infra import balancer_events, clock
-from plaza.infra.api import OPTIONAL, PROBLEM_TYPES, PUBLIC, Id, PlazaResolver
-from plaza.infra.balancer_events import MAX_RESPONSE_BYTES, to_gateway_event
-from plaza.infra.callers import Caller
-from plaza.infra.http import Ids, RequestModel
-from plaza.infra.process import reset_process
+from plaza.infra.http import balancer_events
+from plaza.infra.http.balancer_events import MAX_RESPONSE_BYTES, to_gateway_event
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.resolver import OPTIONAL, PROBLEM_TYPES, PUBLIC, Id, PlazaResolver
+from plaza.infra.http.schemas import Ids, RequestModel
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.process import reset_process
 from tests.support.balancer import TRACE_ID, make_balancer_event
 from tests.support.routes import find_match
 from tests.unit.infra.test_settings import GOOD, set_only

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from plaza.infra import builds
-from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
-from plaza.infra.clock import Deadline
+from plaza.infra.derived import builds
+from plaza.infra.derived.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
+from plaza.infra.runtime.clock import Deadline
 
 ITEMS = range(1, 11)
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import clock, secrets
-from plaza.infra.client_ip import read_client_ip
-from plaza.infra.errors import Forbidden
-from plaza.infra.process import reset_process
-from plaza.infra.secrets import SecretsDown
+from plaza.infra.aws import secrets
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.http.client_ip import read_client_ip
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import Forbidden
+from plaza.infra.runtime.process import reset_process
 from tests.unit.infra.test_settings import GOOD, set_only
 
 CLOUDFRONT, VIEWER = "130.176.0.1", "198.51.100.7"

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
 
 
 def test_the_time_is_the_same_in_all_units(monkeypatch: pytest.MonkeyPatch) -> None:

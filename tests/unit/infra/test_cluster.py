@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra.cluster import spread_url
+from plaza.infra.redis.cluster import spread_url
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 
-from plaza.infra import codec
-from plaza.infra.codec import (
+from plaza.infra.runtime import codec
+from plaza.infra.runtime.codec import (
     DELETED,
     Codec,
     Undecodable,

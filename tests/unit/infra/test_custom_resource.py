@@ -9,7 +9,7 @@ from urllib.error import URLError
 
 import pytest
 
-from plaza.infra import custom_resource
+from plaza.infra.aws import custom_resource
 
 EVENT = {
     "RequestType": "Create",

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from plaza.infra import redis
+from plaza.infra.redis import redis
 
 KEYS = ["{1}:a", "{2}:a", "{1}:b", "{12}:a"]
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from plaza.infra.dependencies import Dependency, DependencyDown, RetryRule
+from plaza.infra.runtime.dependencies import Dependency, DependencyDown, RetryRule
 
 
 class SomeDown(DependencyDown):

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.api import pack_cursor, read_id, unpack_cursor
-from plaza.infra.errors import BadInput, NotFound
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.http.resolver import pack_cursor, read_id, unpack_cursor
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.errors import BadInput, NotFound
 from plaza.reactions.model import MAX_ID
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, REACTIONS, REBUILDS
 from tests.support.batches import consume

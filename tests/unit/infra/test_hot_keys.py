@@ -6,8 +6,14 @@ from collections import Counter
 
 import pytest
 
-from plaza.infra import hot_keys
-from plaza.infra.hot_keys import REPORT_EVERY_S, SAMPLE_EVERY, Command, Sampler, key_of_command
+from plaza.infra.redis import hot_keys
+from plaza.infra.redis.hot_keys import (
+    REPORT_EVERY_S,
+    SAMPLE_EVERY,
+    Command,
+    Sampler,
+    key_of_command,
+)
 
 
 class Clock:
@@ -21,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("plaza.infra.clock.now_us", clock.now_us)
+    monkeypatch.setattr("plaza.infra.runtime.clock.now_us", clock.now_us)
     return clock
 
 

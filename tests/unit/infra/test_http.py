@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AfterValidator
 
-from plaza.infra.api import (
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.limits import Quota
+from plaza.infra.http.resolver import (
     BEARER,
     MAX_BODY_BYTES,
     MAX_ID,
@@ -32,8 +34,8 @@ from plaza.infra.api import (
     require_caller,
     unpack_cursor,
 )
-from plaza.infra.callers import Caller
-from plaza.infra.errors import (
+from plaza.infra.http.schemas import RequestModel
+from plaza.infra.runtime.errors import (
     BadInput,
     Gone,
     MethodNotAllowed,
@@ -42,8 +44,6 @@ from plaza.infra.errors import (
     Unauthenticated,
     Unavailable,
 )
-from plaza.infra.http import RequestModel
-from plaza.infra.limits import Quota
 
 ids = st.integers(-MAX_ID, MAX_ID)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.json_encoders import make_encoder
+from plaza.infra.runtime.json_encoders import make_encoder
 
 SEPARATORS = [(",", ":"), (", ", ": ")]
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()

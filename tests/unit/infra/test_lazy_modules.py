@@ -19,7 +19,7 @@ def run(code: str) -> str:
 
 def test_the_client_of_redis_runs_no_deferred_package() -> None:
     ran = run(
-        "import sys; import plaza.infra.redis\n"
+        "import sys; import plaza.infra.redis.redis\n"
         f"print([n for n in {DEFERRED} if sys.modules[n].__spec__ is not None])"
     )
     assert ran == "[]"
@@ -39,15 +39,15 @@ def test_the_client_of_redis_runs_no_deferred_package() -> None:
     ],
 )
 def test_a_deferred_package_is_whole_when_it_is_used(use: str) -> None:
-    used = run(f"import plaza.infra.redis\n{use}\nprint(used.__module__)")
+    used = run(f"import plaza.infra.redis.redis\n{use}\nprint(used.__module__)")
     assert used.startswith(DEFERRED)
 
 
 def test_the_version_of_redis_py_is_known() -> None:
-    code = "import plaza.infra.redis, redis.utils as u; print(u.get_lib_version())"
+    code = "import plaza.infra.redis.redis, redis.utils as u; print(u.get_lib_version())"
     assert run(code) == run("from importlib.metadata import version; print(version('redis'))")
 
 
 def test_a_package_that_was_imported_before_stays() -> None:
-    code = "import redis.asyncio as r, plaza.infra.redis, redis; print(redis.asyncio is r)"
+    code = "import redis.asyncio as r, plaza.infra.redis.redis, redis; print(redis.asyncio is r)"
     assert run(code) == "True"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra.process import reset_process
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.process import reset_process
 
 
 class Clock:

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import pytest
 
-from plaza.infra import codec
-from plaza.infra.codec import Meta, Struct
-from plaza.infra.errors import UnknownProtocol
-from plaza.infra.messages import InvalidMessage, MessageCodec, message_codec
+from plaza.infra.queues.messages import InvalidMessage, MessageCodec, message_codec
+from plaza.infra.runtime import codec
+from plaza.infra.runtime.codec import Meta, Struct
+from plaza.infra.runtime.errors import UnknownProtocol
 
 
 class Body(Struct, frozen=True):

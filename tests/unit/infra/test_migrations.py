@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra.migrations import FOLDER, split_statements
+from plaza.infra.mysql.migrations import FOLDER, split_statements
 
 
 def test_a_statement_ends_with_a_semicolon_at_the_end_of_a_line() -> None:

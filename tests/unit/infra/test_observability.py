@@ -15,8 +15,8 @@ from aws_lambda_powertools.metrics.provider import cold_start
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from local.stack.functions import CONTEXT
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import (
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import (
     CORRELATION_ID,
     SERVICE,
     error_fields,
@@ -141,7 +141,7 @@ def test_the_first_request_of_a_process_is_counted(
 
 def test_warnings_of_libraries_are_lines_in_a_function() -> None:
     code = (
-        "import logging; import plaza.infra.observability;"
+        "import logging; import plaza.infra.runtime.observability;"
         "logging.getLogger('urllib3').warning('retry %d', 1);"
         "logging.getLogger('urllib3').info('connected')"
     )
@@ -155,7 +155,9 @@ def test_warnings_of_libraries_are_lines_in_a_function() -> None:
 
 
 def test_the_level_is_that_of_the_function() -> None:
-    code = "from plaza.infra.observability import record; record('a'); record('b', {'c': 1})"
+    code = (
+        "from plaza.infra.runtime.observability import record; record('a'); record('b', {'c': 1})"
+    )
     env = os.environ | {"PYTHONPATH": str(LAYER), "AWS_LAMBDA_LOG_LEVEL": "ERROR"}
     done = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True

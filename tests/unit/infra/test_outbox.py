@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from plaza.infra import outbox
-from plaza.infra.clock import Deadline
-from plaza.infra.outbox import Progress, SweepResult, SweptPage
+from plaza.infra.derived import outbox
+from plaza.infra.derived.outbox import Progress, SweepResult, SweptPage
+from plaza.infra.runtime.clock import Deadline
 
 HOUR_US = 3_600_000_000
 

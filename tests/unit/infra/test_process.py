@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra import clock, process
-from plaza.infra.process import HotCache, Lazy, LocalCache, clear_caches, on_reset, reset_process
+from plaza.infra.runtime import clock, process
+from plaza.infra.runtime.process import (
+    HotCache,
+    Lazy,
+    LocalCache,
+    clear_caches,
+    on_reset,
+    reset_process,
+)
 
 
 class Clock:

@@ -9,10 +9,11 @@ import pytest
 from aws_lambda_powertools.utilities.batch import process_partial_response
 from aws_lambda_powertools.utilities.batch.types import PartialItemFailureResponse
 
-from plaza.infra import codec, queues
-from plaza.infra.messages import MessageCodec
-from plaza.infra.queues import Queue
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues import queue
+from plaza.infra.queues.messages import MessageCodec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.retries import RetryPolicy
+from plaza.infra.runtime import codec
 from tests.unit.infra.test_queues import FakeSqs, batch_of, failures, read
 from tests.unit.infra.test_queues import sqs as sqs
 
@@ -20,7 +21,7 @@ from tests.unit.infra.test_queues import sqs as sqs
 @pytest.fixture
 def work(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> Queue[str]:
     monkeypatch.setattr(codec, "_declared", {})
-    monkeypatch.setattr(queues, "_declared", {})
+    monkeypatch.setattr(queue, "_declared", {})
     return Queue(MessageCodec("work", str.upper, read), retry=RetryPolicy(max_attempts=1))
 
 
@@ -81,4 +82,4 @@ def test_a_queue_has_one_declaration_and_one_consumer(work: Queue[str]) -> None:
     work.consumer(lambda _: None)
     with pytest.raises(ValueError, match="two consumers"):
         work.consumer(lambda _: None)
-    assert list(queues.declared()) == ["work"]
+    assert list(queue.declared()) == ["work"]

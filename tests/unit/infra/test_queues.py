@@ -18,13 +18,13 @@ from botocore.exceptions import (
 )
 from pybreaker import CircuitBreaker
 
-from plaza.infra import settings
-from plaza.infra import sqs as sqs_client
-from plaza.infra.clock import Deadline
-from plaza.infra.errors import Busy, Unavailable, UnknownProtocol
-from plaza.infra.messages import InvalidMessage
-from plaza.infra.queues import QueueDown
-from plaza.infra.retries import Action, Delivery, RetryPolicy, decide
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.queues.retries import Action, Delivery, RetryPolicy, decide
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.errors import Busy, Unavailable, UnknownProtocol
 from tests.support.batches import consume
 
 URLS = {"work": "https://sqs/work", "work_dlq": "https://sqs/work-dlq"}
@@ -275,7 +275,7 @@ def test_a_message_waits_twelve_hours_for_an_outage_without_spending_an_attempt(
     never reach the number at which SQS moves it."""
     store.is_down = True
     began_s = now_s = 1_000_000.0
-    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: round(now_s * 1e6))
+    monkeypatch.setattr("plaza.infra.runtime.clock.now_us", lambda: round(now_s * 1e6))
     policy = RetryPolicy(max_wait_s=12 * 3_600)
     batch = batch_of("a")
     for name in ("SentTimestamp", "ApproximateFirstReceiveTimestamp"):
@@ -325,7 +325,7 @@ def test_time_in_a_backlog_does_not_count_as_waiting(
 ) -> None:
     """Given a message that was first received after two days, it waits for an outage."""
     now_ms = 1_000_000_000_000
-    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: now_ms * 1000)
+    monkeypatch.setattr("plaza.infra.runtime.clock.now_us", lambda: now_ms * 1000)
     store.is_down = True
     batch = batch_of("a", receives=5)
     batch["Records"][0]["attributes"]["SentTimestamp"] = str(now_ms - 2 * 86_400_000)
@@ -592,7 +592,7 @@ def test_refused_messages_are_recorded(sqs: FakeSqs, capsys: pytest.CaptureFixtu
 
 def test_no_call_begins_after_the_deadline(sqs: FakeSqs, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = 100.0
-    monkeypatch.setattr("plaza.infra.clock.monotonic_s", lambda: now_s + sqs.calls)
+    monkeypatch.setattr("plaza.infra.runtime.clock.monotonic_s", lambda: now_s + sqs.calls)
     assert sqs_client.send_all("work", [str(i) for i in range(100)], Deadline(103)) == 30
     assert sqs.calls == 3
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from plaza.infra import mysql, settings, sql
-from plaza.infra import sqs as sqs_client
-from plaza.infra.api import OPTIONAL, PROBLEM, Id, PlazaResolver
-from plaza.infra.callers import Caller
-from plaza.infra.errors import Unavailable
-from plaza.infra.messages import InvalidMessage
-from plaza.infra.observability import begin_request, current_request_id, end_request, record
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.resolver import OPTIONAL, PROBLEM, Id, PlazaResolver
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.queues import sqs as sqs_client
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime import settings
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import begin_request, current_request_id, end_request, record
 from tests.support.batches import consume
 
 GATEWAY_ID = "JKJaXmPLvHcESHA="  # in the form of API Gateway
@@ -276,7 +277,7 @@ def test_a_malformed_request_id_is_rendered_as_null(request_id: str) -> None:
 def test_a_batch_is_recorded_with_its_size_lag_and_request_ids(
     sqs: FakeSqs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plaza.infra.clock.now_us", lambda: 100_000_000)
+    monkeypatch.setattr("plaza.infra.runtime.clock.now_us", lambda: 100_000_000)
     records = [
         message("a", "id-1", 97_500),
         message("b", "id-2", 90_000),

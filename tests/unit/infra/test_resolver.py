@@ -16,8 +16,8 @@ from aws_lambda_powertools.event_handler.middlewares import NextMiddleware
 from aws_lambda_powertools.event_handler.openapi.models import HTTPBearer
 
 from local.stack.functions import CONTEXT
-from plaza.infra import switch_state
-from plaza.infra.api import (
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.resolver import (
     BEARER,
     ID_PATTERN,
     OPTIONAL,
@@ -26,9 +26,9 @@ from plaza.infra.api import (
     StoppedBy,
     require_caller,
 )
-from plaza.infra.callers import Caller
-from plaza.infra.errors import SwitchedOff
-from plaza.infra.switch_state import Switch
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import SwitchedOff
+from plaza.infra.runtime.switch_state import Switch
 
 pytestmark = pytest.mark.usefixtures("configured")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from plaza.infra.scheduled_jobs import run_jobs
+from plaza.infra.jobs.scheduled_jobs import run_jobs
 
 
 def test_each_run_begins_with_another_job() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from plaza.infra.settings import BadSettings, MysqlAddress, read_settings
+from plaza.infra.runtime.settings import BadSettings, MysqlAddress, read_settings
 
 GOOD = {
     "PLAZA_ENVIRONMENT": "staging",

@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from plaza.infra import clock, secrets, signatures
-from plaza.infra.errors import BadInput
-from plaza.infra.process import clear_caches, reset_process
-from plaza.infra.secrets import SecretsDown
-from plaza.infra.settings import BadSettings
-from plaza.infra.signatures import is_signed, sign
-from plaza.infra.signed_cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.infra.aws import secrets
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.http import signatures
+from plaza.infra.http.cursors import pack_signed_cursor, unpack_signed_cursor
+from plaza.infra.http.signatures import is_signed, sign
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import BadInput
+from plaza.infra.runtime.process import clear_caches, reset_process
+from plaza.infra.runtime.settings import BadSettings
 from tests.unit.infra.test_settings import GOOD, set_only
 
 

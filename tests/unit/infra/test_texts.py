@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.texts import HTTPS_URL, VISIBLE, check_line, check_text
+from plaza.infra.http.texts import HTTPS_URL, VISIBLE, check_line, check_text
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 INVISIBLE = ["", " ", "\xa0", "\u3000", "\u200b", "\u200d\u200c", "\ufeff", "\u3164", "\u2800",

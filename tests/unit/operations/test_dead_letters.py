@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra.sqs import Received
+from plaza.infra.queues.sqs import Received
 from plaza.operations.model import (
     REDACTED,
     DeadLetter,

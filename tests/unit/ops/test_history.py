@@ -10,7 +10,7 @@ import pytest
 from cli.paths import CommandError
 from ops import history
 from ops.history import Batch, Layout, parse_time, read_batches
-from plaza.infra import clock
+from plaza.infra.runtime import clock
 
 NOON_US = 1_795_348_800_000_000  # 2026-11-22T12:00:00Z
 LIKES = Layout("like", "post", state_column="state")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plaza.infra.queues import Queue
+from plaza.infra.queues.queue import Queue
 
 ROOT = Path(__file__).parents[3]
 LAYER = ROOT / "layers" / "common" / "python"

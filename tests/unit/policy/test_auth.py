@@ -14,8 +14,8 @@ import pytest
 from deploy import deploy
 from local.stack import deployment
 from plaza.auth import caller_identity, session_lookup
-from plaza.infra import limits
-from plaza.infra.settings import BadSettings, read_settings
+from plaza.infra.http import limits
+from plaza.infra.runtime.settings import BadSettings, read_settings
 from tests.unit.infra.test_settings import GOOD
 from tests.unit.policy import template
 from tests.unit.policy.modules import LAYER, ROOT

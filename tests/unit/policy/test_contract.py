@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import jsonschema_rs
 import pytest
 
-from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
-from plaza.infra.errors import Conflict, PlazaError
+from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PROBLEM, PROBLEM_TYPES, PUBLIC
+from plaza.infra.runtime.errors import Conflict, PlazaError
 from tests.unit.policy.modules import LAYER, ROOT
 from tests.unit.policy.template import resources
 from tools.contract import CONTRACT, DETAILS

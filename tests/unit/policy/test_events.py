@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from plaza.auth import parse_bearer
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 from tests.support.queue_registry import load_queues
 from tests.unit.policy import template
 from tests.unit.policy.template import FUNCTION, ROOT, resources

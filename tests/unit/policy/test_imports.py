@@ -17,6 +17,7 @@ from tests.unit.policy.modules import (
     module_file,
     nodes_of,
     product_files,
+    tracked,
     tree_of,
 )
 
@@ -123,7 +124,7 @@ def test_one_module_creates_tls_contexts() -> None:
         if isinstance(node, ast.Call)
         and getattr(node.func, "attr", getattr(node.func, "id", "")) in creators
     ]
-    assert set(found) == {"layers/common/python/plaza/infra/tls.py"}
+    assert set(found) == {"layers/common/python/plaza/infra/aws/tls.py"}
 
 
 @pytest.mark.parametrize("file", sorted((PLAZA / "infra").rglob("*.py")), ids=shown)
@@ -131,6 +132,17 @@ def test_infra_imports_no_context(file: Path) -> None:
     for found in imports_of(file):
         parts = [*found.module.split("."), found.name]
         assert parts[0] != "plaza" or parts[1] == "infra"
+
+
+def test_a_room_of_infra_is_no_module() -> None:
+    """``from plaza.infra import redis`` would give the room, which has no names."""
+    rooms = {folder.name for folder in (PLAZA / "infra").iterdir() if folder.is_dir()}
+    assert {file.name for file in (PLAZA / "infra").glob("*.py")} == {"__init__.py"}
+    for file in tracked():
+        for found in imports_of(file) if file.suffix == ".py" else ():
+            assert found.module != "plaza.infra" or found.name not in rooms, shown(file)
+    for room in rooms - {"__pycache__"}:
+        assert len(tree_of(PLAZA / "infra" / room / "__init__.py").body) == 1, "its docstring"
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
@@ -245,10 +257,10 @@ def test_a_function_uses_no_store_directly(file: Path) -> None:
     for found in imports_of(file):
         assert found.module.partition(".")[0] not in FORBIDDEN_IN_HANDLERS - {"json"}
         assert not found.name.startswith(("redis_", "mysql_"))
-        assert found.module not in {"plaza.infra.redis", "plaza.infra.mysql"}
+        assert found.module not in {"plaza.infra.redis.redis", "plaza.infra.mysql.mysql"}
         assert (found.module, found.name) not in {
-            ("plaza.infra", "redis"),
-            ("plaza.infra", "mysql"),
+            ("plaza.infra.redis", "redis"),
+            ("plaza.infra.mysql", "mysql"),
         }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.lua import find_include, load_script
+from plaza.infra.redis.scripts import find_include, load_script
 from tests.unit.policy.modules import PLAZA, nodes_of, product_files
 
 SCRIPTS = sorted(file for file in PLAZA.rglob("*.lua") if not file.name.endswith(".inc.lua"))
@@ -142,7 +142,7 @@ def test_a_script_is_loaded_by_a_module_of_its_context(file: Path) -> None:
     loaded = {
         node.value
         for module in product_files()
-        if module.parent == file.parent.parent
+        if PLAZA / file.relative_to(PLAZA).parts[0] in module.parents
         for node in nodes_of(module)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }

@@ -15,7 +15,7 @@ from plaza.checkins import CheckInEvent
 from plaza.content.queues import FanOut
 from plaza.feed.model import INBOX, POSTS, Timeline
 from plaza.flash_sales import OrderEvent
-from plaza.infra.cache import CacheDrops
+from plaza.infra.derived.cache import CacheDrops
 from plaza.reactions import COLLECT, FOLLOW, LIKE, Target
 from plaza.reactions.model import Commit, ReactionEvent, ReactionKey
 from plaza.reactions.queues import BloomBuildStep, Unacknowledged

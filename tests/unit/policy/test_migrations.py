@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.migrations import FOLDER
+from plaza.infra.mysql.migrations import FOLDER
 from tests.support.schema_changes import (
     BREAKING,
     CONTRACTING,

@@ -20,7 +20,8 @@ MODULES = (
     "reactions/redis_hydration.py", "reactions/sweep.py", "reactions/queues.py",
     "counters/mysql_store.py", "counters/redis_store.py", "flash_sales/persist.py",
     "flash_sales/model.py", "flash_sales/mysql_orders.py", "flash_sales/recover_orders.py",
-    "infra/consumer.py", "infra/retries.py", "infra/outbox.py", "infra/projections.py",
+    "infra/queues/processor.py", "infra/queues/retries.py", "infra/derived/outbox.py",
+    "infra/derived/projections.py",
 )  # fmt: skip
 CONTEXTS_WITH_SCRIPTS = ("reactions", "counters", "flash_sales")
 # Pure arithmetic of the counts field, which each mutant of its callers changes, too.

@@ -9,9 +9,9 @@ import pytest
 
 from tests.unit.policy.modules import PLAZA, ROOT, imports_of, product_files, tree_of
 
-CLOCK = PLAZA / "infra" / "clock.py"
+CLOCK = PLAZA / "infra" / "runtime" / "clock.py"
 # A token bucket takes its clock as an argument; this is the default.
-BY_NAME = {PLAZA / "infra" / "token_bucket.py": {"monotonic_s"}}
+BY_NAME = {PLAZA / "infra" / "redis" / "token_bucket.py": {"monotonic_s"}}
 READS_THE_TIME = {"now", "utcnow", "today"}
 
 
@@ -45,7 +45,9 @@ def test_no_function_assigns_a_global(file: Path) -> None:
 def test_the_time_comes_from_one_clock(file: Path) -> None:
     assert "time" not in {found.module for found in imports_of(file)}
     assert find_readings_of_the_time(tree_of(file)) == []
-    names = {found.name for found in imports_of(file) if found.module == "plaza.infra.clock"}
+    names = {
+        found.name for found in imports_of(file) if found.module == "plaza.infra.runtime.clock"
+    }
     assert names <= {"Deadline"} | BY_NAME.get(file, set()), "tests can't replace imported names"
 
 

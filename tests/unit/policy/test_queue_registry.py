@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plaza.infra.dead_letters import dlq_of
+from plaza.infra.queues.dead_letters import dlq_of
 from tests.support.plaza import FakeQueues
 from tests.support.queue_registry import load_queues
 from tests.unit.policy import template
@@ -102,7 +102,7 @@ def test_a_producer_does_not_load_the_consumer_runtime(file: Path) -> None:
     for node in tree_of(file).body:
         if isinstance(node, ast.ImportFrom):
             names = {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-            assert "plaza.infra.consumer" not in names
+            assert "plaza.infra.queues.processor" not in names
 
 
 @every_queue

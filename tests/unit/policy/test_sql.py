@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plaza.infra.sql import load_sql
+from plaza.infra.mysql.sql import load_sql
 from plaza.reactions import KINDS
 from plaza.reconciliation.model import USER_TOTALS
 from tests.unit.policy.modules import PLAZA, ROOT, product_files

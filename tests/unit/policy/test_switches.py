@@ -7,8 +7,8 @@ import json
 import pytest
 
 from local.stack.functions import load_function
-from plaza.infra.api import Endpoint
-from plaza.infra.switch_state import Switch
+from plaza.infra.http.resolver import Endpoint
+from plaza.infra.runtime.switch_state import Switch
 from tools.contract import API, CONTRACT
 
 ROUTES = [

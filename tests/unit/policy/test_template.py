@@ -14,8 +14,8 @@ import pytest
 from cli.paths import ALARMS
 from local.stack.functions import load_function
 from plaza.auth.caller_identity import identify
-from plaza.infra.api import ADMIN, BEARER, OPTIONAL, PUBLIC
-from plaza.infra.dead_letters import dlq_of
+from plaza.infra.http.resolver import ADMIN, BEARER, OPTIONAL, PUBLIC
+from plaza.infra.queues.dead_letters import dlq_of
 from tests.unit.policy import template
 from tests.unit.policy.modules import (
     LAYER,

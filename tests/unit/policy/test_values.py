@@ -22,11 +22,11 @@ from plaza.auth.sessions import Session
 from plaza.content.model import ListPosition, Text
 from plaza.counters import UserCounter
 from plaza.flash_sales.model import ArchivedOrder, Terms, Voucher
-from plaza.infra import codec
-from plaza.infra.codec import DELETED, Codec
-from plaza.infra.messages import MessageCodec
-from plaza.infra.scheduled_jobs import RunEnd
-from plaza.infra.switch_state import Switches
+from plaza.infra.jobs.scheduled_jobs import RunEnd
+from plaza.infra.queues.messages import MessageCodec
+from plaza.infra.runtime import codec
+from plaza.infra.runtime.codec import DELETED, Codec
+from plaza.infra.runtime.switch_state import Switches
 from plaza.keyspace.key_scan import KeySize, ScanState
 from plaza.shops.model import Shop, ShopType
 from plaza.switches.redis_store import StoredSwitches
@@ -174,11 +174,11 @@ MAPS = {"gauge_samples", "reason_counts"}
 
 JSON_LOADS = {
     "feed/mysql_store.py": "a list that the statement has built",
-    "infra/api.py": "a response of this process; a cursor, whose parts are checked",
-    "infra/arguments.py": "the body of a request",
-    "infra/database_users.py": "a secret in the format of AWS",
-    "infra/secrets.py": "secrets that operators write, in two formats",
-    "infra/aws_json.py": "replies of SQS",
+    "infra/http/resolver.py": "a response of this process; a cursor, whose parts are checked",
+    "infra/http/arguments.py": "the body of a request",
+    "infra/mysql/database_users.py": "a secret in the format of AWS",
+    "infra/aws/secrets.py": "secrets that operators write, in two formats",
+    "infra/aws/aws_json.py": "replies of SQS",
     "operations/model.py": "a dead letter, shown to operators as it is",
 }
 """Module -> the JSON that it decodes, which no other version of Plaza has written."""
@@ -265,7 +265,7 @@ def test_stored_values_are_decoded_by_codecs_only() -> None:
     found = set()
     for file in PLAZA.rglob("*.py"):
         name = str(file.relative_to(PLAZA))
-        if name != "infra/codec.py" and any(map(_decodes_json, nodes_of(file))):
+        if name != "infra/runtime/codec.py" and any(map(_decodes_json, nodes_of(file))):
             found.add(name)
     assert found == {*JSON_LOADS}
 
@@ -277,7 +277,7 @@ def test_only_codecs_use_the_library_that_encodes() -> None:
         for node in nodes_of(file)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "msgspec"
     }
-    assert users == {"infra/codec.py", "infra/messages.py"}
+    assert users == {"infra/runtime/codec.py", "infra/queues/messages.py"}
 
 
 def _decodes_json(node: ast.AST) -> bool:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS
-from plaza.infra.errors import Unavailable, UnknownProtocol
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.errors import Unavailable, UnknownProtocol
 from plaza.reactions.model import (
     KINDS,
     MAX_ID,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 from plaza.recommendations import RebuildLists
 from plaza.recommendations.queues import RECOMMENDATIONS
 

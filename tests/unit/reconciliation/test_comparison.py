@@ -8,7 +8,7 @@ import pytest
 
 from plaza import counters
 from plaza.counters import UserCounter
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
 from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 from plaza.reconciliation import ComparePart, RepairFindings
 from plaza.reconciliation.model import (

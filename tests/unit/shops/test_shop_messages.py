@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plaza.infra import cache
-from plaza.infra.cache import CacheDrops
-from plaza.infra.codec import DELETED
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import CacheDrops
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.codec import DELETED
 from plaza.shops import model
 from plaza.shops.model import (
     EVERYTHING,

@@ -16,8 +16,8 @@ from plaza.checkins import erasure as checkins_erasure
 from plaza.content import erasure as content_erasure
 from plaza.feed import erasure as feed_erasure
 from plaza.flash_sales import erasure as sales_erasure
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import error_fields, record
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.moderation import erasure as moderation_erasure
 from plaza.reactions import erasure as reactions_erasure
 from plaza.users import erasure as users_erasure

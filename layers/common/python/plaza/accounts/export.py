@@ -9,7 +9,7 @@ from typing import Any
 
 from plaza.accounts import mysql_export
 from plaza.accounts.model import ExportedRow, ExportPosition
-from plaza.infra.codec import TEXT_LIST
+from plaza.infra.runtime.codec import TEXT_LIST
 
 
 def read_page(

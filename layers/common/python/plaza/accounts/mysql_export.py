@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 
 class Section(NamedTuple):

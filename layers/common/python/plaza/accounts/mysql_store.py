@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from plaza.accounts.model import KEPT_OPEN_S, SETTLE_S, Erasure
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 _COLUMNS = "user_id, requested_at, erased_at, closed_at"
 _RETRY_S, _MAX_PAUSE_S = 60, 86_400

@@ -6,8 +6,8 @@ from plaza.accounts import mysql_store
 from plaza.accounts.model import Erasure
 from plaza.accounts.mysql_store import read_latest
 from plaza.auth import session_end
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import error_fields, record
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import erasure as reactions_erasure
 from plaza.users import erasure as users_erasure
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field
 
 from plaza.accounts.model import Erasure, ExportedRow
-from plaza.infra.http import ResponseModel
+from plaza.infra.http.schemas import ResponseModel
 
 
 class ErasureResponse(ResponseModel):

@@ -13,14 +13,15 @@ from __future__ import annotations
 from plaza.auth import redis_sessions
 from plaza.auth.session_lookup import resolve_session
 from plaza.auth.sessions import Session, hash_token, parse_bearer
-from plaza.infra import limits, switch_state
-from plaza.infra.callers import Caller
-from plaza.infra.errors import Unavailable
-from plaza.infra.limits import Bucket, anonymous_bucket
-from plaza.infra.observability import error_fields, record
-from plaza.infra.process import LocalCache
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.http import limits
+from plaza.infra.http.callers import Caller
+from plaza.infra.http.limits import Bucket, anonymous_bucket
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.process import LocalCache
+from plaza.infra.runtime.settings import settings
 from plaza.switches import refresh
 
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body

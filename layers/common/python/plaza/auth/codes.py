@@ -8,9 +8,9 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
-from plaza.infra.errors import TooManyRequests, Unauthenticated, Unavailable
-from plaza.infra.limits import Window
-from plaza.infra.networks import network_of, site_of
+from plaza.infra.http.limits import Window
+from plaza.infra.http.networks import network_of, site_of
+from plaza.infra.runtime.errors import TooManyRequests, Unauthenticated, Unavailable
 
 CODE_TTL_S = 300
 MAX_WRONG_TRIES = 5

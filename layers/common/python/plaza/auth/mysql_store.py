@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.auth.sessions import KEPT_S, Session
-from plaza.infra import clock, mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime import clock
 
 
 def insert(rows: Sequence[tuple[bytes, int, int]]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from plaza.auth import mysql_store
 from plaza.auth.sessions import hash_token, make_token
-from plaza.infra import clock
-from plaza.infra.settings import settings
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import settings
 
 
 def open_session(user_id: int) -> str:

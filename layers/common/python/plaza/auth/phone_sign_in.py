@@ -26,11 +26,12 @@ from plaza.auth.codes import (
 )
 from plaza.auth.new_session import open_session
 from plaza.auth.phones import parse_phone, require_destination
-from plaza.infra import limits, secrets
-from plaza.infra.limits import Attempt, Window
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.aws import secrets
+from plaza.infra.http import limits
+from plaza.infra.http.limits import Attempt, Window
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 from plaza.users import User
 from plaza.users.sign_up import sign_up
 

@@ -16,7 +16,7 @@ from phonenumbers import (
     region_code_for_number,
 )
 
-from plaza.infra.errors import BadInput
+from plaza.infra.runtime.errors import BadInput
 
 # The library would also accept letters, extensions and digits of other scripts.
 PHONE_PATTERN = r"^\+[0-9 ().-]{6,31}$"

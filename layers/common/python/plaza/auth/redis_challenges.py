@@ -11,9 +11,9 @@ import secrets
 from pathlib import Path
 
 from plaza.auth.codes import CODE_TTL_S, MAX_WRONG_TRIES
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
 
 SIGN_IN_TTL_S = 90 * 86_400
 _LUA = Path(__file__).with_name("lua")

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from plaza.auth.sessions import MAX_CACHED_S, Session
-from plaza.infra import clock, redis
-from plaza.infra.codec import Codec
-from plaza.infra.limits import Bucket, Quota
-from plaza.infra.lua import load_script
-from plaza.infra.shards import shard_of
+from plaza.infra.http.limits import Bucket, Quota
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.codec import Codec
 from plaza.switches import refresh
 
 # For a token without a session: longer than any request that may have read one earlier.

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 from plaza.auth.codes import CHALLENGE_PATTERN, CODE_PATTERN
 from plaza.auth.phone_sign_in import SignedIn
 from plaza.auth.phones import PHONE_PATTERN
-from plaza.infra.http import RequestModel, ResponseModel
+from plaza.infra.http.schemas import RequestModel, ResponseModel
 from plaza.users import Card
 from plaza.users.schemas import UserCard
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from plaza.auth import mysql_store, redis_sessions
 from plaza.auth.session_lookup import find_session
 from plaza.auth.sessions import KEPT_S, hash_token
-from plaza.infra.errors import Unauthenticated
-from plaza.infra.observability import record
+from plaza.infra.runtime.errors import Unauthenticated
+from plaza.infra.runtime.observability import record
 
 
 def end_session(token: str) -> None:

@@ -6,10 +6,10 @@ from contextlib import suppress
 
 from plaza.auth import mysql_store, redis_sessions
 from plaza.auth.sessions import Session, hash_token
-from plaza.infra import clock
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import settings
 
 
 def find_session(token: str) -> Session | None:

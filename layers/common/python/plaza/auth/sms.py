@@ -10,12 +10,12 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 from plaza.auth.codes import CODE_TTL_S
-from plaza.infra import redis
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import record
-from plaza.infra.process import on_reset
-from plaza.infra.settings import BadSettings, settings
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.process import on_reset
+from plaza.infra.runtime.settings import BadSettings, settings
 
 
 class SmsDown(Unavailable):

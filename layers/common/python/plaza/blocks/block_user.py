@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from plaza.blocks import mysql_store, redis_store
 from plaza.blocks.model import MAX_BLOCKS, BlockLimit, SelfBlock
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target, queries, react
 from plaza.targets import announce
 

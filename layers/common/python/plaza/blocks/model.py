@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.infra.errors import Conflict, Forbidden
+from plaza.infra.runtime.errors import Conflict, Forbidden
 from plaza.users import Card
 
 MAX_BLOCKS = 1_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from plaza.blocks.model import BlockPosition
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
 _NOW_US = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
 

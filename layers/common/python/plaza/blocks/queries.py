@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from plaza.blocks import mysql_store, redis_store
 from plaza.blocks.model import Blocked, BlockedUser, BlockPosition
-from plaza.infra import projections
+from plaza.infra.derived import projections
 from plaza.users import Card, cards
 
 

@@ -1,4 +1,5 @@
-"""Projections of blocks in Redis (``plaza.infra.projections``). Each call is one round trip.
+"""Projections of blocks in Redis (``plaza.infra.derived.projections``). Each call is one round
+trip.
 
 {<shard>}:user:<id>:blocks  hash  version, value: the users that the user blocks, JSON
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from plaza.infra import projections, redis
-from plaza.infra.codec import Codec, json_codec
-from plaza.infra.projections import Projection, key_of
+from plaza.infra.derived import projections
+from plaza.infra.derived.projections import Projection, key_of
+from plaza.infra.redis import redis
+from plaza.infra.runtime.codec import Codec, json_codec
 
 BLOCKED: Codec[list[int]] = json_codec("blocks", list[int])
 

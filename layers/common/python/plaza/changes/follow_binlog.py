@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from plaza.changes import mysql_store
-from plaza.infra import binlog
-from plaza.infra.binlog import BinlogPosition, BinlogPositionLost, ChangeBatch, RowChange
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
+from plaza.infra.mysql import binlog
+from plaza.infra.mysql.binlog import BinlogPosition, BinlogPositionLost, ChangeBatch, RowChange
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 from plaza.shops import ShopChange, refresh
 
 MAX_RUN_S = 40

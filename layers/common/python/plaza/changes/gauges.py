@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra import scheduled_jobs
+from plaza.infra.jobs import scheduled_jobs
 
 FOLLOWER = "follow_binlog"
 

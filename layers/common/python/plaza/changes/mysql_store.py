@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plaza.infra import mysql
-from plaza.infra.binlog import BinlogPosition
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.binlog import BinlogPosition
 
 
 def read(name: str) -> BinlogPosition | None:

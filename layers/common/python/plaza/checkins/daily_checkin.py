@@ -18,11 +18,11 @@ from plaza.checkins.model import (
 )
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_store import CheckInState
-from plaza.infra import clock
-from plaza.infra.observability import current_request_id, error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import current_request_id, error_fields, record
 from plaza.users import cards
 
 _MAX_ATTEMPTS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from plaza.checkins import mysql_store, redis_store
-from plaza.infra import clock
+from plaza.infra.runtime import clock
 
 
 def erase(user_id: int) -> int:

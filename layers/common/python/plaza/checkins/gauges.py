@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.checkins.redis_store import outboxes_key
-from plaza.infra import outbox
+from plaza.infra.derived import outbox
 
 
 def read_outboxes() -> dict[str, float]:

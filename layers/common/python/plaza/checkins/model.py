@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
-from plaza.infra.codec import ID, VERSION, Struct
-from plaza.infra.errors import Unavailable
-from plaza.infra.messages import InvalidMessage, message_codec
+from plaza.infra.queues.messages import InvalidMessage, message_codec
+from plaza.infra.runtime.codec import ID, VERSION, Struct
+from plaza.infra.runtime.errors import Unavailable
 
 FIRST_MONTH = date(2025, 1, 1)  # no check-in is older
 _EARLIEST, _LATEST = timedelta(hours=-12), timedelta(hours=14)  # UTC offsets

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from plaza.checkins.model import CheckInEvent, Run, StoredCheckIns, next_month
-from plaza.infra import mysql, sql
+from plaza.infra.mysql import mysql, sql
 
 # Each day of an outbox joins two runs at most: enough unless it has as many days.
 MAX_RUNS = 40

@@ -8,9 +8,9 @@ from contextlib import suppress
 from plaza.checkins import mysql_store, redis_store
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.queues import CHECKINS
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.observability import record
 
 __all__ = ["CHECKINS", "persist_checkins"]
 

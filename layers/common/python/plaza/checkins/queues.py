@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from plaza.checkins.model import EVENTS
-from plaza.infra.queues import Queue
+from plaza.infra.queues.queue import Queue
 
 CHECKINS = Queue(EVENTS, batch_size=1_000, window_s=1)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from plaza.checkins.model import CheckInEvent
 from plaza.checkins.redis_store import CheckInKeys, outboxes_key
-from plaza.infra import outbox, redis
-from plaza.infra.lua import load_script
-from plaza.infra.outbox import Progress, SweptPage
-from plaza.infra.redis import Call
+from plaza.infra.derived import outbox
+from plaza.infra.derived.outbox import Progress, SweptPage
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 
 SWEEP = load_script(Path(__file__).with_name("lua") / "sweep.lua")
 

@@ -3,15 +3,15 @@
 All keys of a user are in the user's shard. Under ``{<shard>}:user:<id>:checkins``
 
                  hash    last: the newest day, 0 for none; streak: consecutive days up to last;
-                         reign of the node when it was hydrated (``infra.redis``); and a field for
-                         each month that was hydrated under that reign, <YYYY-MM> -> 1
+                         reign of the node when it was hydrated (``infra.redis.redis``); and a field
+                         for each month that was hydrated under that reign, <YYYY-MM> -> 1
     :<YYYY-MM>   bitmap  32 bits: bit d is day d of the month; bit 0 marks a complete month
     :outbox      hash    day -> when it was accepted, until MySQL has confirmed it
     :lease       string  of readers that may hydrate; an acknowledgement ends it
     :sweep       string  when the last sweep of the outbox began, for two hours
 
-and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.outbox``): user ->
-when the oldest entry was accepted. Days are numbers: 1 January of year 1
+and per shard ``{<shard>}:checkins:outboxes``, the index of outboxes (``infra.derived.outbox``):
+user -> when the oldest entry was accepted. Days are numbers: 1 January of year 1
 is 1 (``date.toordinal``).
 
 A streak and a month that were hydrated under another reign are not read: a master that failed may
@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plaza.checkins.model import CheckInEvent, StoredCheckIns, next_month
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, Node
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call, Node
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
 
 TTL_S = 40 * 86_400
 LEASE_TTL_S = 10

@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
 from plaza.checkins.model import Month
-from plaza.infra.http import ResponseModel
+from plaza.infra.http.schemas import ResponseModel
 
 MonthParam = Annotated[
     str | None,

@@ -1,4 +1,4 @@
-"""Send check-ins again that stayed in an outbox too long (``infra.outbox``)."""
+"""Send check-ins again that stayed in an outbox too long (``infra.derived.outbox``)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from plaza.checkins import redis_outbox
 from plaza.checkins.queues import CHECKINS
 from plaza.checkins.redis_outbox import SweptUser
 from plaza.checkins.redis_store import outboxes_key
-from plaza.infra import outbox
-from plaza.infra.observability import record
-from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.derived import outbox
+from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.runtime.observability import record
 
 MAX_EVENTS = 10_000
 MAX_RUN_S = 10

@@ -13,10 +13,11 @@ from plaza import counters, idempotency
 from plaza.content import mysql_store, publish, queries, refresh
 from plaza.content.model import ContentView, Draft, NotAuthor, StoredText, Text
 from plaza.idempotency import IdempotentRequest
-from plaza.infra import ids, mysql
-from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import error_fields, record
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.targets import announce
 from plaza.users import cards

@@ -14,7 +14,7 @@ from typing import Any
 
 from plaza.content.model import ContentView, Text, cut_preview
 from plaza.content.reaction_lists import ListedReaction
-from plaza.infra.sql import from_us
+from plaza.infra.mysql.sql import from_us
 from plaza.users import Card
 
 _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from plaza.content import commands, mysql_store
 from plaza.content.model import ContentDeleted
-from plaza.infra.clock import Deadline
+from plaza.infra.runtime.clock import Deadline
 
 _PAGE = 100
 

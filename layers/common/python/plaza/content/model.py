@@ -11,8 +11,8 @@ from json.encoder import encode_basestring_ascii
 from typing import NamedTuple
 from unicodedata import category
 
-from plaza.infra.codec import or_deleted, record_codec
-from plaza.infra.errors import Forbidden, Gone, NotFound, Unavailable
+from plaza.infra.runtime.codec import or_deleted, record_codec
+from plaza.infra.runtime.errors import Forbidden, Gone, NotFound, Unavailable
 from plaza.reactions import Target
 from plaza.reactions.model import Count
 from plaza.users import Card

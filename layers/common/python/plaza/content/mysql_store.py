@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from plaza.content.model import Draft, ListPosition, StoredText, Text
-from plaza.infra import mysql, sql
-from plaza.infra.codec import TEXT_LIST
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import current_request_id
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.codec import TEXT_LIST
+from plaza.infra.runtime.observability import current_request_id
 from plaza.reactions import Target
 from plaza.targets import Existence
 

@@ -11,11 +11,11 @@ from contextlib import suppress
 
 from plaza.content import redis_store
 from plaza.content.queues import FANOUTS, FanOut
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, record
 
 _MAX_POSTS_PER_STEP = 1_000
 _MAX_RUN_S = 40

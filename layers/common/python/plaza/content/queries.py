@@ -23,14 +23,15 @@ from plaza.content.model import (
     count_fitting,
     paginate,
 )
-from plaza.infra import cache, projections, redis
-from plaza.infra.cache import NEVER_STALE, CacheEntry, StillLoading
-from plaza.infra.codec import Deleted
-from plaza.infra.errors import Unavailable
-from plaza.infra.hot_reads import HotReads
-from plaza.infra.process import LocalCache
-from plaza.infra.redis import RedisDown, RunAll
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import cache, projections
+from plaza.infra.derived.cache import NEVER_STALE, CacheEntry, StillLoading
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_reads import HotReads
+from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.codec import Deleted
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.process import LocalCache
 from plaza.reactions import COLLECT, LIKE, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.model import Count

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from plaza.infra.codec import ID, MAX_ID, Meta, Struct
-from plaza.infra.messages import message_codec
-from plaza.infra.queues import Queue
+from plaza.infra.queues.messages import message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.runtime.codec import ID, MAX_ID, Meta, Struct
 
 
 class FanOut(Struct, frozen=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""Texts in Redis. Hashes have the fields of ``infra.cache``: version, value.
+"""Texts in Redis. Hashes have the fields of ``infra.derived.cache``: version, value.
 
 {<shard>}:<type>:<id>:text     hash    the text as JSON, or "deleted"
 {<shard>}:<owner>:<list>       hash    the first page of a list: [[created_us, id], ...]
@@ -13,11 +13,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from plaza.content.model import DELETED_VERSION, TEXT, ListPosition, StoredText, Text
-from plaza.infra import cache, redis
-from plaza.infra.cache import NEVER_STALE, CachedValue, CacheEntry
-from plaza.infra.codec import DELETED, Deleted, list_codec
-from plaza.infra.hot_keys import Command
-from plaza.infra.projections import key_of
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import NEVER_STALE, CachedValue, CacheEntry
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.runtime.codec import DELETED, Deleted, list_codec
 from plaza.reactions import Target
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from plaza import counters
 from plaza.blocks import block_user
 from plaza.content import mysql_store, publish, redis_store
 from plaza.content.model import StoredText
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import record
 from plaza.reactions import Target, react
 from plaza.targets import Visibility, markers
 from plaza.targets.queues import REFRESHES, TargetRefresh

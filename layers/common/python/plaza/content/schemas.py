@@ -9,9 +9,9 @@ from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from plaza.content.model import MAX_PREVIEW, Draft
 from plaza.content.reaction_lists import FIRST_LIKERS, ListedLiker
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
-from plaza.infra.sql import from_us
-from plaza.infra.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, TEXT_RULE, VISIBLE, check_line, check_text
+from plaza.infra.mysql.sql import from_us
 from plaza.reactions.schemas import TargetType
 from plaza.users.schemas import UserCard
 

@@ -30,9 +30,9 @@ from plaza.counters.redis_store import (
     unclaim,
     user_key,
 )
-from plaza.infra import redis
-from plaza.infra.projections import read_through
-from plaza.infra.redis import RedisDown, RunAll
+from plaza.infra.derived.projections import read_through
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown, RunAll
 
 __all__ = [
     "USER_COLUMNS",

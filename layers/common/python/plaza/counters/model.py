@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra.codec import Codec, json_codec, record_codec
+from plaza.infra.runtime.codec import Codec, json_codec, record_codec
 
 USER_COLUMNS = (
     "followers_total",

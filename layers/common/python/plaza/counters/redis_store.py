@@ -1,4 +1,4 @@
-"""Projections of counters in Redis (``plaza.infra.projections``), and claims. Unless stated
+"""Projections of counters in Redis (``plaza.infra.derived.projections``), and claims. Unless stated
 otherwise, a function costs one round trip and raises RedisDown.
 
 {<shard>}:user:<id>:counters  hash  version, value: a user's totals, JSON; fence: name of the fence
@@ -19,13 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from plaza.counters.model import COMMENT_TOTAL, USER_COUNTER, Claim, UserCounter
-from plaza.infra import clock, projections, redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import Call, Node, RedisDown, RunAll
-from plaza.infra.settings import settings
-from plaza.infra.shards import group_by_tag, shard_of
+from plaza.infra.derived import projections
+from plaza.infra.derived.projections import Projection, key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call, Node, RedisDown, RunAll
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import group_by_tag, shard_of
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import settings
 
 CLAIM_TTL_MS = 3_600_000
 _REPLY_TTL_MS = 60_000

@@ -9,8 +9,8 @@ from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import INBOX, Timeline, floor_of
 from plaza.feed.mysql_store import FollowState
 from plaza.feed.redis_store import Push
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import record
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import record
 from plaza.reactions.queues import FOLLOWS
 
 __all__ = ["BACKFILL", "FOLLOWS", "FollowsKeepChanging", "apply_follow_changes"]

@@ -12,9 +12,9 @@ from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import POSTS, Timeline
 from plaza.feed.mysql_store import PublishedPost
 from plaza.feed.redis_store import Push
-from plaza.infra.observability import record
-from plaza.infra.queues import QueueDown
-from plaza.infra.settings import settings
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 
 __all__ = ["FANOUTS", "PAGE", "fan_out"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from plaza.content import ContentView, ListPosition
-from plaza.infra.codec import ID
+from plaza.infra.runtime.codec import ID
 
 MAX_TIMELINES = 100
 MIN_FLOOR_US = 1  # the floor of a complete timeline

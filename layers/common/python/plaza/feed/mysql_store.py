@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from plaza.content import ListPosition
 from plaza.feed.model import FeedEntry, Followee
-from plaza.infra import clock, mysql, sql
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.runtime import clock
 
 # Days back from the start of a page: the first window fills most pages.
 _WINDOWS = (1, 4, 16, 64, 256, None)

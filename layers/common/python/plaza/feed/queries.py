@@ -22,11 +22,11 @@ from plaza.feed.model import (
     merge,
 )
 from plaza.feed.rebuild import request_rebuild
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import FOLLOW, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.queues import FOLLOWS

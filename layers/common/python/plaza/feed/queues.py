@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from plaza.feed.model import MAX_TIMELINES, Timeline
-from plaza.infra.codec import Meta
-from plaza.infra.messages import message_codec
-from plaza.infra.queues import Queue
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues.messages import message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.retries import RetryPolicy
+from plaza.infra.runtime.codec import Meta
 
 INBOXES: Queue[Sequence[Timeline]] = Queue(
     message_codec(

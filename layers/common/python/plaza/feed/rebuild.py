@@ -12,8 +12,8 @@ from plaza.feed import mysql_store, redis_store
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MAX_TIMELINES, Timeline, floor_of
 from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.observability import error_fields, record
 
 __all__ = ["INBOXES", "rebuild", "request_rebuild"]
 

@@ -12,9 +12,9 @@ minus a time in microseconds as their score, which sorts them apart from posts:
     building   start of the running build, and its name; the timeline already accepts pushes
     requested  time of the last request for a rebuild
 
-The state of a build is in the timeline, not in a hash as with ``infra.builds``, so that a push
-needs one key a timeline. A second build joins a running one: both add one page of MySQL's posts,
-and pushes add the newer ones.
+The state of a build is in the timeline, not in a hash as with ``infra.derived.builds``, so that a
+push needs one key a timeline. A second build joins a running one: both add one page of MySQL's
+posts, and pushes add the newer ones.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from typing import NamedTuple
 
 from plaza.content import ListPosition
 from plaza.feed.model import INBOX, MAX_FLOOR_US, MIN_FLOOR_US, FeedEntry, Timeline
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
 
 READ_TTL_MS = 30 * 86_400_000
 UNBUILT_TTL_MS = 3_600_000

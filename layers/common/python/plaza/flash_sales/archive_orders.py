@@ -14,11 +14,13 @@ from itertools import groupby
 from plaza.flash_sales import mysql_archive, s3_archive
 from plaza.flash_sales.model import ArchivedOrder
 from plaza.flash_sales.s3_archive import ArchivedPage
-from plaza.infra import clock, ids, mysql
-from plaza.infra.archive import ArchiveCorrupt
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.aws.archive import ArchiveCorrupt
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 
 MAX_RUN_S = 120.0
 ORDERS_PER_OBJECT = 5_000  # a reader of one order loads all of them

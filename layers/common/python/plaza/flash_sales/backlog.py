@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import ceil
 
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra.process import LocalCache
-from plaza.infra.queues import QueueDown
-from plaza.infra.settings import settings
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.process import LocalCache
+from plaza.infra.runtime.settings import settings
 
 BACKLOG_TTL_S = 2.0
 MAX_POLL_S = 60

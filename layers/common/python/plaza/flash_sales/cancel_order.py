@@ -20,9 +20,9 @@ from plaza.flash_sales.model import (
     OrderMissing,
     OrderRow,
 )
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import current_request_id, record
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import current_request_id, record
 
 _REFUSALS = {
     USED: "This order was used.",

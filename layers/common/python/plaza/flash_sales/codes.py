@@ -23,11 +23,12 @@ from plaza.flash_sales.model import (
     WrongCode,
 )
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra import limits, mysql, sql
-from plaza.infra.limits import Attempt, Window
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
+from plaza.infra.http import limits
+from plaza.infra.http.limits import Attempt, Window
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime.observability import record
 
 # Without I, L, O and U (Crockford's base 32), so that a code can be read aloud.
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

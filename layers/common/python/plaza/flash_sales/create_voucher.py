@@ -15,10 +15,12 @@ from plaza.flash_sales.model import (
 )
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra import clock, ids, mysql
-from plaza.infra.errors import BadInput, Unavailable
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import error_fields, record
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import BadInput, Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 
 
 def create_voucher(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plaza.flash_sales import mysql_waitlist
 from plaza.flash_sales.waitlist import leave_waitlist
-from plaza.infra.clock import Deadline
+from plaza.infra.runtime.clock import Deadline
 
 _PAGE = 100
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from plaza.flash_sales import mysql_vouchers
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import builds, redis
-from plaza.infra.builds import FILLED, Builder
-from plaza.infra.clock import Deadline
-from plaza.infra.projections import key_of
+from plaza.infra.derived import builds
+from plaza.infra.derived.builds import FILLED, Builder
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.runtime.clock import Deadline
 
 MAX_S = 10
 MAX_PAGES = 1_000

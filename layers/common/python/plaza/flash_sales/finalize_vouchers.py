@@ -11,9 +11,9 @@ from plaza.flash_sales import (
 )
 from plaza.flash_sales.model import SaleGeneration, Voucher
 from plaza.flash_sales.redis_store import SaleCounts
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 
 MAX_RUN_S = 40
 FINALIZE_AFTER_S = 60  # the last reservations may not be on the queue yet

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from plaza.flash_sales import mysql_orders
-from plaza.infra import clock, ids
+from plaza.infra.derived import ids
+from plaza.infra.runtime import clock
 
 
 def read_orders() -> dict[str, float]:

@@ -34,9 +34,9 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.flash_sales.redis_store import LoadProgress
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 
 MAX_RUN_S = 4.0
 _PAGE = 5_000

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra.codec import MAX_VERSION
-from plaza.infra.errors import Conflict, Gone, NotFound, TooManyRequests, Unavailable
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.codec import MAX_VERSION
+from plaza.infra.runtime.errors import Conflict, Gone, NotFound, TooManyRequests, Unavailable
 
 MAX_GENERATION = MAX_VERSION
 MAX_STOCK = 10_000_000

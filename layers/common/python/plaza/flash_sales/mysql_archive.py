@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from plaza.flash_sales.model import ArchivedOrder
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
 _COLUMNS = (
     "o.order_id, o.voucher_id, o.buyer_id, o.reason, o.request_id, o.decided_at, o.used_at,"

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from plaza.flash_sales.model import OrderEvent, OrderRow
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
 _MAX_COUNTED = 200_000
 _COLUMNS = "order_id, voucher_id, buyer_id, reason"

@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from plaza.flash_sales.model import SaleState, Terms, Voucher, VoucherMissing, VoucherWithdrawn
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 
 _COLUMNS = (
     "id, shop_id, title, price_cents, initial_stock, stock, opens_at, closes_at, kind, expires_at,"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from plaza.infra import mysql, sql
+from plaza.infra.mysql import mysql, sql
 
 _DELETED_AT_ONCE = 10_000
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 from plaza.flash_sales import model, mysql_orders, mysql_vouchers, redis_store
 from plaza.flash_sales.model import OrderEvent, OrderMismatch, OrderRow
 from plaza.flash_sales.queues import ORDERS, ORDERS_DLQ
-from plaza.infra import mysql
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 
 __all__ = [
     "ORDERS",

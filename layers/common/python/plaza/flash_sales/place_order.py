@@ -25,13 +25,14 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
 )
 from plaza.flash_sales.queues import ORDERS
-from plaza.infra import clock, ids
-from plaza.infra.errors import PlazaError
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import current_request_id, error_fields, record
-from plaza.infra.process import LocalCache, on_reset
-from plaza.infra.queues import QueueDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import ids
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.observability import current_request_id, error_fields, record
+from plaza.infra.runtime.process import LocalCache, on_reset
 
 REFUSAL_TTL_S = 1.0
 _SPARE_ID_TTL_S = 1

@@ -27,13 +27,14 @@ from plaza.flash_sales.model import (
     VoucherWithdrawn,
     may_be_pending,
 )
-from plaza.infra import cache, clock, ids
-from plaza.infra.cache import StillLoading
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import record
-from plaza.infra.process import LocalCache
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import cache, ids
+from plaza.infra.derived.cache import StillLoading
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.process import LocalCache
 from plaza.shops import queries
 
 # Lists of vouchers are public, so the reads of one process from MySQL are limited.
@@ -91,7 +92,7 @@ def read_order(order_id: int, buyer_id: int) -> Order:
 
 def _read_archived(order_id: int, digest: str) -> Order:
     from plaza.flash_sales import s3_archive  # imports botocore
-    from plaza.infra.archive import ArchiveCorrupt
+    from plaza.infra.aws.archive import ArchiveCorrupt
 
     try:
         return s3_archive.find(order_id, digest).order

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from plaza.flash_sales.model import OrderEvent
-from plaza.infra.codec import ID, VERSION, Struct
-from plaza.infra.messages import MessageCodec, message_codec
-from plaza.infra.queues import Queue
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues.messages import MessageCodec, message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.retries import RetryPolicy
+from plaza.infra.runtime.codec import ID, VERSION, Struct
 
 
 class _OrderBody(Struct, frozen=True, gc=False):

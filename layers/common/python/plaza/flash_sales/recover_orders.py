@@ -4,8 +4,8 @@ It covers an API function that ended before it sent an order, an unavailable que
 that ended before it acknowledged. Nothing is resent while the queue has a long backlog. Orders that
 SQS refused and orders that are too old are decided here, by stock. After an unreplicated failover
 or a restart with older data, Redis lacks successes that no message repeats: all successes of the
-sale are then acknowledged again. ``infra.outbox`` is not used: MySQL lists the vouchers, their
-pending orders are an index already, and old orders are decided instead of sent.
+sale are then acknowledged again. ``infra.derived.outbox`` is not used: MySQL lists the vouchers,
+their pending orders are an index already, and old orders are decided instead of sent.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from plaza.flash_sales.model import (
 from plaza.flash_sales.queues import ORDERS
 from plaza.flash_sales.redis_store import AcknowledgeResult
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import clock, ids
-from plaza.infra.clock import Deadline
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.scheduled_jobs import run_jobs
-from plaza.infra.settings import settings
+from plaza.infra.derived import ids
+from plaza.infra.jobs.scheduled_jobs import run_jobs
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.settings import settings
 
 MAX_RUN_S = 40
 PREPARE_US = 600_000_000

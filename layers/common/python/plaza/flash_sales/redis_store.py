@@ -8,9 +8,10 @@ All keys of a voucher have the hash tag of its shard. Under ``{<shard>}:voucher:
                        cancelled, waiting: the sizes of the set and of the waitlist;
                        opens_us, closes_us; drain_until_us, the end of the drain;
                        cursor: what is loaded, as in open.lua;
-                       reign: under which the waitlist was read from MySQL (``infra.redis``); under
-                       another one the node may lack buyers and orders, and offers no unit until
-                       they are read again; full_us: when the token bucket of orders is full again
+                       reign: under which the waitlist was read from MySQL (``infra.redis.redis``);
+                       under another one the node may lack buyers and orders, and offers no unit
+                       until they are read again; full_us: when the token bucket of orders is full
+                       again
     :lease     string  held by the process that loads the state
     :<generation>:buyers:<bucket>  hash  buyer -> status:order; the pending entries are exactly
                                          the pending orders
@@ -45,13 +46,13 @@ from plaza.flash_sales.model import (
     SaleGeneration,
     Voucher,
 )
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
-from plaza.infra.resends import count_resends
-from plaza.infra.settings import settings
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.resends import count_resends
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.settings import settings
 
 LEASE_MS = 10_000
 MAX_DRAIN_US = 30_000_000

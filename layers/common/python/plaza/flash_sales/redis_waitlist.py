@@ -17,9 +17,9 @@ from plaza.flash_sales.redis_store import (
     state_key,
     waitlist_key,
 )
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.redis import Call
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call
 
 MAX_LEAVING = 500
 

@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from plaza.flash_sales.model import ArchivedOrder
-from plaza.infra import archive, ids, objects
-from plaza.infra.archive import DIGEST_CHARS, ArchiveCorrupt
-from plaza.infra.codec import Undecodable, record_codec
-from plaza.infra.process import LocalCache
+from plaza.infra.aws import archive, objects
+from plaza.infra.aws.archive import DIGEST_CHARS, ArchiveCorrupt
+from plaza.infra.derived import ids
+from plaza.infra.runtime.codec import Undecodable, record_codec
+from plaza.infra.runtime.process import LocalCache
 
 PREFIX = "orders/"
 _NAME = re.compile(rf"\d{{19}}-\d{{19}}-([0-9a-f]{{{DIGEST_CHARS}}})\.jsonl\.gz")

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from plaza.flash_sales import mysql_orders, mysql_vouchers, mysql_waitlist, redis_store
 from plaza.flash_sales.model import SaleState, Voucher
 from plaza.flash_sales.redis_store import SaleCounts
-from plaza.infra import clock
-from plaza.infra.redis import RedisDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
 
 
 class SaleReport(NamedTuple):

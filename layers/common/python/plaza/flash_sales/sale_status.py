@@ -6,8 +6,8 @@ from typing import Literal, NamedTuple
 
 from plaza.flash_sales import redis_store, redis_waitlist, voucher_lookup
 from plaza.flash_sales.model import VoucherMissing
-from plaza.infra import clock
-from plaza.infra.process import LocalCache
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.process import LocalCache
 
 STATUS_TTL_S = 1.0
 _MAX_CACHED = 10_000

@@ -12,9 +12,9 @@ from plaza.flash_sales import model
 from plaza.flash_sales.model import MAX_STOCK, Terms, VoucherAvailability
 from plaza.flash_sales.sale_report import SaleReport
 from plaza.flash_sales.sale_status import SaleStatus
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
-from plaza.infra.sql import from_us, to_us
-from plaza.infra.texts import LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
+from plaza.infra.http.texts import LINE_RULE, VISIBLE, check_line
+from plaza.infra.mysql.sql import from_us, to_us
 
 _RFC_3339 = (
     r"^2[0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-5][0-9]"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from plaza.infra.id_filter import IdFilter
+from plaza.infra.derived.id_filter import IdFilter
 
 VOUCHER_IDS = IdFilter("vouchers")

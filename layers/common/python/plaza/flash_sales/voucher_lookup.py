@@ -13,12 +13,12 @@ from types import GenericAlias
 from plaza.flash_sales import mysql_vouchers
 from plaza.flash_sales.model import NotReady, Terms, Voucher
 from plaza.flash_sales.voucher_filter import VOUCHER_IDS
-from plaza.infra import cache
-from plaza.infra.cache import NEVER_STALE, CacheEntry
-from plaza.infra.codec import TEXT, Codec, json_codec, row_type, values_of
-from plaza.infra.projections import key_of
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import NEVER_STALE, CacheEntry
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.codec import TEXT, Codec, json_codec, row_type, values_of
 
 VOUCHERS: Codec[list[Voucher]] = json_codec(
     "vouchers",

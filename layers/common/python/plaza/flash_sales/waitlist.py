@@ -23,10 +23,10 @@ from plaza.flash_sales.model import (
     WaitlistFull,
     WaitlistPlace,
 )
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.errors import PlazaError
-from plaza.infra.observability import record
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.errors import PlazaError
+from plaza.infra.runtime.observability import record
 
 _PAGE = 1_000
 _MAX_ATTEMPTS = 3

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from plaza.flash_sales import mysql_vouchers, redis_store, voucher_lookup
 from plaza.flash_sales.model import VoucherMissing, VoucherWithdrawn
-from plaza.infra import cache
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import error_fields, record
+from plaza.infra.derived import cache
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 
 _PAGE = 100
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.infra.errors import Conflict
+from plaza.infra.runtime.errors import Conflict
 from plaza.users import Card
 
 FOLLOW_LIMIT = 5000

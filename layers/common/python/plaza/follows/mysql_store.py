@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plaza.follows.model import FollowPosition
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 
 def read_common(

@@ -8,8 +8,8 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from plaza.follows.model import Person
-from plaza.infra.http import ResponseModel
-from plaza.infra.sql import from_us
+from plaza.infra.http.schemas import ResponseModel
+from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Outcome
 from plaza.users.schemas import UserCard, UserViewerState
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from plaza.infra.errors import Conflict
+from plaza.infra.runtime.errors import Conflict
 
 
 class KeyReused(Conflict):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from plaza.idempotency.model import IdempotentRequest, KeyReused
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
 
 
 def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:

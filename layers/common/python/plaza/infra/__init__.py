@@ -1,6 +1,6 @@
 """The infrastructure of all contexts: settings, Redis, MySQL, queues, HTTP, observability."""
 
-from plaza.infra.lazy_modules import defer_package
+from plaza.infra.runtime.lazy_modules import defer_package
 
 # redis-py imports these, and no function uses them: a fifth of a cold start.
 defer_package("redis.asyncio")

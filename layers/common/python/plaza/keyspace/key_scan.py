@@ -15,14 +15,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from plaza.infra import clock, redis
-from plaza.infra.clock import Deadline
-from plaza.infra.codec import record_codec
-from plaza.infra.hot_keys import hot_key, spared_key
-from plaza.infra.observability import record
-from plaza.infra.projections import key_of
-from plaza.infra.redis import RedisDown
-from plaza.infra.shards import SHARDS
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import hot_key, spared_key
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.shards import SHARDS
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.codec import record_codec
+from plaza.infra.runtime.observability import record
 
 MAX_BYTES = 1_000_000
 MAX_MEMBERS = 10_000

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import ResponseModel
+from plaza.infra.http.schemas import ResponseModel
 from plaza.keyspace.key_scan import HotKey, KeySize, ScanState, redact_key
 
 _KEY = Field(description="The key; hashes of sessions and challenges are left out.")

@@ -2,7 +2,7 @@
 --
 -- The owner is the context, or the module of infra, that writes the table. tests/unit/policy/test_owned_data.py
 -- compares these owners with the code and lists the other readers. The runner of migrations creates the table
--- schema_migration (infra/migrations.py).
+-- schema_migration (infra/mysql/migrations.py).
 --
 -- Each statement runs on MySQL 8 and MariaDB 10.11 and is safe to repeat. Times are UTC. A `version` in
 -- microseconds is also the time and the order of the change. `request_id` is the id of the HTTP request that
@@ -385,7 +385,7 @@ CREATE TABLE IF NOT EXISTS binlog_position (
   PRIMARY KEY (name)
 );
 
--- infra/spill: a message that SQS refused. The sweeper sends it again.
+-- infra/queues/spill: a message that SQS refused. The sweeper sends it again.
 CREATE TABLE IF NOT EXISTS spilled_message (
   id         BIGINT      NOT NULL AUTO_INCREMENT,
   queue      VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra.errors import Conflict, NotFound
+from plaza.infra.runtime.errors import Conflict, NotFound
 from plaza.reactions import Target
 
 Reason = Literal["spam", "abuse", "nudity", "violence", "illegal", "other"]

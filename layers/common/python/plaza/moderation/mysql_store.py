@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.moderation.model import Report, ReportDraft
 from plaza.reactions import Target
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from plaza import idempotency
 from plaza.content import queries
 from plaza.idempotency import IdempotentRequest, KeyReused
-from plaza.infra import ids, mysql
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import record
 from plaza.moderation import mysql_store
 from plaza.moderation.model import (
     MAX_PREVIEW_CHARS,

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import IdText, RequestModel, ResponseModel
-from plaza.infra.sql import from_us
-from plaza.infra.texts import TEXT_RULE, VISIBLE, check_text
+from plaza.infra.http.schemas import IdText, RequestModel, ResponseModel
+from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
+from plaza.infra.mysql.sql import from_us
 from plaza.moderation.model import (
     MAX_PREVIEW_CHARS,
     Reason,

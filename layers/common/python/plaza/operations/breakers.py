@@ -11,10 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from plaza.infra import clock, redis
-from plaza.infra.dependencies import read_own_states
-from plaza.infra.redis import MAX_BREAKER_REPORTS, RedisDown, breakers_key
-from plaza.infra.shards import SHARDS
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import MAX_BREAKER_REPORTS, RedisDown, breakers_key
+from plaza.infra.redis.shards import SHARDS
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.dependencies import read_own_states
 
 OPEN_FOR_S = 60  # how long a report that a breaker is open is believed
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from plaza.infra import clock
-from plaza.infra.codec import Codec, json_codec
-from plaza.infra.errors import Unavailable
-from plaza.infra.observability import error_fields, record
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.codec import Codec, json_codec
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.operations import mysql_samples
 
 Meter = Callable[[], Mapping[str, float]]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
-from plaza.infra import scheduled_jobs
-from plaza.infra.errors import Unavailable
-from plaza.infra.scheduled_jobs import ScheduledRun
+from plaza.infra.jobs import scheduled_jobs
+from plaza.infra.jobs.scheduled_jobs import ScheduledRun
+from plaza.infra.runtime.errors import Unavailable
 from plaza.operations.gauges import Meter, read_gauges
 from plaza.operations.model import QueueState
 from plaza.operations.queue_admin import read_queues

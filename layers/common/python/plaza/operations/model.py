@@ -11,10 +11,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plaza.infra.dead_letters import CAUSE, dlq_of
-from plaza.infra.errors import Conflict, NotFound
-from plaza.infra.observability import REQUEST_ID
-from plaza.infra.sqs import REQUEST, Received
+from plaza.infra.queues.dead_letters import CAUSE, dlq_of
+from plaza.infra.queues.sqs import REQUEST, Received
+from plaza.infra.runtime.errors import Conflict, NotFound
+from plaza.infra.runtime.observability import REQUEST_ID
 
 REDACTED = "…"
 _MAX_TEXT_CHARS = 4_000

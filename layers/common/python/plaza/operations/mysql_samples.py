@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 
 
 def store(minute: int, gauges: str) -> None:

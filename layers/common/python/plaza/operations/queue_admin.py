@@ -15,13 +15,14 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from plaza.infra import clock, dead_letters, sqs
-from plaza.infra.clock import Deadline
-from plaza.infra.dead_letters import dlq_of
-from plaza.infra.observability import error_fields, record
-from plaza.infra.process import Lazy, LocalCache
-from plaza.infra.settings import settings
-from plaza.infra.sqs import Depth, QueueDown, Received
+from plaza.infra.queues import dead_letters, sqs
+from plaza.infra.queues.dead_letters import dlq_of
+from plaza.infra.queues.sqs import Depth, QueueDown, Received
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.process import Lazy, LocalCache
+from plaza.infra.runtime.settings import settings
 from plaza.operations.model import (
     DeadLetter,
     QueueState,

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
-from plaza.infra.scheduled_jobs import ScheduledRun
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, RequestModel, ResponseModel
+from plaza.infra.jobs.scheduled_jobs import ScheduledRun
 from plaza.operations.breakers import BreakerReport
 from plaza.operations.gauges import RETAINED_MIN, Series
 from plaza.operations.lag import Lag

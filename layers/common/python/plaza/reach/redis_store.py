@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date
 
-from plaza.infra import redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.projections import key_of
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
 from plaza.reach.model import RETENTION_DAYS
 
 PARTS = 16

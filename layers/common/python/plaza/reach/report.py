@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from plaza.infra import clock
+from plaza.infra.runtime import clock
 from plaza.reach import redis_store
 from plaza.reach.model import Reach, Visitors, monday_of
 

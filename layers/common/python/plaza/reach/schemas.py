@@ -8,7 +8,7 @@ from typing import Annotated
 from aws_lambda_powertools.event_handler.openapi.params import Header, Query
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import ResponseModel
+from plaza.infra.http.schemas import ResponseModel
 from plaza.reach.model import MAX_DAYS, IssuedId, Reach, Visitors
 
 VisitorId = Annotated[

@@ -10,12 +10,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, time, timedelta
 
-from plaza.infra import clock, sql
-from plaza.infra.networks import site_of
-from plaza.infra.observability import error_fields, record
-from plaza.infra.process import LocalCache
-from plaza.infra.secrets import SecretsDown
-from plaza.infra.signatures import is_signed, sign
+from plaza.infra.aws.secrets import SecretsDown
+from plaza.infra.http.networks import site_of
+from plaza.infra.http.signatures import is_signed, sign
+from plaza.infra.mysql import sql
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.process import LocalCache
 from plaza.reach import redis_store
 from plaza.reach.model import MAX_IDS_PER_NETWORK, IssuedId, Visit, hash_visitor, monday_of
 

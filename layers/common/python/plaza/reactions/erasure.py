@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from plaza.infra.clock import Deadline
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import mysql_reactions
 from plaza.reactions.model import (
     FOLLOW,

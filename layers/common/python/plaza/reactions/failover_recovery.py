@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from plaza.infra import redis
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
+from plaza.infra.redis import redis
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 from plaza.reactions import mysql_failover_progress, reign_guard
 from plaza.reactions.queues import ACKNOWLEDGEMENTS, Unacknowledged
 from plaza.reactions.reign_guard import Masters

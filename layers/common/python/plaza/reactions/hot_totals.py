@@ -1,11 +1,11 @@
-"""Totals of hot targets, relieved for anonymous callers (``infra.hot_reads``).
+"""Totals of hot targets, relieved for anonymous callers (``infra.redis.hot_reads``).
 
 A caller with a session reads the master in any case, for the caller's own state.
 """
 
 from __future__ import annotations
 
-from plaza.infra.hot_reads import HotReads
+from plaza.infra.redis.hot_reads import HotReads
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.redis_keys import keys_of
 

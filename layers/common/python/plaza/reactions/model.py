@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from plaza.infra.codec import MAX_ID as MAX_ID
-from plaza.infra.codec import MAX_VERSION
-from plaza.infra.errors import Gone, NotFound, TooManyRequests, Unavailable
-from plaza.infra.messages import InvalidMessage
+from plaza.infra.queues.messages import InvalidMessage
+from plaza.infra.runtime.codec import MAX_ID as MAX_ID
+from plaza.infra.runtime.codec import MAX_VERSION
+from plaza.infra.runtime.errors import Gone, NotFound, TooManyRequests, Unavailable
 
 PROTOCOL = 2  # of messages and of targets in Redis
 MAX_VERSION_US = MAX_VERSION

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions.model import ReactionKey
 
 _BEFORE, _LAST = "redis_before", "redis_last"

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import NamedTuple
 
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions.model import (
     CounterChange,
     Kind,

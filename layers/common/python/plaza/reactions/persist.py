@@ -9,11 +9,13 @@ from functools import partial
 
 from plaza import counters
 from plaza.counters import ContentCounter
-from plaza.infra import clock, mysql, redis
-from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import Cursor, MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.redis import RedisDown
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor, MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import (
     mysql_reactions,
     redis_commits,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from plaza.infra import clock, redis
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.redis import RedisDown, RunAll
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
 from plaza.reactions import mysql_reactions, redis_keys, redis_queries, redis_user_lists
 from plaza.reactions.hot_totals import hot_totals
 from plaza.reactions.model import (

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from plaza.infra.codec import ID, MAX_ID, VERSION, Meta, Struct
-from plaza.infra.messages import InvalidMessage, message_codec
-from plaza.infra.queues import Queue
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues.messages import InvalidMessage, message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.retries import RetryPolicy
+from plaza.infra.runtime.codec import ID, MAX_ID, VERSION, Meta, Struct
 from plaza.reactions.model import (
     KINDS,
     MAX_VERSION_US,

@@ -6,14 +6,14 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
-from plaza.infra.spill import spill
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.queues.spill import spill
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import mysql_reactions, redis_commits, redis_gate, redis_hydration
 from plaza.reactions.hot_totals import drop_total
 from plaza.reactions.model import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra import builds
-from plaza.infra.builds import FILLED, Builder
+from plaza.infra.derived import builds
+from plaza.infra.derived.builds import FILLED, Builder
 from plaza.reactions import mysql_reactions, redis_bloom
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.queues import REBUILDS, BloomBuildStep

@@ -1,13 +1,13 @@
-"""The Bloom filter of a target, built in pages (``infra.builds``). Each function costs one round
-trip and raises RedisDown."""
+"""The Bloom filter of a target, built in pages (``infra.derived.builds``). Each function costs one
+round trip and raises RedisDown."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
+from plaza.infra.redis import redis
+from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.redis_keys import keys_of, reign_of
 

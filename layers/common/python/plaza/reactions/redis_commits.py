@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import clock, redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
-from plaza.infra.settings import settings
-from plaza.infra.shards import group_by_tag
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import group_by_tag
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import MAX_ROWS, Commit
 from plaza.reactions.redis_hydration import FENCE_TTL_S, render_rows
 from plaza.reactions.redis_keys import (

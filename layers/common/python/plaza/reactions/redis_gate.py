@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import clock, redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Node, RedisDown
-from plaza.infra.settings import settings
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Node, RedisDown
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import Kind, ReactionUndecided, Target
 from plaza.reactions.redis_keys import TargetKeys, keys_of, reign_of
 

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, Node
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call, Node
+from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, MAX_ROWS, Kind, Snapshot, Target
 from plaza.reactions.redis_keys import idle_ttl_ms, keys_of
 from plaza.targets import Visibility

@@ -7,9 +7,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import (
     KINDS,
     MAX_ID,

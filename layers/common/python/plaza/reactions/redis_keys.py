@@ -34,8 +34,8 @@ target and kind, under ``{<shard>}:<kind>:<target>:``
     which a commit is missing; visibility, version of the text when it was hidden or shown; author
     of a hidden text; earliest, last version of the page earliest.
 
-Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.outbox``): <kind>:<target> ->
-when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the
+Per shard ``{<shard>}:outboxes``, the index of outboxes (``infra.derived.outbox``): <kind>:<target>
+-> when the oldest entry of the outbox was accepted. Per user and kind, in the shard of the
 user, ``{<shard>}:<kind>:user:<id>:``
 
     newest   zset    target -> version; floor:<reign of the node when it was filled> -> version
@@ -50,11 +50,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from plaza.infra import redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.redis import Call, RedisDown, RunAll
-from plaza.infra.settings import settings
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.redis import Call, RedisDown, RunAll
+from plaza.infra.redis.shards import shard_of
+from plaza.infra.runtime.settings import settings
 from plaza.reactions.model import Target
 from plaza.targets.markers import existence_key
 

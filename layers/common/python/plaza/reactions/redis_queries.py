@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call, RunAll
-from plaza.infra.shards import group_by_tag
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call, RunAll
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import group_by_tag
 from plaza.reactions.model import Kind, Reactor, Target
 from plaza.reactions.redis_keys import (
     idle_ttl_ms,

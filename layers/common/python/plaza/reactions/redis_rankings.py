@@ -17,10 +17,10 @@ import secrets
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.projections import key_of
-from plaza.infra.redis import Call
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostLikes, PostRank, Window
 
 MAX_VERSIONS = 10_000

@@ -1,7 +1,7 @@
 """Lists of the newest reactions of users. Each function costs one round trip and raises RedisDown.
 
 A list is filled in one call, under a lease that ends when a reaction of the user is saved. It does
-not use ``infra.builds``, which fill data in pages while consumers write.
+not use ``infra.derived.builds``, which fill data in pages while consumers write.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Node
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Node
+from plaza.infra.redis.scripts import load_script
 from plaza.reactions.model import KINDS, Kind, ReactedTarget, Target
 from plaza.reactions.redis_keys import list_keys
 

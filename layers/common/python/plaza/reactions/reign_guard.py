@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from plaza.infra import redis
-from plaza.infra.mysql import Cursor
-from plaza.infra.redis import Master, RedisDown
-from plaza.infra.shards import tag_of
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Master, RedisDown
+from plaza.infra.redis.shards import tag_of
 from plaza.reactions import mysql_reactions
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.redis_keys import keys_of

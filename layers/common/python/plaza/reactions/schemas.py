@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from plaza.infra.http import IdText, RequestModel, RequestPart, ResponseModel
+from plaza.infra.http.schemas import IdText, RequestModel, RequestPart, ResponseModel
 
 TargetType = Literal["post", "comment", "review"]
 Changed = Annotated[

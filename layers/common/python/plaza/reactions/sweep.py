@@ -1,4 +1,5 @@
-"""The sweep: send outbox entries again that were not acknowledged in time (``infra.outbox``).
+"""The sweep: send outbox entries again that were not acknowledged in time
+(``infra.derived.outbox``).
 
 A target that misses a commit, or that has an outbox and is not loaded, is hydrated. The sweep
 pauses while the queue has a large backlog, because a slow consumer must not get duplicates. Events
@@ -9,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra import outbox, sqs
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.outbox import MAX_BACKLOG, MAX_WAIT_US
-from plaza.infra.spill import send_spilled
+from plaza.infra.derived import outbox
+from plaza.infra.derived.outbox import MAX_BACKLOG, MAX_WAIT_US
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.queues import sqs
+from plaza.infra.queues.spill import send_spilled
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import redis_outbox
 from plaza.reactions.model import Kind, Target
 from plaza.reactions.persist import resync

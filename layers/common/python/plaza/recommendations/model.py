@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, NamedTuple
 
 from plaza.content import ContentView
-from plaza.infra.codec import ID, Meta, Struct
+from plaza.infra.runtime.codec import ID, Meta, Struct
 from plaza.reactions.model import PostRank
 
 LIST_LENGTH = 100

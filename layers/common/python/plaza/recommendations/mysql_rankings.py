@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra import mysql, sql
+from plaza.infra.mysql import mysql, sql
 from plaza.reactions.inspection import EPOCH_NOW
 from plaza.reactions.model import TOMBSTONE_VERSION, PostLikes, PostRank
 from plaza.recommendations.model import RankedHours

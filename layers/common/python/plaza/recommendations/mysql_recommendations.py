@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plaza.infra import mysql
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.runtime.settings import settings
 from plaza.recommendations.model import LIST_LENGTH, MAX_POINTS, ReviewList, ScoreComponent
 
 MAX_CANDIDATES = 500  # most liked reviews of a shop that are scored, and as many newest ones

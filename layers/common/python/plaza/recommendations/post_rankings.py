@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 from plaza import content
 from plaza.content import queries
-from plaza.infra import clock, switch_state
-from plaza.infra.errors import SwitchedOff
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.settings import settings
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import clock, switch_state
+from plaza.infra.runtime.errors import SwitchedOff
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 from plaza.reactions import rankings
 from plaza.reactions.model import MAX_RANKED, MAX_RANKING_LISTED, PostRank, Window
 from plaza.recommendations import mysql_rankings

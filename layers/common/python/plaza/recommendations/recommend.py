@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
-from plaza.infra import switch_state
-from plaza.infra.clock import Deadline
-from plaza.infra.errors import SwitchedOff
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.errors import SwitchedOff
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import Target
 from plaza.recommendations import mysql_recommendations, redis_store
 from plaza.recommendations.model import (

@@ -16,11 +16,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.projections import key_of
-from plaza.infra.redis import Call
-from plaza.infra.settings import settings
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.runtime.settings import settings
 from plaza.recommendations.model import ReviewList
 
 REBUILD_REQUEST_TTL_MS = 2_000

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field
 
 from plaza.content.schemas import PREVIEW_EXAMPLE, PostPreview
-from plaza.infra.http import ResponseModel
+from plaza.infra.http.schemas import ResponseModel
 from plaza.recommendations.model import ReviewScore
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 from plaza.reactions import reaction_log
 from plaza.recommendations import mysql_votes
 from plaza.recommendations.mysql_votes import sync_review_votes

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from plaza import counters
-from plaza.infra import mysql
+from plaza.infra.mysql import mysql
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import CachedTarget, Unreadable
 from plaza.reconciliation import mysql_counts

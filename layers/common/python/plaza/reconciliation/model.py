@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Annotated, Any, NamedTuple
 
 from plaza.counters import USER_COLUMNS, USER_COUNTER, UserCounter
-from plaza.infra.codec import ASCII, ID, MAX_VERSION, Meta, Struct, field
-from plaza.infra.codec import MAX_ID as MAX_ID
+from plaza.infra.runtime.codec import ASCII, ID, MAX_VERSION, Meta, Struct, field
+from plaza.infra.runtime.codec import MAX_ID as MAX_ID
 from plaza.reactions import KINDS, Target
 from plaza.reactions.model import CachedTarget, Fingerprint, Unreadable
 

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reactions.model import Fingerprint
 from plaza.reconciliation.model import CONTENT_TOTALS, MAX_ID, USER_TOTALS, MysqlState

@@ -7,9 +7,9 @@ from dataclasses import astuple, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from plaza.infra import mysql, sql
-from plaza.infra.codec import Codec, json_codec
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.codec import Codec, json_codec
 from plaza.reconciliation.model import (
     MAX_DETAIL_CHARS,
     Example,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
-from plaza.infra.queues import QueueDown
-from plaza.infra.settings import settings
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.settings import settings
 from plaza.reconciliation import mysql_runs, run_steps
 from plaza.reconciliation.model import MAX_ID, ComparePart, RunPart, RunReport
 from plaza.reconciliation.queues import COMPARISONS

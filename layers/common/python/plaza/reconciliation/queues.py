@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plaza.infra.messages import message_codec
-from plaza.infra.queues import Queue
-from plaza.infra.retries import RetryPolicy
+from plaza.infra.queues.messages import message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.queues.retries import RetryPolicy
 from plaza.reconciliation.model import ComparePart, RepairFindings
 
 COMPARISONS: Queue[ComparePart] = Queue(

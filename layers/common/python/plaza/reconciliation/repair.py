@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from plaza import counters
 from plaza.counters import ContentCounter, UserCounter
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.observability import record
 from plaza.reactions import KINDS, LIKE, Kind, Target, inspection, rankings
 from plaza.reactions.model import CachedTarget, PostLikes
 from plaza.recommendations import vote_roll_up

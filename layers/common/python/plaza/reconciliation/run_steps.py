@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza import counters
-from plaza.infra.queues import QueueDown
+from plaza.infra.queues.queue import QueueDown
 from plaza.reactions import KINDS, Kind, Target, inspection
 from plaza.reconciliation import mysql_counts, mysql_runs, redis_scan
 from plaza.reconciliation.comparison import compare_subjects

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from aws_lambda_powertools.event_handler.openapi.params import Query
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ResponseModel, check_id
-from plaza.infra.sql import from_us
+from plaza.infra.http.schemas import ResponseModel, check_id
+from plaza.infra.mysql.sql import from_us
 from plaza.reactions import Target
 from plaza.reconciliation.live_audit import MAX_AUDITED, TargetAudit
 from plaza.reconciliation.model import TYPES, Example, RunReport

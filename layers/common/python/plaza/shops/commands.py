@@ -6,12 +6,13 @@ may cache it in between. If the process ends before that, the announced refresh 
 
 from __future__ import annotations
 
-from plaza.infra import cache, ids, mysql
-from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.settings import settings
+from plaza.infra.derived import cache, ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.settings import settings
 from plaza.shops import mysql_shops, redis_store, refresh
 from plaza.shops.model import (
     Shop,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from plaza.infra import builds
-from plaza.infra.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
+from plaza.infra.derived import builds
+from plaza.infra.derived.builds import BEGUN, FILLED, FINISHED, Builder, BuildProgress
 from plaza.shops import mysql_shops, redis_store, refresh
 from plaza.shops.model import EVERYTHING, FILTER, ShopJobStep, ShopPlace, ShopRefresh
 from plaza.shops.queues import SHOPS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from plaza.infra.errors import Unavailable
-from plaza.infra.process import LocalCache
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.process import LocalCache
 from plaza.shops import mysql_shops, queries
 from plaza.shops.model import Shop
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from plaza.infra.codec import Struct, list_codec, or_deleted, record_codec
-from plaza.infra.errors import BadInput, Conflict, Gone, NotFound
+from plaza.infra.runtime.codec import Struct, list_codec, or_deleted, record_codec
+from plaza.infra.runtime.errors import BadInput, Conflict, Gone, NotFound
 
 MAX_LATITUDE = 85.05112878  # the limit of GEO sets, which use the web Mercator projection
 MAX_LONGITUDE = 180.0

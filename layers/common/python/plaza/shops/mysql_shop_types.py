@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql.mysql import Cursor
 from plaza.shops.model import ShopType, ShopTypeDraft
 
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from plaza.infra import mysql, sql
-from plaza.infra.codec import TEXT_LIST
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.codec import TEXT_LIST
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,

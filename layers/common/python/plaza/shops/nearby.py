@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from plaza.infra.cache import StillLoading
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.derived.cache import StillLoading
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.observability import record
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops.model import (
     LIST_START,

@@ -9,21 +9,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from plaza.infra import cache, redis
-from plaza.infra.cache import (
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import (
     NEVER_STALE,
     STALE_WHILE_REBUILDING,
     CachedValue,
     CacheEntry,
     StillLoading,
 )
-from plaza.infra.codec import DELETED, Deleted
-from plaza.infra.hot_reads import HotReads
-from plaza.infra.observability import error_fields, record
-from plaza.infra.process import LocalCache
-from plaza.infra.queues import QueueDown
-from plaza.infra.redis import RedisDown, RunAll
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_reads import HotReads
+from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.codec import DELETED, Deleted
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.process import LocalCache
 from plaza.shops import mysql_shops, redis_store
 from plaza.shops.model import (
     FILTER,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from plaza.infra.codec import ID, MAX_ID, Meta, Struct
-from plaza.infra.messages import InvalidMessage, message_codec
-from plaza.infra.queues import Queue
+from plaza.infra.queues.messages import InvalidMessage, message_codec
+from plaza.infra.queues.queue import Queue
+from plaza.infra.runtime.codec import ID, MAX_ID, Meta, Struct
 from plaza.shops.model import EVERYTHING, MAX_BUILD, MAX_SHOPS_PER_MESSAGE, ShopJobStep, ShopRefresh
 
 

@@ -1,8 +1,8 @@
 """Shops in Redis:
 
-{<shard>}:shop:<id>:page     hash    version, value: the shop as JSON (``infra.cache``)
-{<shard>}:shops:all:types    hash    version, value: the shop types (``infra.cache``)
-{<shard>}:shops:filter               the bloom filter of all shops (``infra.id_filter``)
+{<shard>}:shop:<id>:page     hash    version, value: the shop as JSON (``infra.derived.cache``)
+{<shard>}:shops:all:types    hash    version, value: the shop types (``infra.derived.cache``)
+{<shard>}:shops:filter               the bloom filter of all shops (``infra.derived.id_filter``)
 
 and their places, by cells (``shops.cells``), so that no key grows with all shops:
 
@@ -22,13 +22,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from plaza.infra import redis
-from plaza.infra.hot_keys import Argument
-from plaza.infra.id_filter import IdFilter
-from plaza.infra.lua import Script, load_script
-from plaza.infra.projections import key_of
-from plaza.infra.redis import Call
-from plaza.infra.shards import SHARDS, shard_of
+from plaza.infra.derived.id_filter import IdFilter
+from plaza.infra.derived.projections import key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Argument
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import Script, load_script
+from plaza.infra.redis.shards import SHARDS, shard_of
 from plaza.shops import cells
 from plaza.shops.cells import CELL_SIDE, Cell
 from plaza.shops.model import Area, ShopDistance, ShopPlace

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from plaza.infra import cache
-from plaza.infra.cache import NEVER_STALE, STALE_WHILE_REBUILDING, CacheEntry
-from plaza.infra.codec import Deleted
-from plaza.infra.observability import record
+from plaza.infra.derived import cache
+from plaza.infra.derived.cache import NEVER_STALE, STALE_WHILE_REBUILDING, CacheEntry
+from plaza.infra.runtime.codec import Deleted
+from plaza.infra.runtime.observability import record
 from plaza.shops import mysql_shops, queries, redis_store
 from plaza.shops.model import (
     EVERYTHING,

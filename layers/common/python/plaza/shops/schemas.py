@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
-from plaza.infra.sql import from_us
-from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.mysql.sql import from_us
 from plaza.shops.model import (
     MAX_LATITUDE,
     MAX_LONGITUDE,

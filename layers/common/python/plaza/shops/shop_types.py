@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from plaza.infra import ids, mysql
-from plaza.infra.errors import Unavailable
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import error_fields, record
+from plaza.infra.derived import ids
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.errors import Unavailable
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.shops import mysql_shop_types, refresh
 from plaza.shops.model import ShopRefresh, ShopType, ShopTypeDraft, TypeInUse, TypeMissing
 from plaza.shops.queues import SHOPS

@@ -1,8 +1,8 @@
 """Switches: what operators stop, limit or slow down without a deploy, and who changed it.
 
 Owns the table switch_change, whose newest row has the present switches, and their copy in Redis.
-``infra.switch_state`` has the copy of a process. ``auth`` calls ``refresh`` when it identifies a
-caller; schedules call ``refresh.read``.
+``infra.runtime.switch_state`` has the copy of a process. ``auth`` calls ``refresh`` when it
+identifies a caller; schedules call ``refresh.read``.
 """
 
 from plaza.switches.model import LEVELS, SwitchChange, SwitchesChanged

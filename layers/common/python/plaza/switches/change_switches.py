@@ -7,11 +7,12 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import NamedTuple
 
-from plaza.infra import mysql, switch_state
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.switch_state import Switches
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.switch_state import Switches
 from plaza.switches import mysql_store, redis_store
 from plaza.switches.model import (
     NO_CHANGE,

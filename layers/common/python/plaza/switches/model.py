@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from plaza.infra.errors import Conflict
-from plaza.infra.switch_state import Switches
+from plaza.infra.runtime.errors import Conflict
+from plaza.infra.runtime.switch_state import Switches
 
 _RELIEVED = Switches(cached_lists_only=True, anonymous_factor=0.5, log_sample_rate=0.1)
 _ESSENTIAL = replace(

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from plaza.infra import mysql, sql
-from plaza.infra.mysql import Cursor
-from plaza.infra.switch_state import SWITCHES, Switches
+from plaza.infra.mysql import mysql, sql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.runtime.switch_state import SWITCHES, Switches
 from plaza.switches.model import NO_CHANGE, SwitchChange
 
 _COLUMNS = "version, document, reason, changed_by, changed_at"

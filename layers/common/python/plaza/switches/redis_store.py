@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from plaza.infra import clock, projections, redis
-from plaza.infra.codec import Codec
-from plaza.infra.projections import Projection, key_of
-from plaza.infra.switch_state import SWITCHES, Switches
+from plaza.infra.derived import projections
+from plaza.infra.derived.projections import Projection, key_of
+from plaza.infra.redis import redis
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.codec import Codec
+from plaza.infra.runtime.switch_state import SWITCHES, Switches
 
 TTL_S = 30 * 86_400  # a new process finds the switches also while MySQL is unavailable
 # A writer stores its change at once. A comparison repairs a change whose store was lost.

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from plaza.infra import redis, switch_state
-from plaza.infra.hot_keys import Command
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.observability import error_fields, record
-from plaza.infra.redis import Call, RedisDown
-from plaza.infra.switch_state import Switches
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.redis import Call, RedisDown
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.switch_state import Switches
 from plaza.switches import mysql_store, redis_store
 from plaza.switches.redis_store import StoredSwitches
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field
 
-from plaza.infra.http import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
-from plaza.infra.sql import from_us
-from plaza.infra.switch_state import Switches
-from plaza.infra.texts import TEXT_RULE, VISIBLE, check_text
+from plaza.infra.http.schemas import ACCEPT_INTEGRAL_FLOAT, IdText, RequestModel, ResponseModel
+from plaza.infra.http.texts import TEXT_RULE, VISIBLE, check_text
+from plaza.infra.mysql.sql import from_us
+from plaza.infra.runtime.switch_state import Switches
 from plaza.switches.change_switches import ListedChange
 from plaza.switches.model import LEVELS, SwitchChange, level_of
 

@@ -6,9 +6,9 @@ will be. Its consumer (functions/queue/refresh_projections) reads the state from
 
 from __future__ import annotations
 
-from plaza.infra.observability import error_fields, record
-from plaza.infra.queues import QueueDown
-from plaza.infra.settings import settings
+from plaza.infra.queues.queue import QueueDown
+from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.settings import settings
 from plaza.targets.queues import REFRESHES, TargetRefresh
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from plaza.infra.errors import Unavailable
-from plaza.infra.redis import RedisDown
-from plaza.infra.token_bucket import TokenBucket
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.redis.token_bucket import TokenBucket
+from plaza.infra.runtime.errors import Unavailable
 from plaza.targets import mysql_store, redis_store
 from plaza.targets.markers import cache_live, is_cached_live
 from plaza.targets.model import Existence, Visibility

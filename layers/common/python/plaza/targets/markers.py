@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plaza.infra.process import LocalCache
+from plaza.infra.runtime.process import LocalCache
 from plaza.targets import redis_store
 from plaza.targets.model import Existence
 from plaza.targets.redis_store import existence_key

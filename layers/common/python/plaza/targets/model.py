@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from plaza.infra.errors import Gone
+from plaza.infra.runtime.errors import Gone
 
 
 class TargetHidden(Gone):

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from plaza.infra import redis
-from plaza.infra.lua import load_script
-from plaza.infra.redis import Call
-from plaza.infra.shards import shard_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.scripts import load_script
+from plaza.infra.redis.shards import shard_of
 from plaza.targets.model import Existence
 
 _TTL_S = {Existence.LIVE: 3600, Existence.MISSING: 30, Existence.DELETED: 3600}

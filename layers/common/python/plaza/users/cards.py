@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from plaza.infra import projections, redis
-from plaza.infra.hot_keys import Command
-from plaza.infra.hot_reads import HotReads
-from plaza.infra.redis import RunAll
+from plaza.infra.derived import projections
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command
+from plaza.infra.redis.hot_reads import HotReads
+from plaza.infra.redis.redis import RunAll
 from plaza.users import mysql_users, redis_store
 from plaza.users.model import Card
 from plaza.users.zones import Zone

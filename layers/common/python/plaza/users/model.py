@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plaza.infra.errors import NotFound
+from plaza.infra.runtime.errors import NotFound
 from plaza.users.zones import Zone
 
 if TYPE_CHECKING:

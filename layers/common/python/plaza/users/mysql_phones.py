@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from plaza.infra import mysql
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
 from plaza.users.model import User
 
 _BY_PHONE = """

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from plaza import counters
 from plaza.counters import UserCounter
-from plaza.infra import clock, mysql
-from plaza.infra.hot_reads import HotReads
-from plaza.infra.mysql import Cursor
-from plaza.infra.observability import error_fields, record
-from plaza.infra.redis import RedisDown, RunAll
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import Cursor
+from plaza.infra.redis.hot_reads import HotReads
+from plaza.infra.redis.redis import RedisDown, RunAll
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import error_fields, record
 from plaza.reactions import FOLLOW, Target, queries, react
 from plaza.targets import announce, lookup
 from plaza.users import mysql_users, redis_store

@@ -1,4 +1,4 @@
-"""Projections of users in Redis (``plaza.infra.projections``). Each call is one round trip.
+"""Projections of users in Redis (``plaza.infra.derived.projections``). Each call is one round trip.
 
 {<shard>}:user:<id>:card  hash  version, value: nickname and avatar, JSON
 {<shard>}:user:<id>:zone  hash  version, value: time zone, a space, latest day
@@ -12,10 +12,11 @@ from functools import lru_cache
 
 from plaza import counters
 from plaza.counters import UserCounter
-from plaza.infra import projections, redis
-from plaza.infra.codec import TEXT, Codec, Struct, json_codec
-from plaza.infra.projections import Projection, key_of
-from plaza.infra.redis import RunAll
+from plaza.infra.derived import projections
+from plaza.infra.derived.projections import Projection, key_of
+from plaza.infra.redis import redis
+from plaza.infra.redis.redis import RunAll
+from plaza.infra.runtime.codec import TEXT, Codec, Struct, json_codec
 from plaza.users.model import Card
 from plaza.users.zones import Zone
 

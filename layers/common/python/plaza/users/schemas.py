@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
-from plaza.infra.http import RequestModel, ResponseModel
-from plaza.infra.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
+from plaza.infra.http.schemas import RequestModel, ResponseModel
+from plaza.infra.http.texts import HTTPS_URL, LINE_RULE, VISIBLE, check_line
 from plaza.users.model import Card, Profile
 from plaza.users.zones import DEFAULT, check_zone
 

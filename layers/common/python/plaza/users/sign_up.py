@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from plaza.infra import switch_state
-from plaza.infra.ids import new_id
-from plaza.infra.observability import record
-from plaza.infra.redis import RedisDown
-from plaza.infra.switch_state import Switch
+from plaza.infra.derived.ids import new_id
+from plaza.infra.redis.redis import RedisDown
+from plaza.infra.runtime import switch_state
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.switch_state import Switch
 from plaza.targets import markers
 from plaza.users import mysql_phones
 from plaza.users.model import User

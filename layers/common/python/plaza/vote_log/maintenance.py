@@ -11,10 +11,10 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 
-from plaza.infra import clock
-from plaza.infra.clock import Deadline
-from plaza.infra.observability import record
-from plaza.infra.scheduled_jobs import run_jobs
+from plaza.infra.jobs.scheduled_jobs import run_jobs
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import record
 from plaza.reactions import reaction_log
 from plaza.vote_log import mysql_log, s3_archive
 from plaza.vote_log.model import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from plaza.infra.codec import Struct, json_codec, values_of
+from plaza.infra.runtime.codec import Struct, json_codec, values_of
 from plaza.reactions import KINDS, Target
 
 DAYS_OPEN = 8  # weekly rankings and late events need these

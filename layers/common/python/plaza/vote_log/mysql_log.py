@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import pymysql
 from pymysql.cursors import Cursor, SSCursor
 
-from plaza.infra import mysql
-from plaza.infra.mysql import MysqlDown
-from plaza.infra.settings import settings
+from plaza.infra.mysql import mysql
+from plaza.infra.mysql.mysql import MysqlDown
+from plaza.infra.runtime.settings import settings
 from plaza.vote_log.model import (
     ArchiveLine,
     Checksum,

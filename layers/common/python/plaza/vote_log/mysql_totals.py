@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Target
 from plaza.vote_log.model import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS, CounterKey, Scope
 

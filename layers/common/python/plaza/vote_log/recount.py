@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from plaza.infra.mysql import Cursor
+from plaza.infra.mysql.mysql import Cursor
 from plaza.reactions import KINDS, Target
 from plaza.vote_log import mysql_log, mysql_totals, s3_archive
 from plaza.vote_log.model import COMMENTS, POSTS, CounterKey, LoggedEvent, Scope

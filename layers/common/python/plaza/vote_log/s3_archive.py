@@ -15,11 +15,11 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from plaza.infra import archive, objects
-from plaza.infra.archive import DIGEST_CHARS
-from plaza.infra.archive import ArchiveCorrupt as ArchiveCorrupt
-from plaza.infra.codec import Undecodable
-from plaza.infra.objects import ObjectMissing
+from plaza.infra.aws import archive, objects
+from plaza.infra.aws.archive import DIGEST_CHARS
+from plaza.infra.aws.archive import ArchiveCorrupt as ArchiveCorrupt
+from plaza.infra.aws.objects import ObjectMissing
+from plaza.infra.runtime.codec import Undecodable
 from plaza.vote_log.model import (
     MANIFEST,
     PROGRESS,

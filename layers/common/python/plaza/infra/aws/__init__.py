@@ -1,0 +1,1 @@
+"""The APIs of AWS but SQS: signed requests, secrets, objects, resources of a template, and TLS."""

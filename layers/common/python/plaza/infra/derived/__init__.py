@@ -1,0 +1,1 @@
+"""What is kept beside the record: caches, projections, outboxes, builds, filters, ids."""

@@ -1,0 +1,1 @@
+"""Requests and responses: routes, arguments, problems, callers, limits, cursors."""

@@ -1,0 +1,122 @@
+"""The arguments of a route's function, read from an event and validated by pydantic.
+
+A parameter is an ``Id`` of the path, or one of Powertools' ``Query`` and ``Header``; the body is a
+pydantic model. All errors of a request are reported together.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from aws_lambda_powertools.event_handler.openapi.params import Param
+from pydantic import TypeAdapter, ValidationError
+
+from plaza.infra.http.resolver import Event, Id, InvalidRequest, find_unknown_parameters
+from plaza.infra.runtime.errors import BadInput, NotFound
+
+_SOURCES = ("path", "query", "header", "body")  # in the order in which errors are reported
+
+
+class _Argument(NamedTuple):
+    """A parameter of a function: where its value is in a request, and how it is validated."""
+
+    name: str
+    source: str
+    alias: str
+    default: Any
+    is_list: bool
+    type: TypeAdapter[Any]
+
+
+@cache
+def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
+    """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
+    types = get_type_hints(function, include_extras=True)
+    found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
+    arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
+
+    def read(event: Event) -> dict[str, Any]:
+        try:
+            return _read_all(arguments, event)
+        except RecursionError:  # of the parser, or of pydantic
+            raise BadInput("body", "is nested too deeply") from None
+
+    return read
+
+
+def _analyse(parameter: Parameter, declared: Any) -> _Argument:
+    info = next((part for part in get_args(declared) if isinstance(part, Param)), None)
+    if info is not None:
+        source, alias = info.in_.value, info.alias or ""
+    else:
+        source, alias = ("path" if declared is Id else "body"), ""
+    kind = get_args(declared)[0] if get_origin(declared) is Annotated else declared
+    name, is_list = parameter.name, list in {get_origin(kind), *map(get_origin, get_args(kind))}
+    return _Argument(name, source, alias or name, parameter.default, is_list, TypeAdapter(declared))
+
+
+def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    errors: list[dict[str, str]] = []
+    for argument in arguments:
+        place = (argument.source, *([] if argument.source == "body" else [argument.alias]))
+        value = _find(argument, event)
+        if value is None and argument.default is not Parameter.empty:
+            values[argument.name] = argument.default
+        elif value is None:
+            errors.append(_describe(place, "Field required"))
+        else:
+            try:
+                values[argument.name] = argument.type.validate_python(value)
+            except ValidationError as error:
+                found = error.errors(include_url=False, include_context=False, include_input=False)
+                errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
+    known = [argument.alias for argument in arguments if argument.source == "query"]
+    errors += find_unknown_parameters(event, known)
+    if not errors:
+        return values
+    if errors[0]["field"].startswith("path."):  # they come first
+        raise NotFound(f"{errors[0]['field'].removeprefix('path.')} is not an id.")
+    raise InvalidRequest(errors)
+
+
+def _find(argument: _Argument, event: Event) -> Any:
+    """Return the value of an argument in a request, None if it has none."""
+    match argument.source:
+        case "path":
+            return event["pathParameters"][argument.alias]
+        case "header":
+            return event["headers"].get(argument.alias.lower())
+        case "query":
+            text = (event.get("queryStringParameters") or {}).get(argument.alias)
+            return text.split(",") if argument.is_list and text is not None else text
+    return _read_body(event)
+
+
+def _read_body(event: Event) -> Any:
+    """Return the decoded body. Raises InvalidRequest, BadInput, RecursionError."""
+    text = event.get("body")
+    if text and event.get("isBase64Encoded"):
+        try:
+            text = base64.b64decode(text).decode()
+        except ValueError:
+            raise BadInput("body", "is not UTF-8") from None
+    if not text:
+        return None
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidRequest([_describe(("body", error.pos), "JSON decode error")]) from None
+    except ValueError:
+        raise BadInput("body", "contains a number with too many digits") from None
+
+
+def _describe(place: tuple[str | int, ...], message: str) -> dict[str, str]:
+    """Return one error; pydantic puts ``Value error, `` before the text of a ValueError."""
+    field = ".".join(str(part) for part in place)
+    return {"field": field, "detail": message.removeprefix("Value error, ")}

@@ -1,0 +1,183 @@
+"""What the contract says about requests and responses: types of parameters and bodies.
+
+It imports pydantic, without which ``infra.http.resolver`` serves requests.
+"""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Annotated, Any, Generic, TypeVar
+
+from aws_lambda_powertools.event_handler.openapi.params import Header, Query
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from plaza.infra.http.resolver import ID_DESCRIPTION, ID_PATTERN, JSON, MAX_ID, PROBLEM
+from plaza.infra.runtime.errors import (
+    BadInput,
+    Forbidden,
+    Gone,
+    NotFound,
+    PlazaError,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+
+T = TypeVar("T")
+
+
+def check_id(text: str) -> str:
+    """Return ``text``, the digits of an id. Raises ValueError if it is above 63 bits."""
+    if int(text) > MAX_ID:
+        raise ValueError(f"must be at most {MAX_ID}")
+    return text
+
+
+IdText = Annotated[
+    str, Field(pattern=ID_PATTERN, description=ID_DESCRIPTION), AfterValidator(check_id)
+]
+Ids = Annotated[
+    list[IdText],
+    Query(min_length=1, max_length=100, description="Up to 100 ids, separated by commas."),
+]
+Limit = Annotated[int, Query(ge=1, le=100, description="Maximum number of items on the page.")]
+Cursor = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=200,
+        pattern=r"^[A-Za-z0-9_-]+$",
+        description=(
+            "Position of the page: `next` of the page before. Opaque; a value that this list did "
+            "not return is refused."
+        ),
+        json_schema_extra={"format": "cursor"},
+    ),
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=128,
+        pattern=r"^[!-~]+$",
+        description=(
+            "Key of this creation, chosen by the client. Requests of one user with the same key "
+            "create one resource. Kept for 24 hours."
+        ),
+    ),
+]
+
+
+def _to_integer(value: object) -> object:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+ACCEPT_INTEGRAL_FLOAT = BeforeValidator(_to_integer)
+"""Accepts 1400.0 as 1400: JSON Schema calls it an integer, and some clients send only floats."""
+
+
+class ResponseModel(BaseModel):
+    """Base of response bodies. Times are RFC 3339 in UTC, ids are strings."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class RequestPart(BaseModel):
+    """Base of objects in request bodies: unknown fields are refused, no type is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class RequestModel(RequestPart):
+    """Base of request bodies."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _reject_lone_surrogates(cls, value: Any) -> Any:
+        """JSON may contain a lone surrogate, which UTF-8 and so MySQL and Redis cannot store."""
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise ValueError("contains a lone surrogate") from None
+        return value
+
+
+class Page(ResponseModel, Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    next: Annotated[
+        str | None,
+        Field(description="Cursor of the page after this one; null on the last page."),
+    ]
+
+
+class FieldProblem(ResponseModel):
+    """One invalid field of a request."""
+
+    field: Annotated[str, Field(description="Path of the field, such as `body.title`.")]
+    detail: Annotated[str, Field(description="What is wrong with its value.")]
+
+
+class Problem(ResponseModel):
+    """An error, in the format of RFC 9457."""
+
+    type: Annotated[
+        str,
+        Field(description="URI that identifies the kind of error. Stable: programs compare it."),
+    ]
+    title: Annotated[str, Field(description="The kind of error, in words.")]
+    status: Annotated[int, Field(description="The HTTP status code.")]
+    detail: Annotated[str, Field(description="What is wrong in this request.")]
+    errors: Annotated[
+        list[FieldProblem] | None,
+        Field(description="The invalid fields. Only `invalid-request` has them."),
+    ] = None
+
+
+PROBLEM_OF_STATUS: dict[int, type[PlazaError]] = {
+    error.status: error
+    for error in (
+        BadInput,
+        Unauthenticated,
+        Forbidden,
+        NotFound,
+        Gone,
+        TooManyRequests,
+        PlazaError,
+        Unavailable,
+    )
+}
+"""Status -> its error in ``describe_problems``."""
+
+
+def describe_problems(*problems: int | type[PlazaError]) -> dict[int, Any]:
+    """Return the OpenAPI responses of a route's errors.
+    A status means its error in ``PROBLEM_OF_STATUS``. 429, 500 and 503 are always included."""
+    errors = [
+        PROBLEM_OF_STATUS[problem] if isinstance(problem, int) else problem
+        for problem in (*problems, 429, 500, 503)
+    ]
+    responses: dict[int, Any] = {}
+    for error in sorted(errors, key=lambda error: error.status):
+        response = responses.setdefault(
+            error.status,
+            {
+                "description": HTTPStatus(error.status).phrase,
+                "content": {PROBLEM: {"model": Problem, "examples": {}}},
+            },
+        )
+        examples = response["content"][PROBLEM]["examples"]
+        examples[error.slug] = {"summary": error.title}
+    return responses
+
+
+def describe_response(
+    status: int, model: Any, description: str, *, example: int = 0
+) -> dict[int, Any]:
+    """Return the OpenAPI response of a route for a status that is no error.
+    ``example`` is the index of an example of the model."""
+    content = {JSON: {"model": model, "x-example": example}}
+    return {status: {"description": description, "content": content}}

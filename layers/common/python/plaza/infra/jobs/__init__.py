@@ -1,0 +1,1 @@
+"""What schedules run for all contexts: their records, health checks, expiry."""

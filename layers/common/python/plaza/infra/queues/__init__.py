@@ -1,0 +1,1 @@
+"""Queues of SQS: how messages are declared, sent, consumed and dead-lettered."""

@@ -1,0 +1,85 @@
+"""Reads from replicas of Redis: at most 1 s behind their master, or answered by the master.
+
+For reads of keys that this process reads often, by anonymous callers (``infra.redis.hot_reads``).
+Without ``redis_reader_url`` all go to the master.
+
+A replica does not know how far it is behind, so each process measures it: once a second it adds a
+beat to the shard on the master, along with a read. A replica whose beat is as high has all that the
+master had then. Its beat is read along with each read, before it.
+
+{<shard>}:beat  string  number of beats of all processes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from redis.exceptions import RedisClusterException, RedisError
+
+from plaza.infra.redis import redis
+from plaza.infra.redis.hot_keys import Command, key_of_command, sampler
+from plaza.infra.redis.redis import Call
+from plaza.infra.redis.shards import tag_of
+from plaza.infra.runtime import clock
+from plaza.infra.runtime.observability import record
+from plaza.infra.runtime.process import LocalCache
+from plaza.infra.runtime.settings import settings
+
+MAX_AGE_S = 1.0
+AVOID_S = 10.0  # after a replica failed
+_MAX_TAGS = 128
+
+_beats: LocalCache[str, int] = LocalCache(_MAX_TAGS, ttl_s=MAX_AGE_S)  # tag -> lowest fresh beat
+_avoided: LocalCache[str, bool] = LocalCache(1)
+_ALL = "all replicas"
+
+
+def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any]:
+    """Return the replies to scripts and commands that only read, as of at most 1 s ago.
+
+    One round trip; another, to the master, if the replica is behind or unavailable. All keys have a
+    hash tag. Raises RedisDown.
+    """
+    if not settings().redis_reader_url or _ALL in _avoided:
+        return redis.run_all(calls, commands)
+    keys = [call.keys[0] for call in calls] + [
+        key_of_command(command) or "" for command in commands
+    ]
+    tags = list(dict.fromkeys(map(tag_of, keys)))
+    beats = _beats.get_all(tags)
+    if missing := [tag for tag in tags if tag not in beats]:
+        return _read_with_beats(missing, calls, commands)
+    try:
+        found = redis.run_all_on_replicas(
+            [("GET", _beat_key(tag)) for tag in tags], calls, commands
+        )
+    except (RedisError, RedisClusterException, OSError) as error:
+        record("replica_failed", {"replica_failed": 1}, error_type=type(error).__name__)
+        _avoided.put(_ALL, True, AVOID_S)
+        return redis.run_all(calls, commands)
+    if any(int(beat or 0) < beats[tag] for tag, beat in zip(tags, found, strict=False)):
+        record("replica_behind", {"replica_behind": 1})
+        _avoided.put(_ALL, True, MAX_AGE_S)
+        return redis.run_all(calls, commands)
+    for key in keys:
+        sampler.sample_spared("replica", partial(str, key))
+    return found[len(tags) :]
+
+
+def _read_with_beats(
+    tags: Sequence[str], calls: Sequence[Call], commands: Sequence[Command]
+) -> list[Any]:
+    """Return the replies of the master; add a beat to each of ``tags``."""
+    began_s = clock.monotonic_s()
+    adding: list[Command] = [("INCR", _beat_key(tag)) for tag in tags]
+    replies = redis.run_all(calls, [*commands, *adding])
+    found = len(replies) - len(tags)
+    for tag, beat in zip(tags, replies[found:], strict=True):
+        _beats.put(tag, int(beat), MAX_AGE_S - (clock.monotonic_s() - began_s))
+    return replies[:found]
+
+
+def _beat_key(tag: str) -> str:
+    return f"{tag}}}:beat"
