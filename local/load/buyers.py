@@ -40,10 +40,6 @@ class Buyers:
     _second_orders: list[tuple[int, int, int]] = field(default_factory=list)  # of a buyer, beside
     _waiting: set[asyncio.Task[None]] = field(default_factory=set)
 
-    @property
-    def undecided(self) -> int:
-        return sum(list(known.values()).count("pending") for known in self.orders.values())
-
     async def click(self, buyer_id: int) -> None:
         """Order once; click again later when the request is refused for now."""
         began_s = time.monotonic()

@@ -96,38 +96,12 @@ class Report:
     took_s: float
 
     @property
-    def winners(self) -> Counter[int]:
-        """Return buyer -> successful orders."""
-        return Counter(b for b, reason in self.record.decided.values() if reason is None)
-
-    @property
     def success(self) -> int:
-        return self.winners.total()
+        return sum(reason is None for _, reason in self.record.decided.values())
 
     @property
     def wanted(self) -> int:
         return min(self.options.stock, self.options.buyers)
-
-    @property
-    def lost(self) -> int:
-        """Count orders that were reported to a buyer and are not in MySQL."""
-        reported = {order for statuses in self.result.orders.values() for order in statuses}
-        return len(reported - self.record.decided.keys())
-
-    @property
-    def duplicated(self) -> int:
-        return sum(count > 1 for count in self.winners.values())
-
-    @property
-    def mismatched(self) -> int:
-        """Count orders whose state in MySQL differs from the one that was reported to the buyer."""
-        return sum(
-            order in self.record.decided
-            and status != "pending"
-            and (status == "success") != (self.record.decided[order][1] is None)
-            for statuses in self.result.orders.values()
-            for order, status in statuses.items()
-        )
 
     @property
     def stores_agree(self) -> bool:
@@ -135,19 +109,30 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        bad = (
-            self.lost
-            or self.duplicated
-            or self.mismatched
-            or self.result.undecided
-            or self.result.wrong
-        )
+        bad = self.result.wrong or any(self.count_faults().values())
         return not bad and self.success == self.wanted and self.stores_agree
 
+    def count_faults(self) -> dict[str, int]:
+        """Count units sold beside the stock, orders that were reported to a buyer and are not in
+        MySQL, buyers with two units, and orders that have another state in MySQL or none yet."""
+        decided, orders = self.record.decided, self.result.orders
+        winners = Counter(buyer for buyer, reason in decided.values() if reason is None)
+        reported = {order: status for known in orders.values() for order, status in known.items()}
+        return {
+            "oversold": max(0, self.success - self.options.stock),
+            "lost": len(reported.keys() - decided.keys()),
+            "duplicated": sum(count > 1 for count in winners.values()),
+            "mismatched": sum(
+                (status == "success") != (decided[order][1] is None)
+                for order, status in reported.items()
+                if order in decided and status != "pending"
+            ),
+            "undecided": list(reported.values()).count("pending"),
+        }
+
     def to_json(self) -> dict[str, Any]:
-        answers = read_percentiles(self.result.latencies_s)
-        decisions = read_percentiles(self.result.decision_s)
         in_flight, max_in_flight = self.tally.in_flight
+        decisions = read_percentiles(self.result.decision_s)._asdict()
         return {
             "clean": self.clean,
             "buyers": self.options.buyers,
@@ -155,22 +140,19 @@ class Report:
             "clicks": self.result.clicks,
             "answers": dict(self.result.answers),
             "success": self.success,
-            "oversold": max(0, self.success - self.options.stock),
-            "lost": self.lost,
-            "duplicated": self.duplicated,
-            "mismatched": self.mismatched,
-            "undecided": self.result.undecided,
+            **self.count_faults(),
             "wrong": self.result.wrong[:SHOWN],
             "failed": Counter(r for _, r in self.record.decided.values() if r is not None),
             "stores_agree": self.stores_agree,
             "killed": self.disruption.killed,
             "database_outage_s": round(self.disruption.outage_s, 1),
+            "clicked_s": round(self.tally.took_s, 1),
             "took_s": round(self.took_s, 1),
             "clicks_at_once": self.options.clicks_at_once,
             "in_flight_mean": round(in_flight, 1),
             "in_flight_max": max_in_flight,
-            **answers._asdict(),
-            **{f"decision_{name}": value for name, value in decisions._asdict().items()},
+            **read_percentiles(self.result.latencies_s)._asdict(),
+            **{f"decision_{name}": value for name, value in decisions.items()},
         }
 
 
@@ -265,47 +247,39 @@ def read_sale(stack: Stack, voucher_id: int) -> SaleRecord:
 
 
 def show(report: Report, out: Console) -> None:
-    options, result, values = report.options, report.result, report.to_json()
+    options, result, disruption = report.options, report.result, report.disruption
     out.print(
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
         f" {options.clicks} clicks each[/bold], {options.clicks_at_once:,} at once"
     )
-    speed = result.clicks / max(report.took_s, 1e-9)
-    answers = ", ".join(f"{count:,} {name}" for name, count in result.answers.most_common())
-    failed = ", ".join(f"{count:,} {reason}" for reason, count in values["failed"].items())
+    clicks, took_s = options.buyers * options.clicks, report.tally.took_s
+    speed = f"{clicks / max(took_s, 1e-9):,.0f}/s; {result.clicks - clicks:,} repeated"
     left, pending, sold = report.record.redis
     stores_agree = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
-    summary = new_summary(
-        ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
-        ("answers", answers, not result.wrong),
-        (
-            "success",
-            f"{report.success:,} of {report.wanted:,}",
-            report.success == report.wanted,
-        ),
-        *(
-            (name, f"{values[name]:,}", not values[name])
-            for name in ("oversold", "lost", "duplicated", "mismatched", "undecided")
-        ),
-        *([("failed", failed, "")] if failed else []),
-        ("Redis = MySQL", stores_agree, report.stores_agree),
-        *([("consumers killed", f"{values['killed']:,}", "")] if values["killed"] else []),
-        *(
-            [("database away", f"{values['database_outage_s']:,} s", "")]
-            if report.disruption.outage_s
-            else []
-        ),
+    rows: list[tuple[str, str, str | bool]] = [
+        ("clicks", f"{clicks:,} in {took_s:,.1f} s, {speed}", ""),
         ("in flight", report.tally.describe_in_flight(), ""),
         ("click to answer", str(read_percentiles(result.latencies_s)), ""),
         ("click to decision", str(read_percentiles(result.decision_s)), ""),
-    )
-    out.print(summary)
+        ("answers", _list(result.answers), not result.wrong),
+        ("success", f"{report.success:,} of {report.wanted:,}", report.success == report.wanted),
+        *((name, f"{count:,}", not count) for name, count in report.count_faults().items()),
+        ("failed", _list(report.to_json()["failed"]), ""),
+        ("Redis = MySQL", stores_agree, report.stores_agree),
+        ("consumers killed", f"{disruption.killed:,}" * options.kill_consumers, ""),
+        ("database away", f"{disruption.outage_s:.1f} s" * bool(disruption.outage_s), ""),
+    ]
+    out.print(new_summary(*(row for row in rows if row[1])))
     for wrong in result.wrong[:SHOWN]:
         out.print(Text(f"  {wrong}"))
     out.print("[green]clean[/green]" if report.clean else "[red]not clean[/red]")
+
+
+def _list(counts: Counter[str]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts.most_common())
 
 
 def _stop_mysql(

@@ -183,8 +183,7 @@ class SimulatedUsers:
 
     async def work(self, length_s: float) -> None:
         """Let users act at random for ``length_s``."""
-        end_s = time.monotonic() + length_s
-        await self._play(self._draw_turns(end_s), _CROWD)
+        await self._play(self._draw_turns(time.monotonic() + length_s), _CROWD)
 
     def _draw_turns(self, end_s: float) -> Iterator[tuple[Act, int]]:
         acts = self._acts()
@@ -200,17 +199,14 @@ class SimulatedUsers:
             await self._client.play(turns, act)
 
     def _acts(self) -> dict[Act, int]:
+        """Return what users do -> how often."""
         return {
-            self._like: 40,
-            self._unlike: 12,
-            self._look: 12,
-            self._follow: 8,
-            self._write: 2,
-            self._read_feed: 8,
-            self._order: 6,
+            self._react: 60,
+            self._read: 26,
             self._check_in: 3,
+            self._write: 2,
+            self._order: 6,
             self._review: 2,
-            self._read_lists: 6,
         }
 
     async def _send(
@@ -225,21 +221,33 @@ class SimulatedUsers:
         rotation = int((time.monotonic() - self._began_s) / _ROTATE_EVERY_S)
         return self._posts[(rotation * _AT_ONCE // 2 + random.randrange(_AT_ONCE)) % POSTS]
 
-    async def _like(self, user: int) -> None:
-        kind = random.choice(("likes", "likes", "collects"))
-        await self._send(user, "PUT", f"/posts/{self._pick_post()}/{kind}/me")
+    async def _react(self, user: int) -> None:
+        post, other = f"/posts/{self._pick_post()}", f"/users/{random.choice(self._people)}"
+        calls = {
+            ("PUT", f"{post}/likes/me"): 27,
+            ("PUT", f"{post}/collects/me"): 13,
+            ("DELETE", f"{post}/likes/me"): 12,
+            ("PUT", f"{other}/followers/me"): 5,
+            ("DELETE", f"{other}/followers/me"): 3,
+        }
+        [call] = random.choices(list(calls), weights=list(calls.values()))
+        await self._send(user, *call)
 
-    async def _unlike(self, user: int) -> None:
-        await self._send(user, "DELETE", f"/posts/{self._pick_post()}/likes/me")
-
-    async def _look(self, user: int) -> None:
+    async def _read(self, user: int) -> None:
+        """Read all that a visit shows."""
         targets = [{"type": "post", "id": str(self._pick_post())} for _ in range(20)]
         await self._send(user, "POST", "/reactions/query", {"targets": targets})
-        await self._send(user, "GET", f"/posts/{self._pick_post()}/likers")
-
-    async def _follow(self, user: int) -> None:
-        method = random.choice(("PUT", "PUT", "DELETE"))
-        await self._send(user, method, f"/users/{random.choice(self._people)}/followers/me")
+        for path in random.sample(
+            (
+                f"/posts/{self._pick_post()}/likers",
+                "/feed?limit=20",
+                f"/posts/ranking?window={random.choice(('day', 'week', 'all'))}",
+                f"/shops/{SHOP}/reviews/recommended",
+                f"/users/{random.choice(self._people)}",
+            ),
+            2,
+        ):
+            await self._send(user, "GET", path)
 
     async def _write(self, user: int) -> None:
         """Write a post; above ``PEOPLE`` posts, delete the oldest to keep their number stable."""
@@ -250,9 +258,6 @@ class SimulatedUsers:
             if len(self._written) > PEOPLE:
                 author, oldest = self._written.pop(0)
                 await self._send(author, "DELETE", f"/posts/{oldest}")
-
-    async def _read_feed(self, user: int) -> None:
-        await self._send(user, "GET", "/feed?limit=20")
 
     async def _order(self, user: int) -> None:
         opened_s, voucher = self._sale
@@ -276,12 +281,6 @@ class SimulatedUsers:
                 self._reviews.append(made["id"])
         if self._reviews:
             await self._send(user, "PUT", f"/reviews/{random.choice(self._reviews)}/likes/me")
-
-    async def _read_lists(self, user: int) -> None:
-        window = random.choice(("day", "week", "all"))
-        await self._send(user, "GET", f"/posts/ranking?window={window}")
-        await self._send(user, "GET", f"/shops/{SHOP}/reviews/recommended")
-        await self._send(user, "GET", f"/users/{random.choice(self._people)}")
 
 
 def run_schedules(
