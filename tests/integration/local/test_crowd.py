@@ -10,7 +10,7 @@ from aiohttp import web
 
 from cli.paths import CommandError
 from local.load import crowd
-from local.load.crowd import Client
+from local.load.crowd import Answer, Client, Tally, send_once
 from local.load.requests import Call
 
 GET = Call("GET", "/posts/7")
@@ -38,54 +38,44 @@ def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowd, "draw_backoff_s", lambda tries: 0.0)
 
 
+def send(
+    handler: Handler, call: Call = GET, user_id: int | None = None, attempts: int = 8
+) -> tuple[Answer, Tally]:
+    """Send one request to a server that answers by ``handler``."""
+    results = []
+
+    async def use(base_url: str) -> None:
+        async with Client(base_url, {7: "token"}, 1, attempts) as client:
+            results.append((await client.send(call, user_id), client.tally))
+
+    serve(handler, use)
+    return results[0]
+
+
 def test_so_many_requests_are_in_flight_as_the_server_counts() -> None:
-    """No request is answered before all are there: fewer connections would never end."""
-    crowd_size, waiting = 300, asyncio.Condition()
-    known = 0
+    """No request of a round is answered before all are there: with fewer it would not end."""
+    size, arrived, waiting = 300, 0, asyncio.Condition()
 
     async def hold(_: web.BaseRequest) -> web.Response:
-        nonlocal known
+        nonlocal arrived
         async with waiting:
-            known += 1
+            arrived += 1
+            all_are_there = -(-arrived // size) * size
             waiting.notify_all()
-            await waiting.wait_for(lambda: known % crowd_size == 0 or known > 2 * crowd_size)
+            await waiting.wait_for(lambda: arrived >= all_are_there)
         return web.Response()
 
     async def use(base_url: str) -> None:
-        async with Client(base_url, {}, crowd_size) as client:
+        async with Client(base_url, {}, size) as client:
             await client.connect_all()
             async with asyncio.timeout(30):
-                tally = await client.play(range(2 * crowd_size), lambda _: client.send(GET))
-        assert tally.in_flight[1] == crowd_size
-        assert 0 < tally.in_flight[0] <= crowd_size
-        assert (tally.sent, tally.errors) == (2 * crowd_size, 0)
-        assert tally.statuses == {200: 2 * crowd_size}
+                tally = await client.play(range(2 * size), lambda _: client.send(GET))
+        assert tally.in_flight[1] == size
+        assert 0 < tally.in_flight[0] <= size
+        assert (tally.statuses, tally.sent, tally.errors) == ({200: 2 * size}, 2 * size, 0)
+        assert len(tally.latencies_s) == 2 * size
 
     serve(hold, use)
-
-
-def test_a_member_that_waits_leaves_its_connection_to_another() -> None:
-    """Both members sleep until the other one was answered, with one connection."""
-    answered: list[int] = []
-
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {}, 1) as client:
-
-            async def act(member: int) -> None:
-                await client.send(GET)
-                answered.append(member)
-                while len(answered) < 2:
-                    await asyncio.sleep(0)
-
-            async with asyncio.timeout(30), asyncio.TaskGroup() as group:
-                for member in range(2):
-                    group.create_task(act(member))
-
-    async def answer(_: web.BaseRequest) -> web.Response:
-        return web.Response()
-
-    serve(answer, use)
-    assert sorted(answered) == [0, 1]
 
 
 def test_request_has_its_session_key_and_body() -> None:
@@ -96,13 +86,9 @@ def test_request_has_its_session_key_and_body() -> None:
         known.append((request.method, request.path_qs, *headers, await request.text()))
         return web.json_response({"id": "7"}, status=201)
 
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {7: "token"}, 1) as client:
-            made = await client.send(Call("POST", "/posts?a=1", {"title": "ü"}, "key"), 7)
-            assert (made.status, made.body, made.certain) == (201, {"id": "7"}, True)
-            await client.send(GET)
-
-    serve(answer, use)
+    made, _ = send(answer, Call("POST", "/posts?a=1", {"title": "\u00fc"}, "key"), 7)
+    assert (made.status, made.body, made.certain) == (201, {"id": "7"}, True)
+    send(answer)
     assert known == [
         ("POST", "/posts?a=1", "Bearer token", "key", '{"title": "\\u00fc"}'),
         ("GET", "/posts/7", None, None, ""),
@@ -116,27 +102,19 @@ def test_refused_request_is_sent_again_after_its_delay() -> None:
         status, headers = answers.pop(0)
         return web.json_response({}, status=status, headers=headers)
 
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {}, 1) as client:
-            began_s = time.monotonic()
-            assert (await client.send(GET)).status == 200
-            assert time.monotonic() - began_s >= 1
-            assert client.tally.retries == {"503": 1, "429": 1}
-            assert client.tally.sent == 3
-
-    serve(refuse, use)
+    began_s = time.monotonic()
+    answer, tally = send(refuse)
+    assert time.monotonic() - began_s >= 1
+    assert (answer.status, tally.sent, tally.retries) == (200, 3, {"503": 1, "429": 1})
 
 
 def test_last_refusal_is_returned() -> None:
     async def refuse(_: web.BaseRequest) -> web.Response:
         return web.json_response({"detail": "MySQL is away"}, status=503)
 
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {}, 1, max_attempts=2) as client:
-            assert str(await client.send(GET)) == "503: MySQL is away"
-            assert client.tally.sent == client.tally.errors == 2
-
-    serve(refuse, use)
+    answer, tally = send(refuse, attempts=2)
+    assert str(answer) == "503: MySQL is away"
+    assert tally.sent == tally.errors == 2
 
 
 def test_lost_answer_is_uncertain_and_the_next_connection_is_new() -> None:
@@ -148,22 +126,31 @@ def test_lost_answer_is_uncertain_and_the_next_connection_is_new() -> None:
             request.transport.close()
         return web.Response(text="oops")
 
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {}, 1) as client:
-            found = await client.send(GET)
-            assert (found.status, found.body) == (200, {"detail": "oops"})
-            assert not found.certain
-            assert client.tally.retries == {"ConnectionResetError": 1}
-            assert client.tally.statuses == {200: 1}
-
-    serve(answer, use)
+    found, tally = send(answer)
+    assert (found.status, found.body, found.certain) == (200, {"detail": "oops"}, False)
+    assert (tally.retries, tally.statuses) == ({"ConnectionResetError": 1}, {200: 1})
 
 
 def test_server_that_is_gone_is_no_answer() -> None:
-    async def use(base_url: str) -> None:
-        async with Client(base_url, {}, 2, max_attempts=1) as client:
+    async def use() -> None:
+        async with Client("http://127.0.0.1:1", {}, 2, max_attempts=1) as client:
             assert str(await client.send(GET)).startswith("no answer: ConnectionRefused")
             with pytest.raises(CommandError, match="can't be connected"):
                 await client.connect_all()
 
-    asyncio.run(use("http://127.0.0.1:1"))
+    asyncio.run(use())
+
+
+def test_one_request_is_sent_again_while_it_is_refused() -> None:
+    statuses, tokens = [503, 201], []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        tokens.append(request.headers["Authorization"])
+        return web.json_response(await request.json(), status=statuses.pop(0))
+
+    async def use(base_url: str) -> None:
+        made = await asyncio.to_thread(send_once, base_url, "token", Call("POST", "/", {"a": 1}))
+        assert (made.status, made.body) == (201, {"a": 1})
+
+    serve(answer, use)
+    assert tokens == ["Bearer token"] * 2
