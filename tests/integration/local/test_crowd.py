@@ -154,3 +154,19 @@ def test_one_request_is_sent_again_while_it_is_refused() -> None:
 
     serve(answer, use)
     assert tokens == ["Bearer token"] * 2
+
+
+def test_late_answer_is_not_that_of_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request is answered after the second, which must not use its connection."""
+    monkeypatch.setattr(crowd, "TIMEOUT_S", 0.5)
+    sent, second = iter(range(9)), asyncio.Event()
+
+    async def answer(_: web.BaseRequest) -> web.Response:
+        if next(sent) == 0:
+            await second.wait()
+        second.set()
+        return web.Response()
+
+    found, tally = send(answer, attempts=2)
+    assert (found.status, found.certain) == (200, False)
+    assert tally.retries == {"timeout": 1}
