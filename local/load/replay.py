@@ -128,6 +128,8 @@ class Report:
             "differences": list(self.compared.differences[:SHOWN]),
             "took_s": round(self.tally.took_s, 2),
             "per_s": round(self.tally.rate, 1),
+            "in_flight_mean": round(self.tally.in_flight[0], 1),
+            "in_flight_max": self.tally.in_flight[1],
             **self.tally.percentiles._asdict(),
             "audit": self.audit_report.to_json(),
         }
