@@ -18,6 +18,7 @@ ENV ?=
 ARCHITECTURE ?= arm64
 
 READY := .venv/.ready .venv-tools/.ready .venv-lambda/.ready
+BIOME := .venv/bin/python -m tools node node node_modules/@biomejs/biome/bin/biome
 
 export SAM_CLI_TELEMETRY := 0
 # Processes of the tests share compiled and rewritten modules, also where the shell forbids it.
@@ -57,7 +58,7 @@ test-setup: $(READY) node_modules/.ready ## install what only tests need: npm pa
 	@.venv/bin/python -m local packages --tests
 
 .PHONY: test
-test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: not those of `make check`)
+test: setup test-setup ## run all tests: unit, integration, model, end to end (ARGS="-k like -x": some; CHECKED=1: without `make check`)
 	@.venv/bin/python $(if $(ARGS),-m pytest $(ARGS),-m slipcover -m pytest --numprocesses $(or $(WORKERS),4) \
 	  --no-loadscope-reorder --ignore tests/cluster $(if $(CHECKED),--ignore tests/unit/policy) --durations 10)
 	@$(if $(ARGS),,.venv/bin/python -m tests.support.coverage)
@@ -81,9 +82,10 @@ check: lint types .venv-tools/.ready ## check format, lint, types and policy tes
 	@.venv/bin/python -m pytest -q tests/unit/policy
 
 .PHONY: lint
-lint: .venv/.ready ## check format and lint
+lint: .venv/.ready $(if $(CI),node_modules/.ready) ## check format and lint; of TypeScript after `make test-setup`
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
+	@if [ -n "$(CI)" ] || [ -e node_modules/.ready ]; then $(BIOME) check --error-on-warnings; fi
 
 .PHONY: types
 types: .venv/.ready ## check types, by mypy
@@ -93,6 +95,7 @@ types: .venv/.ready ## check types, by mypy
 format: .venv/.ready ## format the code
 	@.venv/bin/ruff check --fix .
 	@.venv/bin/ruff format .
+	@if [ -e node_modules/.ready ]; then $(BIOME) check --write --error-on-warnings; fi
 
 .PHONY: bench
 bench: setup ## measure, each figure beside a limit or a peer

@@ -237,14 +237,14 @@ def ceilings(inputs: Inputs) -> list[Ceiling]:
     wait_ms = inputs["redis_ms"] + inputs["sqs_ms"]
     like_s = lambda_gb_s(inputs["like_cpu_ms"], wait_ms, inputs) / inputs["memory_gb"]
     gate, writer = inputs["gate_per_s"], inputs["events_per_s"]
-    found = [
+    limits = [
         Ceiling("writer of two vCPUs", writer, "16 to 32 vCPUs", "Vitess or TiDB"),
         Ceiling("HTTP API, quota 10,000/s", 10_000, "quota", "several APIs behind CloudFront"),
         Ceiling("one hot target: one slot", gate, "none: refuse or sample", "the same"),
         Ceiling("gate, one node", gate, "ten shards", "forty nodes, then more hash tags"),
         Ceiling("Lambda, quota 1,000", 1_000 / like_s, "quota 10,000", "quota, several accounts"),
     ]
-    return sorted(found, key=lambda ceiling: ceiling.likes_per_s)
+    return sorted(limits, key=lambda ceiling: ceiling.likes_per_s)
 
 
 CHANGES: dict[str, dict[str, float]] = {
@@ -266,7 +266,7 @@ def price_of(resources: Mapping[str, float]) -> dict[str, float]:
 def totals_of(inputs: Inputs, ingress: str) -> dict[str, float]:
     """Return operation -> the USD of a million, all in."""
     resources = operations(inputs, ingress=ingress)
-    return {name: sum(price_of(one).values()) for name, one in resources.items()}
+    return {name: sum(price_of(resource).values()) for name, resource in resources.items()}
 
 
 def main(argv: Sequence[str]) -> int:

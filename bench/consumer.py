@@ -185,8 +185,8 @@ def _side_by_side(
     """Compare consumers in processes of their own with one such process."""
     saves = [partial(_save, batch) for batch in _split(events, BATCH)]
     half = len(saves) // 2
-    one, four = play(saves[:half], workers=1), play(saves[half:])
-    peer = Peer("one", one.tally.rate * BATCH)
+    single, four = play(saves[:half], workers=1), play(saves[half:])
+    peer = Peer("one", single.tally.rate * BATCH)
     return [Figure(f"{WORKERS} {name}", four.tally.rate * BATCH, "events/s", peer, goal)]
 
 
@@ -209,12 +209,16 @@ def _race(events: Sequence[ReactionEvent]) -> Race:
     used, used_bare = Cpu(), Cpu()
     for batch in _split(events, BATCHES_AT_ONCE * BATCH):
         transactions = _split(batch, BATCH)
-        common_s += sum(time_s(partial(_commit, row_by_row.save, one)) for one in transactions)
+        common_s += sum(
+            time_s(partial(_commit, row_by_row.save, transaction)) for transaction in transactions
+        )
         began = cpu()
         with parts.record(), paused_collection():
             persist.save(batch)
         between = cpu()
-        bare_s += sum(time_s(partial(_commit, bulk_upsert.save, one)) for one in transactions)
+        bare_s += sum(
+            time_s(partial(_commit, bulk_upsert.save, transaction)) for transaction in transactions
+        )
         used, used_bare = used + (between - began), used_bare + (cpu() - between)
     gc.unfreeze()
     count = len(events)
@@ -223,9 +227,9 @@ def _race(events: Sequence[ReactionEvent]) -> Race:
 
 def _accept(reactions: Sequence[Reaction]) -> Iterator[ReactionEvent]:
     """Return the events of ``reactions``, accepted by Redis and not saved."""
-    wanted = list(dict.fromkeys((kind, target) for kind, target, _ in reactions))
-    for start in range(0, len(wanted), _AT_ONCE):
-        reactions_react.hydrate(wanted[start : start + _AT_ONCE])
+    unique = list(dict.fromkeys((kind, target) for kind, target, _ in reactions))
+    for start in range(0, len(unique), _AT_ONCE):
+        reactions_react.hydrate(unique[start : start + _AT_ONCE])
     events = []
     for kind, target, actor in reactions:
         decision = redis_gate.gate(kind, target, actor, True, "bench", None)

@@ -20,10 +20,10 @@ MADE_UP_ACTORS = 20_000
 def load_reactions(count: int) -> list[Reaction]:
     """Return ``count`` distinct reactions in order of time."""
     reactions = _play(PLAYED) if PLAYED.exists() else _make_up(count * 3)
-    found = list(islice(dict.fromkeys(reactions), count))
-    if len(found) < count:
-        raise ValueError(f"{len(found)} distinct reactions instead of {count}")
-    return found
+    distinct = list(islice(dict.fromkeys(reactions), count))
+    if len(distinct) < count:
+        raise ValueError(f"{len(distinct)} distinct reactions instead of {count}")
+    return distinct
 
 
 def _play(path: Path) -> Iterator[Reaction]:

@@ -44,7 +44,7 @@ def run_first_request(
 ) -> FirstRequest:
     """Import the function whose folder is in ``PYTHONPATH`` in a new process, and let it answer
     ``event``. Raises CommandError if it fails."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(python), "-c", _RUN],
         input=json.dumps([event, watched]),
         env=env,
@@ -52,9 +52,9 @@ def run_first_request(
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        raise CommandError(f"the function failed:\n{done.stderr}")
-    import_s, request_s, answer, loaded = json.loads(done.stderr.splitlines()[-1])
+    if completed.returncode != 0:
+        raise CommandError(f"the function failed:\n{completed.stderr}")
+    import_s, request_s, answer, loaded = json.loads(completed.stderr.splitlines()[-1])
     return FirstRequest(import_s * 1000, request_s * 1000, answer, loaded)
 
 

@@ -65,7 +65,7 @@ def measure(harness: Harness) -> list[Figure]:
         partial(_apply_to_one, harness, rows),
         partial(_apply_to_many, harness, rows),
     )
-    five_calls, ordinary, viral, one, many = race(benches, RUNS)
+    five_calls, ordinary, viral, single, many = race(benches, RUNS)
     peer, cpu = Peer("five-call script", five_calls.rate), Peer("five calls", five_calls.cpu_us)
     goal, goal_viral = Goal("at least", 0.75, "ratio"), Goal("at least", 0.5, "ratio")
     return [
@@ -73,8 +73,8 @@ def measure(harness: Harness) -> list[Figure]:
         Figure("gate, viral target", viral.rate, "changes/s", peer, goal_viral),
         Figure("  CPU of Redis, ordinary target", ordinary.cpu_us, "us", cpu),
         Figure("  CPU of Redis, viral target", viral.cpu_us, "us", cpu),
-        Figure("apply, one hot target", one.rate, "rows/s"),
-        Figure("  CPU of Redis", one.cpu_us, "us a row"),
+        Figure("apply, one hot target", single.rate, "rows/s"),
+        Figure("  CPU of Redis", single.cpu_us, "us a row"),
         Figure("apply, 1,000 targets with one row each", many.rate, "rows/s"),
         Figure("  CPU of Redis", many.cpu_us, "us a row"),
     ]
@@ -217,14 +217,14 @@ def run_script(
     options = ["-p", harness.redis_port, "-c", clients, "-n", calls, "-r", random_below, "--csv"]
     command = ["EVALSHA", script.sha, len(keys), *keys, *args]
     cpu_s = redis_cpu_s()
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(part) for part in (require_binary("redis-benchmark"), *options, *command)],
         capture_output=True,
         text=True,
         check=True,
     )
     cpu_s = redis_cpu_s() - cpu_s
-    row = next(csv.DictReader(io.StringIO(done.stdout[done.stdout.index('"test"') :])))
+    row = next(csv.DictReader(io.StringIO(completed.stdout[completed.stdout.index('"test"') :])))
     return Run(float(row["rps"]), cpu_s / calls * 1e6)
 
 

@@ -48,7 +48,7 @@ class Harness:
         insert_rows("content (content_type, content_id, author_id)", values)
 
     def add_users(self, ids: Iterable[int]) -> None:
-        insert_rows("user (id, nickname)", (f"({i},'somebody')" for i in ids))
+        insert_rows("user (id, nickname)", (f"({i},'ada')" for i in ids))
 
 
 def insert_rows(into: str, values: Iterable[str]) -> None:

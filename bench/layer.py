@@ -29,12 +29,12 @@ def build_layer(harness: Harness) -> Path:
         return layer
     command = ["make", "--makefile", f"{ARCHITECTURE}/Makefile", "build-CommonLayer"]
     variables = [f"ARTIFACTS_DIR={layer.parent}", f"PYTHON={sys.executable}"]
-    done = subprocess.run(
+    completed = subprocess.run(
         [*command, *variables], cwd=LAYER.parent, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
+    if completed.returncode != 0:
         shutil.rmtree(layer, ignore_errors=True)
-        raise CommandError(f"the layer could not be built:\n{done.stderr}")
+        raise CommandError(f"the layer could not be built:\n{completed.stderr}")
     return layer
 
 

@@ -45,7 +45,7 @@ _VALUES = {"reaction": "", "reaction_log": ", 1, {n}, CURRENT_DATE"}
 
 def measure(harness: Harness) -> list[Figure]:
     """Change copies of both tables with a million rows, while another connection inserts."""
-    rows, found = harness.scale(ROWS), []
+    rows, figures = harness.scale(ROWS), []
     for table in _COLUMNS:
         mysql.write("DROP TABLE IF EXISTS grown")
         mysql.write(f"CREATE TABLE grown LIKE {table}")
@@ -63,12 +63,12 @@ def measure(harness: Harness) -> list[Figure]:
                     cursor.execute(f"ALTER TABLE grown {actions}")
                     took_s = time.perf_counter() - began_s
                 goal = Goal("at most", MAX_WAIT_MS) if change.is_deployed else None
-                found += [
+                figures += [
                     Figure(f"{table} of {rows:,} rows: {change.name}", took_s, "s"),
                     Figure("  longest insert meanwhile", max(waits_s) * 1000, "ms", goal=goal),
                 ]
     mysql.write("DROP TABLE grown")
-    return found
+    return figures
 
 
 def _day_of(table: str) -> str:

@@ -84,5 +84,5 @@ class Parts:
 
 
 def _name(sql: str) -> str:
-    found = _STATEMENT.match(sql)
-    return " ".join(found.groups()) if found else sql.split(None, 1)[0]
+    match = _STATEMENT.match(sql)
+    return " ".join(match.groups()) if match else sql.split(None, 1)[0]

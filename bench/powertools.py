@@ -48,7 +48,7 @@ ROUNDS = 9
 
 
 def measure(harness: Harness) -> list[Figure]:
-    """Measure each part beside that of Powertools. The best of nine rounds, in turn."""
+    """Measure each part beside its counterpart in Powertools. The best of nine rounds, in turn."""
     return [*_log_lines(harness), *_routes(harness), *_batches(harness), *_imports(harness)]
 
 
@@ -164,13 +164,13 @@ def _imports(harness: Harness) -> list[Figure]:
 
     def run(module: str) -> float:
         command = [sys.executable, "-c", code.format(module)]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
-        return float(done.stdout) * 1_000
+        completed = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+        return float(completed.stdout) * 1_000
 
     rounds = [[run(module) for module in IMPORTED.values()] for _ in range(ROUNDS)]
     medians = [statistics.median(of_module) for of_module in zip(*rounds, strict=True)]
     return [
-        Figure(f"import of {name}, after those of a like", ms, "ms")
+        Figure(f"import of {name}, after the imports of a like", ms, "ms")
         for name, ms in zip(IMPORTED, medians, strict=True)
     ]
 

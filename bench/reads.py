@@ -67,7 +67,7 @@ def _compress(handler: Handler, event: Event) -> list[Figure]:
 
 
 def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) -> list[Figure]:
-    """Return the CPU of ``work`` beside that of its commands, measured in turns."""
+    """Return the CPU of ``work`` and of its commands, measured in turns."""
     work()
     with _recorded_commands() as sent:
         work()
@@ -79,8 +79,8 @@ def _compare(harness: Harness, name: str, work: Callable[[], None], goal: Goal) 
     works: list[Callable[[], None]] = [work, work_uncached, partial(_send, sent)]
     used_ms: list[list[float]] = [[] for _ in works]
     for _ in range(harness.scale(ROUNDS)):
-        for used, one in zip(used_ms, works, strict=True):
-            used += [cpu_ms(one) for _ in range(CALLS)]
+        for used, command in zip(used_ms, works, strict=True):
+            used += [cpu_ms(command) for _ in range(CALLS)]
     cached, uncached, bare = map(median, used_ms)
     peer = Peer("its commands by redis-py", bare)
     return [

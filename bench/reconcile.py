@@ -47,8 +47,8 @@ def measure(harness: Harness) -> list[Figure]:
         runs.append((time.perf_counter() - began_s, _cpu_s() - began_cpu_s, report, parts))
         if report.differing or report.tally.skipped:
             raise CommandError(f"undamaged data differs: {report}")
-    took_s, _, report, parts = min(runs, key=lambda one: one[0])
-    cpu_s = min(one[1] for one in runs)
+    took_s, _, report, parts = min(runs, key=lambda run: run[0])
+    cpu_s = min(run[1] for run in runs)
     counted = report.tally.relations
     return [
         Figure(
@@ -159,9 +159,9 @@ def _load_hottest(relations: Sequence[Reaction]) -> None:
     """Load the most popular targets into Redis, with bloom filters, and some users."""
     popular: dict[tuple[Kind, Target], int] = {}
     for kind, post, _ in relations:
-        wanted = kind, Target("post", POSTS_AT + post)
-        popular[wanted] = popular.get(wanted, 0) + 1
-    hottest = sorted(popular, key=lambda wanted: -popular[wanted])[:HOT]
+        pair = kind, Target("post", POSTS_AT + post)
+        popular[pair] = popular.get(pair, 0) + 1
+    hottest = sorted(popular, key=lambda pair: -popular[pair])[:HOT]
     for start in range(0, len(hottest), 10):
         react.hydrate(hottest[start : start + 10])
     for kind, target in hottest:

@@ -142,9 +142,9 @@ def measure_idle(stack: Stack, seconds: float) -> list[Figure]:
 
 def measure_replay(path: Path) -> list[Figure]:
     began_s = time.monotonic()
-    done = local("replay", str(path), "--duplicates", "0.2", "--kill-consumers", "--json")
+    process = local("replay", str(path), "--duplicates", "0.2", "--kill-consumers", "--json")
     took_s = time.monotonic() - began_s
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    report: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return [
         Figure(f"replay of {path.name}", took_s, "s", goal=Goal("at most", 300)),
         Figure("  differences", len(report["differences"]), "", goal=Goal("at most", 0)),
@@ -182,8 +182,8 @@ def read_routes(user_id: int) -> Iterator[Send]:
 
 def sign_in(count: int) -> dict[int, str]:
     user_ids = range(FIRST_USER, FIRST_USER + count)
-    done = local("token", "--user", f"{user_ids[0]}-{user_ids[-1]}")
-    return dict(zip(user_ids, done.stdout.split(), strict=True))
+    output = local("token", "--user", f"{user_ids[0]}-{user_ids[-1]}")
+    return dict(zip(user_ids, output.stdout.split(), strict=True))
 
 
 def local(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -209,15 +209,15 @@ def cpu_of(stack: Stack) -> Iterator[dict[str, float]]:
 
 
 def read_cpu(stack: Stack) -> dict[tuple[str, int], float]:
-    found = {}
+    cpu_s = {}
     for process in stack.processes():
         leader = process.find()
         if leader is None:
             continue
-        found[process.name, leader.pid] = _seconds_of(leader)
+        cpu_s[process.name, leader.pid] = _seconds_of(leader)
         for child in leader.children(recursive=True):
-            found["workers", child.pid] = _seconds_of(child)
-    return found
+            cpu_s["workers", child.pid] = _seconds_of(child)
+    return cpu_s
 
 
 def disk_mb(directory: Path) -> float:

@@ -46,8 +46,8 @@ class DirectoryObjectStore:
             raise ObjectMissing(key) from None
 
     def list_keys(self, prefix: str) -> list[str]:
-        found = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
-        return sorted(key for key in found if key.startswith(prefix))
+        keys = (str(p.relative_to(self.directory)) for p in self.directory.rglob("*.*"))
+        return sorted(key for key in keys if key.startswith(prefix))
 
 
 def measure(harness: Harness) -> list[Figure]:
@@ -135,11 +135,11 @@ def _fill(count: int, day: str) -> None:
 
 
 def _recount(in_mysql: int, archived: int) -> None:
-    found = recount.recount_log(Scope())
-    if found.differing or found.contradicting or found.events_archived != archived:
-        raise CommandError(f"the recount differs from the counters: {found}")
-    if found.events_in_mysql < in_mysql:
-        raise CommandError(f"{found.events_in_mysql} events were read")
+    recounted = recount.recount_log(Scope())
+    if recounted.differing or recounted.contradicting or recounted.events_archived != archived:
+        raise CommandError(f"the recount differs from the counters: {recounted}")
+    if recounted.events_in_mysql < in_mysql:
+        raise CommandError(f"{recounted.events_in_mysql} events were read")
 
 
 def _read_log() -> tuple[float, float]:

@@ -59,14 +59,14 @@ def progress_console(args: argparse.Namespace) -> Console:
 
 
 def print_report(
-    args: argparse.Namespace, found: Found, show: Callable[[Found, Console], None]
+    args: argparse.Namespace, report: Found, show: Callable[[Found, Console], None]
 ) -> int:
     """Print a report. Returns the exit status: 1 unless it is clean."""
     if args.json:
-        print(json.dumps(found.to_json()))
+        print(json.dumps(report.to_json()))
     else:
-        show(found, console)
-    return 0 if found.clean else 1
+        show(report, console)
+    return 0 if report.clean else 1
 
 
 def wide_console() -> Console:
@@ -77,8 +77,8 @@ def wide_console() -> Console:
 def new_table(*columns: str, left: Collection[str] = ("",)) -> Table:
     """Return a plain table: the first column and those in ``left`` to the left, others right."""
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for place, column in enumerate(columns):
-        justify: JustifyMethod = "left" if not place or column in left else "right"
+    for index, column in enumerate(columns):
+        justify: JustifyMethod = "left" if not index or column in left else "right"
         table.add_column(column, justify=justify, overflow="fold")
     return table
 
@@ -137,9 +137,9 @@ def show_progress(
     with Progress(*columns, console=out, transient=True) as progress:
         task = progress.add_task(name, total=total, note="")
 
-        def update(done: int, note: str = "") -> None:
+        def update(finished: int, note: str = "") -> None:
             speed = f"{progress.tasks[0].speed or 0:,.0f} {unit}/s"
-            progress.update(task, completed=done, note=f"{speed} {note}".rstrip())
+            progress.update(task, completed=finished, note=f"{speed} {note}".rstrip())
 
         yield update
 

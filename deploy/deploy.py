@@ -44,7 +44,7 @@ class DeployError(CommandError):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A stack of an environment. ``region``: None for that of the environment."""
+    """A stack of an environment. ``region``: None for the environment's."""
 
     name: str
     template: Path
@@ -103,17 +103,17 @@ class Account:
         ]  # fmt: skip
         if not self._confirms:
             command.append("--no-confirm-changeset")
-        if values:  # instead of those of samconfig.toml, which are the application's
+        if values:  # instead of the values in samconfig.toml, which are the application's
             command += ["--parameter-overrides", *(f'{n}="{v}"' for n, v in values.items())]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise DeployError(f"{part.stack_name(environment)} was not deployed")
 
     def read_secret_version(self, arn: str) -> str:
         """Return the id of a secret's current version, without reading the secret."""
-        found = boto3.client("secretsmanager", region_name=self.region).describe_secret(
+        secret = boto3.client("secretsmanager", region_name=self.region).describe_secret(
             SecretId=arn
         )
-        [version] = [id_ for id_, s in found["VersionIdsToStages"].items() if "AWSCURRENT" in s]
+        [version] = [id_ for id_, s in secret["VersionIdsToStages"].items() if "AWSCURRENT" in s]
         return version
 
     def upload_pages(self, bucket: str, distribution: str) -> None:
@@ -180,22 +180,22 @@ def read_settings(environment: str) -> Settings:
             f" not with {', '.join(parts)} at its end"
         )
     try:
-        found = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
+        parameters = tomllib.loads(SAMCONFIG.read_text())[environment]["global"]["parameters"]
     except KeyError:
         raise DeployError(
-            f"samconfig.toml has no section {environment}.global.parameters; copy those of staging"
+            f"samconfig.toml has no section {environment}.global.parameters; copy staging's"
         ) from None
-    overrides = dict(entry.split("=", 1) for entry in found["parameter_overrides"])
+    overrides = dict(entry.split("=", 1) for entry in parameters["parameter_overrides"])
     values = {n: v for n, v in overrides.items() if not v.startswith(f"/plaza/{environment}/")}
-    return Settings(found["region"], values)
+    return Settings(parameters["region"], values)
 
 
 def read_parameters(template: Path) -> dict[str, str]:
     """Return the parameters of a template: name -> type. Raises DeployError if it was not built."""
     if not template.exists():
         raise DeployError(f"{template.relative_to(ROOT)} is missing; run `make build`")
-    found = yaml.load(template.read_text(), Loader)["Parameters"]  # noqa: S506 - a SafeLoader
-    return {name: parameter["Type"] for name, parameter in found.items()}
+    declared = yaml.load(template.read_text(), Loader)["Parameters"]  # noqa: S506 - a SafeLoader
+    return {name: parameter["Type"] for name, parameter in declared.items()}
 
 
 def read_architecture(build: Path) -> str:
@@ -217,8 +217,8 @@ def _find_extension(build: Path) -> str:
 
 def read_pairs(stack: Mapping[str, Any] | None, kind: str) -> dict[str, str]:
     """Return the parameters (``kind``: Parameter) or the outputs (Output) of a stack."""
-    found = (stack or {}).get(f"{kind}s", [])
-    return {entry[f"{kind}Key"]: entry.get(f"{kind}Value", "") for entry in found}
+    pairs = (stack or {}).get(f"{kind}s", [])
+    return {entry[f"{kind}Key"]: entry.get(f"{kind}Value", "") for entry in pairs}
 
 
 def _ask(name: str, ask: Callable[[str], str]) -> str:

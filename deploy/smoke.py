@@ -3,7 +3,7 @@
   PLAZA_SMOKE_TOKEN=... python -m deploy.smoke staging
   PLAZA_SMOKE_TOKEN=... python -m deploy.smoke --url http://127.0.0.1:8000
 
-The token is that of an admin: it offers a voucher and starts a reconciliation, which is the audit.
+The token belongs to an admin: it offers a voucher and starts a reconciliation, which is the audit.
 What the check creates, it deletes. Exits 1 at the first answer that is wrong.
 """
 
@@ -69,10 +69,10 @@ class Client:
 
     def expect(self, method: str, path: str, statuses: set[int], body: object = None) -> Any:
         """Return the body of an answer. Raises SmokeError for another status."""
-        status, found, _ = self.call(method, path, body)
+        status, reached, _ = self.call(method, path, body)
         if status not in statuses:
-            raise SmokeError(f"{method} {path}: {status} {found}")
-        return found
+            raise SmokeError(f"{method} {path}: {status} {reached}")
+        return reached
 
 
 def check(client: Client, report: Callable[[str], None] = print) -> None:
@@ -108,10 +108,10 @@ def _check_likes(client: Client, created: ExitStack) -> None:
     post = "/posts/" + client.expect("POST", "/posts", {201}, text)["id"]
     created.callback(client.call, "DELETE", post)
     for method, likes in (("PUT", 1), ("PUT", 1), ("DELETE", 0)):
-        found = client.expect(method, f"{post}/likes/me", {200})
-        _require(found["likes"] == likes, f"{method} {post}/likes/me: {found}, not {likes} likes")
-    found = client.expect("GET", post, {200})
-    _require(found["likes"] == 0 and found["exact"], f"{post} is {found}")
+        body = client.expect(method, f"{post}/likes/me", {200})
+        _require(body["likes"] == likes, f"{method} {post}/likes/me: {body}, not {likes} likes")
+    body = client.expect("GET", post, {200})
+    _require(body["likes"] == 0 and body["exact"], f"{post} is {body}")
 
 
 def _check_feed(client: Client, _: ExitStack) -> None:
@@ -125,8 +125,8 @@ def _check_orders(client: Client, created: ExitStack) -> None:
     text = {"name": f"Smoke test {secrets.token_hex(4)}", "icon": f"{ORIGIN}/icon.png", "sort": 0}
     kind = client.expect("POST", "/shop-types", {201}, text)
     created.callback(client.call, "DELETE", f"/shop-types/{kind['id']}")
-    place = {"name": "Smoke test", "type_id": kind["id"], "place": {"x": 0, "y": 0}, "images": []}
-    shop = client.expect("POST", "/shops", {201}, place)
+    body = {"name": "Smoke test", "type_id": kind["id"], "place": {"x": 0, "y": 0}, "images": []}
+    shop = client.expect("POST", "/shops", {201}, body)
     created.callback(client.call, "DELETE", f"/shops/{shop['id']}")
     now = datetime.now(UTC)
     voucher = client.expect(
@@ -151,8 +151,8 @@ def _check_orders(client: Client, created: ExitStack) -> None:
         return bool(client.expect("GET", f"/orders/{order_id}", {200})["status"] != "pending")
 
     _wait(decided, ORDER_S, f"order {order_id} is pending")
-    found = client.expect("GET", f"/orders/{order_id}", {200})
-    _require(found["status"] == "success", f"order {order_id} is {found}")
+    order = client.expect("GET", f"/orders/{order_id}", {200})
+    _require(order["status"] == "success", f"order {order_id} is {order}")
 
 
 STEPS = (_check_preflight, _check_session, _check_likes, _check_feed, _check_orders)
@@ -174,8 +174,8 @@ def _wait(read: Callable[[], T], seconds: float, text: str) -> T:
     """Return the first true result of ``read``. Raises SmokeError at the deadline."""
     end_s = time.monotonic() + seconds
     while time.monotonic() < end_s:
-        if found := read():
-            return found
+        if result := read():
+            return result
         time.sleep(0.5)
     raise SmokeError(f"{text} after {seconds} s")
 

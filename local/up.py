@@ -52,10 +52,10 @@ def main(args: argparse.Namespace) -> int:
 @contextlib.contextmanager
 def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
     """Interrupt the block when another command stops the stack."""
-    done = threading.Event()
+    stopped = threading.Event()
 
     def watch() -> None:
-        while not done.wait(0.2):
+        while not stopped.wait(0.2):
             if not (stack.directory / "stack.json").exists():
                 os.kill(os.getpid(), signal.SIGINT)
                 return
@@ -67,7 +67,7 @@ def interrupt_when_stopped(stack: Stack) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        stopped.set()
         watcher.join()
         signal.signal(signal.SIGINT, before)
 

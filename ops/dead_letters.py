@@ -41,17 +41,17 @@ def redrive(args: argparse.Namespace) -> int:
         # At most as many as there were: a message that fails again would be moved for ever.
         limit = min(args.limit or 10**9, len(ids) if ids else dead.get(_queue(args), 0) or 1)
         while True:
-            done = queue_admin.redrive(_queue(args), OPERATOR, ids, limit - moved)
-            moved += done.moved
-            ids = list(done.missing) if ids else None
-            if not done.moved or done.backlog_too_long or moved >= limit:
+            result = queue_admin.redrive(_queue(args), OPERATOR, ids, limit - moved)
+            moved += result.moved
+            ids = list(result.missing) if ids else None
+            if not result.moved or result.backlog_too_long or moved >= limit:
                 break
-    print(f"{moved:,} sent back, {done.remaining:,} dead")
-    if done.backlog_too_long:
+    print(f"{moved:,} sent back, {result.remaining:,} dead")
+    if result.backlog_too_long:
         print("stopped: the queue has a long backlog")
-    for message_id in done.missing:
+    for message_id in result.missing:
         print(f"not found: {message_id}")
-    return 1 if done.backlog_too_long or done.missing else 0
+    return 1 if result.backlog_too_long or result.missing else 0
 
 
 def _queue(args: argparse.Namespace) -> str:

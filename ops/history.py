@@ -57,11 +57,11 @@ class Layout:
         columns = [self.user_column, self.id_column, self.time_column]
         return columns + ([self.state_column] if self.state_column else [])
 
-    def parse(self, row: Sequence[str], places: Sequence[int], now_us: int) -> ReactionEvent:
-        """Return the event of a row; ``places``: of ``columns``. Raises ValueError."""
-        if max(places) >= len(row):
-            raise ValueError(f"{len(row)} columns, not {max(places) + 1} or more")
-        user, target_id, at, *state = (row[place] for place in places)
+    def parse(self, row: Sequence[str], indexes: Sequence[int], now_us: int) -> ReactionEvent:
+        """Return the event of a row; ``indexes``: of ``columns``. Raises ValueError."""
+        if max(indexes) >= len(row):
+            raise ValueError(f"{len(row)} columns, not {max(indexes) + 1} or more")
+        user, target_id, at, *state = (row[index] for index in indexes)
         key = ReactionKey(
             self.target,
             parse_whole_number(self.id_column, target_id),
@@ -80,8 +80,8 @@ class Layout:
 
 def parse_time(column: str, text: str) -> int:
     """Return microseconds since 1970; a time without an offset is UTC. Raises ValueError."""
-    if found := _UNIX_TIME.fullmatch(text):
-        at_us = int(found[1]) * 1_000_000 + int((found[2] or "").ljust(6, "0"))
+    if match := _UNIX_TIME.fullmatch(text):
+        at_us = int(match[1]) * 1_000_000 + int((match[2] or "").ljust(6, "0"))
     else:
         try:
             at = datetime.fromisoformat(text)
@@ -114,7 +114,7 @@ def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Ba
             names = next(csv.reader([header], delimiter=delimiter), [])
             if missing := [name for name in layout.columns if name not in names]:
                 raise CommandError(describe_bad_header(path.name, names, f"with {missing[0]}"))
-            places = [names.index(name) for name in layout.columns]
+            indexes = [names.index(name) for name in layout.columns]
             rows = csv.reader(text, delimiter=delimiter)
             while chunk := list(islice(_number(rows), LINES_PER_BATCH)):
                 batch = Batch([], [], chunk[-1][0])
@@ -122,7 +122,7 @@ def read_batches(path: Path, layout: Layout, after_line: int = 0) -> Iterator[Ba
                     if line <= after_line or not row:  # empty lines are skipped
                         continue
                     try:
-                        batch.events.append((line, layout.parse(row, places, now_us)))
+                        batch.events.append((line, layout.parse(row, indexes, now_us)))
                     except ValueError as error:
                         batch.bad.append((line, str(error)))
                 if batch.last_line > after_line:
@@ -141,14 +141,14 @@ def find_missing(batch: Batch) -> Batch:
     """Return the batch with its reactions of unknown users and to unknown or deleted targets among
     the bad lines. One statement. Raises MysqlDown."""
     keys = [event.key for _, event in batch.events]
-    found = mysql_store.read_all_existence(
+    existence = mysql_store.read_all_existence(
         {("user", key.actor_id) for key in keys} | {key[:2] for key in keys}
     )
     events, bad = [], list(batch.bad)
     for line, event in batch.events:
         for what in (("user", event.key.actor_id), event.key[:2]):
-            if found[what] is not Existence.LIVE:
-                state = "deleted" if found[what] is Existence.DELETED else "missing"
+            if existence[what] is not Existence.LIVE:
+                state = "deleted" if existence[what] is Existence.DELETED else "missing"
                 bad.append((line, f"{what[0]} {what[1]} is {state}"))
                 break
         else:

@@ -37,14 +37,14 @@ def read_report(limit: int, minutes: int) -> dict[str, Any]:
     }
 
 
-def _row(found: Any) -> dict[str, Any]:
+def _row(key: Any) -> dict[str, Any]:
     return {
-        "key": key_scan.redact_key(found.key),
-        "type": found.type,
-        "bytes": found.bytes,
-        "members": None if found.type == "string" else found.length,
-        "oversized": found.is_oversized,
-        "expected": found.is_expected,
+        "key": key_scan.redact_key(key.key),
+        "type": key.type,
+        "bytes": key.bytes,
+        "members": None if key.type == "string" else key.length,
+        "oversized": key.is_oversized,
+        "expected": key.is_expected,
     }
 
 

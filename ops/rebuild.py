@@ -28,12 +28,12 @@ def main(args: argparse.Namespace) -> int:
         raise CommandError("rows have only the current state: --as-of needs --from-log")
     scope = parse_scope(args.target, args.user)
     with use_environment(args):
-        found = recount_counters(scope, args.from_log, until_us)
-    good = not (found.differing or found.contradicting)
+        recount = recount_counters(scope, args.from_log, until_us)
+    good = not (recount.differing or recount.contradicting)
     if args.json:
-        print(json.dumps(to_json(found, good, args.from_log, args.as_of), indent=2))
+        print(json.dumps(to_json(recount, good, args.from_log, args.as_of), indent=2))
     else:
-        show(found, args.from_log, args.as_of)
+        show(recount, args.from_log, args.as_of)
     return 0 if good or until_us is not None else 1
 
 
@@ -58,9 +58,9 @@ def parse_scope(target: str | None, user: str | None) -> Scope:
     if target is None:
         return Scope()
     types = sorted({of for kind in KINDS.values() for of in kind.targets})
-    if not (found := re.fullmatch(rf"({'|'.join(types)}):(\d{{1,19}})", target)):
+    if not (match := re.fullmatch(rf"({'|'.join(types)}):(\d{{1,19}})", target)):
         raise CommandError(f"--target takes post:7 ({', '.join(types)}), not {target}")
-    return Scope(Target(found[1], int(found[2])))
+    return Scope(Target(match[1], int(match[2])))
 
 
 def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Recount:
@@ -73,65 +73,65 @@ def recount_counters(scope: Scope, from_log: bool, until_us: int | None) -> Reco
         raise CommandError(f"the archive is damaged, so the log is incomplete: {error}") from None
 
 
-def to_json(found: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
+def to_json(recount: Recount, good: bool, from_log: bool, as_of: str | None) -> dict[str, Any]:
     values: dict[str, Any] = {
         "from": "log" if from_log else "rows",
         "as_of": as_of,
         "agrees": good,
-        "compared": found.compared,
-        "differing": len(found.differing),
+        "compared": recount.compared,
+        "differing": len(recount.differing),
         "differences": [
-            {"of": str(one.of), "column": one.column, "counter": counter, "recounted": recounted}
-            for one, counter, recounted in found.differing[:100]
+            {"of": str(key.of), "column": key.column, "counter": counter, "recounted": recounted}
+            for key, counter, recounted in recount.differing[:100]
         ],
     }
     if from_log:
         values |= {
-            "events_in_mysql": found.events_in_mysql,
-            "events_archived": found.events_archived,
-            "contradicting": found.contradicting,
-            "contradictions": [_explain(one) for one in found.contradictions],
+            "events_in_mysql": recount.events_in_mysql,
+            "events_archived": recount.events_archived,
+            "contradicting": recount.contradicting,
+            "contradictions": [_explain(key) for key in recount.contradictions],
             "unknown": UNKNOWN,
         }
     return values
 
 
-def show(found: Recount, from_log: bool, as_of: str | None) -> None:
+def show(recount: Recount, from_log: bool, as_of: str | None) -> None:
     out = wide_console()
     source = "the log" if from_log else "the rows"
     moment = f" up to {as_of}" if as_of else ""
     summary = new_summary()
     summary.add_row("recounted from", source + moment, "")
     if from_log:
-        summary.add_row("events in MySQL", f"{found.events_in_mysql:,}", "")
-        summary.add_row("events in archives", f"{found.events_archived:,}", "")
-    summary.add_row("counters compared", f"{found.compared:,}", "")
-    summary.add_row("differing", f"{len(found.differing):,}", mark(not found.differing))
+        summary.add_row("events in MySQL", f"{recount.events_in_mysql:,}", "")
+        summary.add_row("events in archives", f"{recount.events_archived:,}", "")
+    summary.add_row("counters compared", f"{recount.compared:,}", "")
+    summary.add_row("differing", f"{len(recount.differing):,}", mark(not recount.differing))
     if from_log:
-        contradicting = found.contradicting
+        contradicting = recount.contradicting
         summary.add_row(
             "rows that contradict the log", f"{contradicting:,}", mark(not contradicting)
         )
     out.print(summary)
-    if found.differing:
+    if recount.differing:
         out.print()
-        out.print(_table(found.differing[:SHOWN], source))
-        _and_more(out, len(found.differing))
-    if found.contradictions:
+        out.print(_table(recount.differing[:SHOWN], source))
+        _and_more(out, len(recount.differing))
+    if recount.contradictions:
         out.print()
-        for one in found.contradictions[:SHOWN]:
-            out.print(Text(f"  {_explain(one)}"))
-        _and_more(out, found.contradicting)
+        for contradiction in recount.contradictions[:SHOWN]:
+            out.print(Text(f"  {_explain(contradiction)}"))
+        _and_more(out, recount.contradicting)
     if from_log:
         out.print(f"\n{UNKNOWN}", style="dim")
 
 
 def _table(differing: Sequence[CounterDifference], source: str) -> Any:
     table = new_table("counter", "stored", source, "difference", "")
-    for one, counter, recounted in differing:
-        name = one.column.removesuffix("_total").replace("_", " ")
+    for key, counter, recounted in differing:
+        name = key.column.removesuffix("_total").replace("_", " ")
         by = f"{recounted - counter:+,}"
-        table.add_row(f"{name} of {one.of}", f"{counter:,}", f"{recounted:,}", by, mark(False))
+        table.add_row(f"{name} of {key.of}", f"{counter:,}", f"{recounted:,}", by, mark(False))
     return table
 
 
@@ -140,8 +140,9 @@ def _and_more(out: Console, count: int) -> None:
         out.print(f"  and {count - SHOWN:,} more")
 
 
-def _explain(one: Contradiction) -> str:
+def _explain(contradiction: Contradiction) -> str:
     def state(entry: tuple[int, int] | None) -> str:
         return "nothing" if entry is None else f"{'on' if entry[1] else 'off'} since {entry[0]}"
 
-    return f"{one.kind} {one.target} by {one.actor_id}: log {state(one.log)}, row {state(one.row)}"
+    target, kind, actor_id, row, log = contradiction
+    return f"{kind} {target} by {actor_id}: log {state(log)}, row {state(row)}"

@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def rank(item: pytest.Item) -> int:
-    """Return the place of a test among the others, 0 for the first."""
+    """Return the rank of a test among the others, 0 for the first."""
     if item.nodeid.startswith(BESIDE):
         return 2
     if item.nodeid.startswith("tests/e2e/"):

@@ -69,10 +69,10 @@ def insert_included(template: str, file: str, entries: Iterable[str]) -> str:
 def make_balancer_alarms() -> dict[str, Any]:
     """Return the alarms of the API for a load balancer, under the same names: name -> resource."""
     declared = yaml.safe_load(DECLARED.read_text())
-    found: dict[str, Any] = {}
+    alarms: dict[str, Any] = {}
     for name, options in declared["api"].items():
         watch = options["watch"]
-        found[name] = _make_on_balancer(
+        alarms[name] = _make_on_balancer(
             _describe(options["text"], options["runbook"]),
             watch["metric"],
             statistic=watch.get("statistic", "Sum"),
@@ -80,9 +80,9 @@ def make_balancer_alarms() -> dict[str, Any]:
             periods=watch["periods"],
             period_s=watch["period_s"],
         )
-        found[name]["Properties"]["AlarmActions"] = [{"Ref": "AlarmTopicArn"}]
+        alarms[name]["Properties"]["AlarmActions"] = [{"Ref": "AlarmTopicArn"}]
     for name, options in declared["error_rates"].items():
-        found[name] = _make_on_balancer(
+        alarms[name] = _make_on_balancer(
             _describe(options["text"], options["runbook"]),
             "5xx",
             of="Count",
@@ -90,8 +90,8 @@ def make_balancer_alarms() -> dict[str, Any]:
             period_s=options["window_s"],
         )
     for name, options in declared["both"].items():
-        found[name] = _make_composite(**options)
-    return found
+        alarms[name] = _make_composite(**options)
+    return alarms
 
 
 def _make_on_balancer(

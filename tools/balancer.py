@@ -65,19 +65,19 @@ def main(args: argparse.Namespace) -> None:
 
 def read_routes(template: str) -> dict[str, list[str]]:
     """Return function -> paths of its routes, from the text of the template."""
-    found: dict[str, list[str]] = {}
+    routes: dict[str, list[str]] = {}
     resources = yaml.load(template, Loader)["Resources"]  # noqa: S506 - a SafeLoader
     for name, resource in resources.items():
         for event in (resource.get("Properties") or {}).get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
-                found.setdefault(name, []).append(event["Properties"]["Path"])
-    return {name: sorted(set(paths)) for name, paths in sorted(found.items())}
+                routes.setdefault(name, []).append(event["Properties"]["Path"])
+    return {name: sorted(set(paths)) for name, paths in sorted(routes.items())}
 
 
 def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
     """Return the rules in order. Raises ValueError if one takes requests of another function."""
     if {*ORDER, DEFAULT} != set(routes):
-        raise ValueError(f"ORDER is not that of the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
+        raise ValueError(f"ORDER differs from the functions: {set(routes) ^ {*ORDER, DEFAULT}}")
     rules = [
         Rule(function, number, PRIORITIES * position + number, patterns)
         for position, function in enumerate(ORDER, 1)
@@ -92,8 +92,8 @@ def make_rules(routes: Mapping[str, Sequence[str]]) -> list[Rule]:
 
 def find_function(rules: Sequence[Rule], path: str) -> str:
     """Return the function that gets the requests to a path."""
-    found = (r.function for r in rules if any(_fits(pattern, path) for pattern in r.patterns))
-    return next(found, DEFAULT)
+    functions = (r.function for r in rules if any(_fits(pattern, path) for pattern in r.patterns))
+    return next(functions, DEFAULT)
 
 
 def count_evaluated(rules: Sequence[Rule], path: str) -> int:
@@ -105,12 +105,12 @@ def count_evaluated(rules: Sequence[Rule], path: str) -> int:
 def make_resources() -> dict[str, Any]:
     """Return the included resources; deterministic."""
     routes = read_routes(TEMPLATE.read_text())
-    found: dict[str, Any] = {}
+    resources: dict[str, Any] = {}
     for position, function in enumerate(routes):
-        found |= _make_target(function, position)
+        resources |= _make_target(function, position)
     for rule in make_rules(routes):
-        found[f"{_stem(rule.function)}Rule{rule.number}"] = _make_rule(rule)
-    return found | make_balancer_alarms()
+        resources[f"{_stem(rule.function)}Rule{rule.number}"] = _make_rule(rule)
+    return resources | make_balancer_alarms()
 
 
 def render_entries() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 ``make contract`` writes it; a policy test fails while it is out of date. The first line of a
 handler's docstring is the summary of its operation, the rest the description, and the handler's
-name is the operation id. Examples come from the models; those of problems from ``DETAILS``.
+name is the operation id. Examples come from the models; examples of problems from ``DETAILS``.
 """
 
 import argparse
@@ -102,8 +102,8 @@ DETAILS = {
     "self-follow": "User 7 is your own user. Follow another one.",
     "sold-out": "This voucher is sold out.",
     "too-many-requests": "The rate limit is exceeded; retry after 2 s.",
-    "switched-off": "Plaza is read-only at present.",
-    "switches-changed": "The switches are no longer those of 2.",
+    "switched-off": "Plaza is in read-only mode.",
+    "switches-changed": "The switches are newer than version 2.",
     "type-in-use": "Shop type 3 has shops. Move or delete them first.",
     "wrong-code": "No unused order of this voucher has this code.",
     "units-left": "Units are left: order one.",
@@ -202,7 +202,7 @@ def _tidy_operation(
     )
     for parameter in operation.get("parameters", ()):
         _tidy_parameter(parameter)
-    has_cursor = any(one["name"] == "cursor" for one in operation.get("parameters", ()))
+    has_cursor = any(item["name"] == "cursor" for item in operation.get("parameters", ()))
     for body in operation.get("requestBody", {}).get("content", {}).values():
         body["example"] = _example_of(body["schema"], schemas, 0, has_cursor)
     for status, response in operation["responses"].items():
@@ -230,7 +230,7 @@ def _tidy_operation(
     if method == "get" and (not security or {} in security):
         operation["responses"]["200"].setdefault("headers", {})["ETag"] = _ETAG
         operation["responses"]["304"] = {
-            "description": "Not modified: `If-None-Match` has the present `ETag`."
+            "description": "Not modified: `If-None-Match` has the current `ETag`."
         }
 
 
@@ -307,8 +307,8 @@ def _tidy_parameter(parameter: dict[str, Any]) -> None:
 def _tidy_schema(schema: Any) -> None:
     """Drop the titles that pydantic makes of names, and write whole limits as integers."""
     if isinstance(schema, list):
-        for one in schema:
-            _tidy_schema(one)
+        for part in schema:
+            _tidy_schema(part)
         return
     if not isinstance(schema, dict):
         return
@@ -319,8 +319,8 @@ def _tidy_schema(schema: Any) -> None:
         value = schema.get(limit)
         if isinstance(value, float) and value.is_integer():
             schema[limit] = int(value)
-    for one in schema.get("properties", {}).values():
-        _tidy_schema(one)
+    for part in schema.get("properties", {}).values():
+        _tidy_schema(part)
     for inner in ("anyOf", "items", "additionalProperties"):
         _tidy_schema(schema.get(inner))
     if "description" in schema:
@@ -394,8 +394,12 @@ def _detail_of_operation(path: str, slug: str, operation: dict[str, Any]) -> dic
 def _find_invalid_field(operation: dict[str, Any]) -> tuple[str, str]:
     """Returns a field that a request can have wrong, and what the server says about it."""
     parameters = operation.get("parameters", ())
-    query = {one["name"] for one in parameters if one["in"] == "query"}
-    required = {one["name"] for one in parameters if one["in"] == "query" and one["required"]}
+    query = {parameter["name"] for parameter in parameters if parameter["in"] == "query"}
+    required = {
+        parameter["name"]
+        for parameter in parameters
+        if parameter["in"] == "query" and parameter["required"]
+    }
     if "requestBody" in operation:
         example = operation["requestBody"]["content"]["application/json"]["example"]
         field, value = next(iter(example.items()))

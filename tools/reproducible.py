@@ -31,11 +31,11 @@ def list_files(directory: Path) -> set[Path]:
     return {path.relative_to(directory) for path in directory.rglob("*") if path.is_file()}
 
 
-def find_differences(one: Path, other: Path) -> list[str]:
+def find_differences(first: Path, other: Path) -> list[str]:
     """Return the files that only one build has, or that differ."""
-    files = list_files(one), list_files(other)
+    files = list_files(first), list_files(other)
     same = files[0] & files[1]
-    differ = {file for file in same if not filecmp.cmp(one / file, other / file, shallow=False)}
+    differ = {file for file in same if not filecmp.cmp(first / file, other / file, shallow=False)}
     return sorted(map(str, (files[0] ^ files[1]) | differ))
 
 
@@ -49,12 +49,12 @@ def hash_build(directory: Path) -> str:
 
 def main(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as name:
-        one, other = Path(name) / "one", Path(name) / "other"
-        for directory in (one, other):
+        first, other = Path(name) / "one", Path(name) / "other"
+        for directory in (first, other):
             build(directory)
-        different = find_differences(one, other)
+        different = find_differences(first, other)
         for file in different:
             print(f"differs: {file}")
         if not different:
-            print(f"{len(list_files(one))} files are equal in both builds: {hash_build(one)}")
+            print(f"{len(list_files(first))} files are equal in both builds: {hash_build(first)}")
     return int(bool(different))

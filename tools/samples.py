@@ -65,7 +65,7 @@ class Sample(NamedTuple):
 
 
 class Callers:
-    """Users of an environment who stand in for those of the samples.
+    """Users of an environment who stand in for the users of the samples.
 
     ``unavailable``: sample -> why the environment gets no copy of it. An environment without those
     that need them has to find users only.
@@ -145,12 +145,12 @@ class World:
         self._special, self._own, self._own_user = special, {}, None
 
     def find(self, kind: str, sample_id: str) -> str:
-        """Return the id that stands in for that of a sample. Raises CommandError."""
+        """Return the id that stands in for the id of a sample. Raises CommandError."""
         how = self._special.own.get(kind, kind)
-        found = self._own if kind in self._special.own else self._found
-        if (kind, sample_id) not in found:
-            found[kind, sample_id] = _MAKERS[how](self, sample_id)
-        return found[kind, sample_id]
+        targets = self._own if kind in self._special.own else self._found
+        if (kind, sample_id) not in targets:
+            targets[kind, sample_id] = _MAKERS[how](self, sample_id)
+        return targets[kind, sample_id]
 
     def find_user(self, sample_id: int) -> tuple[int, str]:
         """Return (id, token) of a user of the samples."""
@@ -192,7 +192,8 @@ def _make_liked(world: World, _: str) -> str:
     def find() -> bool:
         items = world.send("GET", f"/ops/audit?target=post:{post}", None, ADMIN)["items"]
         return any(
-            one["kind"] == "like" and (one["rows"], one["outbox"]) == (1, 0) for one in items
+            audit["kind"] == "like" and (audit["rows"], audit["outbox"]) == (1, 0)
+            for audit in items
         )
 
     _wait_for(find, f"the like of post {post}")
@@ -234,8 +235,8 @@ def _order(world: World, voucher: str, buyer: int) -> str:
     order = str(world.send("POST", f"/vouchers/{voucher}/orders", None, buyer)["order_id"])
 
     def find() -> bool:
-        found = world.send("GET", f"/orders/{order}", None, buyer)
-        return bool(found["status"] == "success")
+        response = world.send("GET", f"/orders/{order}", None, buyer)
+        return bool(response["status"] == "success")
 
     _wait_for(find, f"order {order}")
     return order
@@ -278,10 +279,10 @@ def _fill_code(world: World, event: dict[str, Any]) -> None:
 
 def _fill_switches(world: World, event: dict[str, Any]) -> None:
     """Let both changes of switches set what is set: each is then a repeat of the other."""
-    found = world.send("GET", "/ops/switches", None, ADMIN)
+    switches = world.send("GET", "/ops/switches", None, ADMIN)
     body = json.loads(event["body"])
-    values = {"level": found["level"] or "normal", "switches": found["switches"]}
-    _set_body(event, version=found["version"], **{k: v for k, v in values.items() if k in body})
+    values = {"level": switches["level"] or "normal", "switches": switches["switches"]}
+    _set_body(event, version=switches["version"], **{k: v for k, v in values.items() if k in body})
 
 
 def _fill_secret(world: World, event: dict[str, Any]) -> None:
@@ -397,8 +398,8 @@ def copy_sample(name: str, world: World) -> dict[str, Any]:
 
 def _adapt_request(event: dict[str, Any], world: World) -> None:
     headers, path = event["headers"], event["rawPath"]
-    if found := _TOKEN.match(headers.get("authorization", "")):
-        user = ADMIN if found["role"] == "admin" else USER
+    if match := _TOKEN.match(headers.get("authorization", "")):
+        user = ADMIN if match["role"] == "admin" else USER
         headers["authorization"] = f"Bearer {world.find_user(user)[1]}"
     if "idempotency-key" in headers:
         headers["idempotency-key"] = str(uuid.uuid4())
@@ -410,7 +411,7 @@ def _adapt_request(event: dict[str, Any], world: World) -> None:
         if "type" in query:
             query["type"] = world.find("type", query["type"])
         if "target" in query:
-            pairs = (one.split(":") for one in query["target"].split(","))
+            pairs = (pair.split(":") for pair in query["target"].split(","))
             query["target"] = ",".join(f"{kind}:{world.find(kind, id_)}" for kind, id_ in pairs)
         event["rawQueryString"] = "&".join(f"{key}={value}" for key, value in query.items())
     if event.get("body"):
@@ -443,10 +444,10 @@ def _adapt(value: Any, world: World, key: str = "", type_: str = "") -> Any:
     """Return a JSON value with other ids. ``key``: its field; ``type_``: of the object it is in."""
     if isinstance(value, dict):
         type_ = value.get("type") or value.get("target_type") or ""
-        return {name: _adapt(one, world, name, type_) for name, one in value.items()}
+        return {name: _adapt(part, world, name, type_) for name, part in value.items()}
     if isinstance(value, list):
         return [
-            _adapt(one, world, _key_in_list(value, place, key)) for place, one in enumerate(value)
+            _adapt(part, world, _key_in_list(value, index, key)) for index, part in enumerate(value)
         ]
     if isinstance(value, bool) or not str(value).isdecimal():
         return value
@@ -456,10 +457,10 @@ def _adapt(value: Any, world: World, key: str = "", type_: str = "") -> Any:
     return type(value)(world.find(kind, str(value)))
 
 
-def _key_in_list(values: list[Any], place: int, key: str) -> str:
+def _key_in_list(values: list[Any], index: int, key: str) -> str:
     """Return the field of an element: a type of content or a kind names the number after it."""
-    before = values[place - 1] if place else None
-    return before if before in (*_TYPES, "like") and isinstance(values[place], int) else key
+    before = values[index - 1] if index else None
+    return before if before in (*_TYPES, "like") and isinstance(values[index], int) else key
 
 
 def _set_body(event: dict[str, Any], **values: Any) -> None:
@@ -468,11 +469,11 @@ def _set_body(event: dict[str, Any], **values: Any) -> None:
 
 def _wait_for(read: Callable[[], T | None], what: str) -> T:
     deadline_s = time.monotonic() + MAX_WAIT_S
-    while not (found := read()):
+    while not (value := read()):
         if time.monotonic() > deadline_s:
             raise CommandError(f"{what}: no result after {MAX_WAIT_S} s")
         time.sleep(0.2)
-    return found
+    return value
 
 
 def delete_dead_letters(sqs: Any, urls: list[str]) -> int:
@@ -488,10 +489,10 @@ def delete_dead_letters(sqs: Any, urls: list[str]) -> int:
 def _receive_marked(sqs: Any, url: str) -> Iterator[str]:
     """Yield the receipts of dead letters of samples; at the end, release the others."""
     others: list[str] = []
-    while found := sqs.receive_message(
+    while received := sqs.receive_message(
         QueueUrl=url, MaxNumberOfMessages=10, VisibilityTimeout=60, MessageAttributeNames=["All"]
     ).get("Messages"):
-        for message in found:
+        for message in received:
             attribute = message.get("MessageAttributes", {}).get(REQUEST, {})
             if attribute.get("StringValue") == MARK:
                 yield message["ReceiptHandle"]

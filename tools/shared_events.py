@@ -3,7 +3,7 @@
   PLAZA_SMOKE_TOKEN=... PLAZA_USER_TOKEN=... python -m tools shared-events staging ["reactions.*"]
 
 The Lambda console and ``sam remote invoke --test-event-name`` then have them, by their case. The
-first token is that of an admin, the second one that of a user; what the samples are about is
+first token belongs to an admin, the second one to a user; what the samples are about is
 created with them. Everyone who may read the account's schemas can read the tokens. The pattern
 limits what is put. With ``--clean`` and no token, the dead letters of invoked samples are deleted.
 """
@@ -74,10 +74,11 @@ def find_dead_letter_queues(stack_name: str, region: str) -> list[str]:
     formation: Any = boto3.client("cloudformation", region_name=region)
     pages = formation.get_paginator("list_stack_resources").paginate(StackName=stack_name)
     return [
-        found["PhysicalResourceId"]
+        resource["PhysicalResourceId"]
         for page in pages
-        for found in page["StackResourceSummaries"]
-        if found["ResourceType"] == "AWS::SQS::Queue" and found["LogicalResourceId"].endswith("Dlq")
+        for resource in page["StackResourceSummaries"]
+        if resource["ResourceType"] == "AWS::SQS::Queue"
+        and resource["LogicalResourceId"].endswith("Dlq")
     ]
 
 

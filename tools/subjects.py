@@ -35,8 +35,8 @@ def list_subjects(before: str, after: str) -> list[str]:
         ["git", "cat-file", "-e", f"{before}^{{commit}}"], capture_output=True, check=False
     )
     commits = ["-1", after] if is_known.returncode else [f"{before}..{after}"]
-    done = subprocess.run([*log, *commits, "--"], capture_output=True, text=True, check=True)
-    return done.stdout.splitlines()
+    completed = subprocess.run([*log, *commits, "--"], capture_output=True, text=True, check=True)
+    return completed.stdout.splitlines()
 
 
 def main(arguments: list[str]) -> int:

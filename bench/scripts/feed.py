@@ -60,13 +60,13 @@ def _begin_all(harness: Harness) -> None:
 
 def _of_one_shard() -> list[int]:
     """Return the readers of one run of push, for each run of the case."""
-    found: list[int] = []
-    wanted, user_id = shard_of(f"user:{_FIRST}"), _FIRST
-    while len(found) < _READERS * MAX_TIMELINES_PER_CALL:
-        if shard_of(f"user:{user_id}") == wanted:
-            found.append(user_id)
+    user_ids: list[int] = []
+    shard, user_id = shard_of(f"user:{_FIRST}"), _FIRST
+    while len(user_ids) < _READERS * MAX_TIMELINES_PER_CALL:
+        if shard_of(f"user:{user_id}") == shard:
+            user_ids.append(user_id)
         user_id += 1
-    return found
+    return user_ids
 
 
 _readers: list[int] = []

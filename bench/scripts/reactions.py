@@ -145,11 +145,11 @@ def _neighbours(run: int) -> list[Target]:
 
 
 def _load_neighbours(harness: Harness) -> None:
-    wanted = [(LIKE, target) for run in range(TARGETS) for target in _neighbours(run)]
-    leases = redis_hydration.take_hydration_leases(wanted)
+    pairs = [(LIKE, target) for run in range(TARGETS) for target in _neighbours(run)]
+    leases = redis_hydration.take_hydration_leases(pairs)
     snapshot = _snapshot(_full_recent())
     redis_hydration.hydrate_all(
-        [(*of, lease, snapshot) for of, lease in zip(wanted, leases, strict=True)]
+        [(*of, lease, snapshot) for of, lease in zip(pairs, leases, strict=True)]
     )
 
 
@@ -200,8 +200,8 @@ def _put_ahead(harness: Harness) -> None:
 
 
 def _hydrate(run: int) -> None:
-    found = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
-    if redis_hydration.hydrate_all([found]) != ["MORE"]:
+    load = (LIKE, _target(run), _leases[run], _snapshot(_full_recent()))
+    if redis_hydration.hydrate_all([load]) != ["MORE"]:
         raise CommandError("a target was not loaded")
 
 

@@ -54,7 +54,11 @@ def _fill(points: Callable[[int], Iterator[Point]]) -> Callable[[Harness], None]
 def _search(place: Place, after: ShopDistance = LIST_START) -> Callable[[int], object]:
     """Search the cell in the middle of the city from ``place``."""
     area = Area(place, MAX_RADIUS_M, None)
-    [cell] = [one for one in cells.find_cells(area, after.distance) if one.number == CELL]
+    [cell] = [
+        candidate
+        for candidate in cells.find_cells(area, after.distance)
+        if candidate.number == CELL
+    ]
     return lambda run: redis.run_all([redis_store.search_call(area, cell, after, PAGE)])
 
 

@@ -26,8 +26,8 @@ SHOWN = 20
 
 def main(stack: Stack, args: argparse.Namespace) -> int:
     """Print the audit report; return 1 unless it is clean."""
-    found = audit_when_quiet(stack) if args.wait else run_audit(stack)
-    return print_report(args, found, lambda audit_report, out: out.print(render(audit_report)))
+    report = audit_when_quiet(stack) if args.wait else run_audit(stack)
+    return print_report(args, report, lambda audit_report, out: out.print(render(audit_report)))
 
 
 def audit_when_quiet(stack: Stack, timeout_s: float = TIMEOUT_S) -> AuditReport:

@@ -52,20 +52,20 @@ def read_days(cursor: Cursor) -> dict[int, set[date]]:
 
 
 def read_calendars(
-    client: redis.Redis, found: CheckinKeys, find_reign: Callable[[str], str]
+    client: redis.Redis, checkin_keys: CheckinKeys, find_reign: Callable[[str], str]
 ) -> dict[int, Calendar]:
-    """Read the calendars of the users of ``found``, without what was hydrated under another reign
-    than that of a key's node, which ``find_reign`` returns. One pipeline."""
+    """Read the calendars of the users of ``checkin_keys``, unless hydrated under another reign
+    than the reign of a key's node, which ``find_reign`` returns. One pipeline."""
     pipe = client.pipeline(transaction=False)
-    for user_id, months in found.users.items():
+    for user_id, months in checkin_keys.users.items():
         keys = CheckInKeys(user_id)
         pipe.hgetall(keys.head)
         pipe.hlen(keys.outbox)
         for month in sorted(months):
             pipe.bitfield(keys.month(month)).get("u32", 0).execute()
-    replies = iter(pipe.execute() if found.users else ())
+    replies = iter(pipe.execute() if checkin_keys.users else ())
     calendars = {}
-    for user_id, months in found.users.items():
+    for user_id, months in checkin_keys.users.items():
         head, pending = next(replies), next(replies)
         calendar = Calendar(pending=pending)
         is_loaded = head.get("reign") == find_reign(CheckInKeys(user_id).head)
@@ -87,7 +87,7 @@ def read_calendars(
 def find_wrong_calendars(
     days: Mapping[int, Collection[date]], calendars: Mapping[int, Calendar]
 ) -> Iterator[tuple[str, str]]:
-    """Yield users whose days or streak in Redis are not those of the rows.
+    """Yield users whose days or streak in Redis differ from the rows.
 
     Users with pending days are skipped: Redis has days that MySQL does not have yet.
     """
@@ -95,9 +95,9 @@ def find_wrong_calendars(
         own_days = set(days.get(user_id, ()))
         if calendar.pending:
             continue
-        wanted = count_streak(own_days)
-        if calendar.streak is not None and calendar.streak != wanted:
-            details = "Redis {1} up to {0}, rows {3} up to {2}".format(*calendar.streak, *wanted)
+        streak = count_streak(own_days)
+        if calendar.streak is not None and calendar.streak != streak:
+            details = "Redis {1} up to {0}, rows {3} up to {2}".format(*calendar.streak, *streak)
             yield f"streak of user {user_id}", details
         for month, shown in sorted(calendar.months.items()):
             rows = {day for day in own_days if day.replace(day=1) == month}

@@ -119,8 +119,8 @@ def compare(
         *find_wrong_users(record, of_users),
         *find_wrong_comments(record),
         *record.rolled_up_differences,
-        *(Difference(*found) for found in find_oversold(record.vouchers)),
-        *(Difference(*found) for found in find_reused_ids(record.orders, cache.orders)),
+        *(Difference(*difference) for difference in find_oversold(record.vouchers)),
+        *(Difference(*difference) for difference in find_reused_ids(record.orders, cache.orders)),
     ]
     outbox_index = len(cache.outbox_index) + len(cache.checkin_outbox_index)
     stored = len(record.orders.stored) + sum(record.spilled.values())
@@ -137,12 +137,12 @@ def compare(
     if not any(messages.get(name) for name in QUEUES):
         generations = {voucher_id: sale.generation for voucher_id, sale in cache.sales.items()}
         stranded = find_stranded_orders(record.orders, cache.orders, generations, is_quiet)
-        others += [Difference(*found) for found in stranded]
+        others += [Difference(*difference) for difference in stranded]
     if is_quiet:
         others += [*find_wrong_projections(record, cache), *find_claims(cache)]
         others += [
-            Difference(*found)
-            for found in (
+            Difference(*difference)
+            for difference in (
                 *find_wrong_sales(record.vouchers, cache.sales),
                 *find_wrong_calendars(record.days, cache.calendars),
             )
@@ -283,7 +283,7 @@ def find_wrong_comments(record: MysqlState) -> Iterator[Difference]:
 
 
 def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Difference]:
-    """Yield actors whose state in Redis is not that of their row.
+    """Yield actors whose state in Redis differs from their row.
 
     Actors with a commit since the version that Redis has are skipped.
     """
@@ -306,7 +306,7 @@ def find_wrong_lists(record: MysqlState, cache: RedisState) -> Iterator[Differen
 
 
 def _find_denied(hot: TargetState, actor_ids: Collection[int]) -> list[int]:
-    """Return those of ``actor_ids``, or of a sample of them, that the Bloom filter denies."""
+    """Return the actors, of all or of a sample, that the Bloom filter denies."""
     if not hot.bits:
         return []
     checked = sorted(actor_ids)

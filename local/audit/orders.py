@@ -116,10 +116,10 @@ def find_reused_ids(
     record: OrderRecord, entries: Sequence[OrderEntry]
 ) -> Iterator[tuple[str, str]]:
     """Yield ids of more than one order, in rows, in the outbox and in Redis. Always exact."""
-    found: dict[int, set[tuple[int, int]]] = {id_: {of} for id_, of in record.rows.items()}
+    uses: dict[int, set[tuple[int, int]]] = {id_: {of} for id_, of in record.rows.items()}
     for order_id, *of in [*record.stored, *(entry.identity for entry in entries)]:
-        found.setdefault(order_id, set()).add((of[0], of[1]))
-    for order_id, orders in sorted(found.items()):
+        uses.setdefault(order_id, set()).add((of[0], of[1]))
+    for order_id, orders in sorted(uses.items()):
         if len(orders) > 1:
             shown = ", ".join(f"voucher {v} of buyer {b}" for v, b in sorted(orders))
             yield f"order {order_id}", f"one id, {len(orders)} orders: {shown}"
@@ -130,7 +130,7 @@ def find_stranded_orders(
 ) -> Iterator[tuple[str, str]]:
     """Yield orders without a row that no queue, outbox or recovery will decide.
 
-    Exact while the queues of orders are empty. ``generations``: voucher -> present generation.
+    Exact while the queues of orders are empty. ``generations``: voucher -> current generation.
     Pointers are checked only when ``quiet``. A pending order of an older generation without a
     pointer was never confirmed to its buyer.
     """

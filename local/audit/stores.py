@@ -25,7 +25,7 @@ from plaza.counters import ContentCounter, UserCounter
 from plaza.counters.model import USER_COLUMNS
 from plaza.counters.mysql_store import CONTENT_COLUMNS, VERSION_COLUMNS, read_counter
 from plaza.reactions import KINDS, Target
-from plaza.reactions.mysql_reactions import EPOCH
+from plaza.reactions.mysql_reactions import VERSIONS_PER_EPOCH
 from plaza.reactions.redis_keys import TargetKeys, keys_of
 from plaza.vote_log import recount
 
@@ -41,12 +41,12 @@ _OUTBOX_INDEX_KEY = re.compile(r"\{\d+\}:outboxes", re.ASCII)
 _SALE = re.compile(r"\{\d+\}:voucher:(\d{1,19}):sale", re.ASCII)
 # Changes of counters by the commits after a version, by actor.
 _SINCE = """
-    SELECT place, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
-        place INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
+    SELECT item, l.actor_id, SUM(l.change_by) FROM JSON_TABLE(%s, '$[*]' COLUMNS (
+        item INT PATH '$[0]', kind VARCHAR(16) CHARACTER SET ascii PATH '$[1]',
         target_type VARCHAR(16) CHARACTER SET ascii PATH '$[2]', target_id BIGINT PATH '$[3]',
         n BIGINT PATH '$[4]')) AS behind
     STRAIGHT_JOIN reaction_log AS l FORCE INDEX (PRIMARY) USING (target_type, target_id, kind)
-    WHERE l.db_version > behind.n GROUP BY place, l.actor_id"""
+    WHERE l.db_version > behind.n GROUP BY item, l.actor_id"""
 _ROLLED_UP = """
     (SELECT COALESCE(MAX(seq), 0) FROM reaction_log)
     <= (SELECT COALESCE(MAX(seq), 0) FROM watermark WHERE name = 'votes')"""
@@ -264,11 +264,11 @@ def read_mysql_state(
         cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
         # First: from here on, no partition of the log can be dropped.
         record.log = recount.count_events(cursor, archives=archives)
-        for found in recount.find_contradictions(cursor, archives=archives):
+        for contradiction in recount.find_contradictions(cursor, archives=archives):
             record.log_differences.append(
                 Difference(
-                    f"{found.kind} {found.target} by {found.actor_id}",
-                    f"log {_show(found.log)}, row {_show(found.row)}",
+                    f"{contradiction.kind} {contradiction.target} by {contradiction.actor_id}",
+                    f"log {_show(contradiction.log)}, row {_show(contradiction.row)}",
                 )
             )
         cursor.execute(
@@ -278,7 +278,7 @@ def read_mysql_state(
             counted = kind, Target(target_type, target_id)
             (record.on if state else record.off).setdefault(counted, {})[actor_id] = version
         cursor.execute("SELECT epoch FROM log_gate WHERE id = 1")
-        record.epoch = sum(epoch for (epoch,) in cursor) * EPOCH
+        record.epoch = sum(epoch for (epoch,) in cursor) * VERSIONS_PER_EPOCH
         cursor.execute(
             f"SELECT target_type, target_id, {', '.join(CONTENT_COLUMNS + VERSION_COLUMNS)}"  # noqa: S608
             " FROM content_counter"
@@ -333,11 +333,11 @@ def _read_log(cursor: SSCursor, record: MysqlState, cache: RedisState | None) ->
         if hot.loaded and hot.db_version < record.version(*counted)
     ]
     if behind:
-        places = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
+        indexed = [[i, kind, *target, s] for i, ((kind, target), s) in enumerate(behind)]
         record.since = {counted: {} for counted, _ in behind}
-        cursor.execute(_SINCE, (json.dumps(places),))
-        for place, actor_id, change in cursor:
-            record.since[behind[place][0]][actor_id] = int(change)
+        cursor.execute(_SINCE, (json.dumps(indexed),))
+        for item, actor_id, change in cursor:
+            record.since[behind[item][0]][actor_id] = int(change)
 
 
 def _show(event: tuple[int, int] | None) -> str:
@@ -347,27 +347,29 @@ def _show(event: tuple[int, int] | None) -> str:
 def read_redis_state(redis_url: str, *, cluster: bool = False) -> RedisState:
     """Read Redis with one SCAN and some pipelines. Raises redis.exceptions.RedisError."""
     with connect_redis(redis_url, cluster=cluster) as client:
-        found = RedisKeys()
+        redis_keys = RedisKeys()
         for key in client.scan_iter(count=1000):
-            found.add_key(key)
-        outbox_index = _read_members(client, found.outbox_index)
-        claims = _read_members(client, found.claims.values())
-        checkin_outbox_index = _read_members(client, found.checkins.outbox_index)
-        orders = read_entries(client, found.orders)
+            redis_keys.add_key(key)
+        outbox_index = _read_members(client, redis_keys.outbox_index)
+        claims = _read_members(client, redis_keys.claims.values())
+        checkin_outbox_index = _read_members(client, redis_keys.checkins.outbox_index)
+        orders = read_entries(client, redis_keys.orders)
         reigns = _read_reigns(client)
 
         def find_reign(key: str) -> str:
             return reigns[_node_of(client, key)]
 
         return RedisState(
-            hot=_read_hot(client, found.reactions, find_reign),
+            hot=_read_hot(client, redis_keys.reactions, find_reign),
             outbox_index={member for members in outbox_index.values() for member in members},
-            users=_read_projections(client, found.users),
-            comments=_read_projections(client, found.comments),
-            claims={user_id: claims[key] for user_id, key in found.claims.items() if key in claims},
+            users=_read_projections(client, redis_keys.users),
+            comments=_read_projections(client, redis_keys.comments),
+            claims={
+                user_id: claims[key] for user_id, key in redis_keys.claims.items() if key in claims
+            },
             orders=orders,
-            sales=read_sales(client, sorted(found.sales), orders),
-            calendars=read_calendars(client, found.checkins, find_reign),
+            sales=read_sales(client, sorted(redis_keys.sales), orders),
+            calendars=read_calendars(client, redis_keys.checkins, find_reign),
             checkin_outbox_index={
                 user for users in checkin_outbox_index.values() for user in users
             },
@@ -490,15 +492,15 @@ def _read_projections(client: Any, keys: dict[int, str]) -> dict[int, CachedCoun
 
 def _read_members(client: Any, keys: Collection[str]) -> dict[str, list[str]]:
     """Return the members of sorted sets, without empty ones."""
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for batch in _batches(sorted(keys)):
         pipe = client.pipeline(transaction=False)
         for key in batch:
             pipe.zrange(key, 0, -1)
-        found |= {
+        by_key |= {
             key: members for key, members in zip(batch, pipe.execute(), strict=True) if members
         }
-    return found
+    return by_key
 
 
 def _read_entry(entry: str) -> OutboxEntry:

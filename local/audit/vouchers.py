@@ -108,7 +108,7 @@ def read_sales(
 
 def find_oversold(vouchers: Mapping[int, VoucherRow]) -> Iterator[tuple[str, str]]:
     """Yield vouchers in MySQL whose stock is not initial minus sold, or whose cancelled orders are
-    not those of the list. Always exact."""
+    not in the list. Always exact."""
     for voucher_id, (initial_stock, stock, sold, cancelled, listed) in sorted(vouchers.items()):
         if stock != initial_stock - sold or sold > initial_stock:
             yield (

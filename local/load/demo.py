@@ -1,7 +1,7 @@
 """The demo crowd: made-up users, their posts, comments, likes and follows.
 
 Activity and popularity follow Zipf's law. The ids are in a range of their own and never collide
-with those of a replayed file.
+with the posts of a replayed file.
 """
 
 import random

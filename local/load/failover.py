@@ -34,7 +34,7 @@ _EVENTS = (
     *_REPAIRS,
     "failover_detected",
     "provisional_accepted",
-    "publish_postponed",
+    "message_unsent",
     "acknowledgement_postponed",
 )
 
@@ -76,7 +76,7 @@ class FailoverReport:
             "lost": len(self.lost),
             "repaired": sum(self.events[name] for name in _REPAIRS),
             "events": dict(self.events),
-            "changed_otherwise_than_foreseen": len(tally.wrong),
+            "unexpected_changes": len(tally.wrong),
             "drift": self.report.audit_report.drift,
             "audit": self.report.audit_report.to_json(),
         }

@@ -1,7 +1,7 @@
 """``flash-sale``: a crowd at a sale, then a check of every answer against MySQL and Redis.
 
-The buyers click at once, through the HTTP API. All connections are open before the first click, as
-those of buyers who wait for noon on the page of the sale.
+The buyers click at once, through the HTTP API. All connections are open before the first click,
+like the connections of buyers who wait for noon on the page of the sale.
 """
 
 import argparse

@@ -134,7 +134,7 @@ class Interactions(Scenario):
         self._seed = seed
 
     def prepare(self, stack: Stack) -> list[Expectation]:
-        """Create the posts. Returns the expectation of each request, given the present rows."""
+        """Create the posts. Returns the expectation of each request, given the current rows."""
         create_posts(self._item_ids, self.user_ids)
         return super().prepare(stack)
 

@@ -13,7 +13,7 @@ MAX_UNANSWERED = 10  # requests in a row without any answer, then the replay end
 
 
 class Turns:
-    """Order of requests: those of one user in sequence, those of different users in parallel.
+    """Order of requests: of one user in sequence, of different users in parallel.
 
     Among the idle users, the one whose next request comes first in the file is next. Iterating
     yields the index of a request to send now, whose user is busy until ``release``, and ends when

@@ -66,11 +66,11 @@ def _select_window(window: str, first_hour: int, last_hour: int) -> str:
 
 
 def describe_difference(window: str, expected: Ranking, reported: Ranking) -> str | None:
-    """Describe the first place at which both rankings differ; None if they are equal."""
-    for place, (right, shown) in enumerate(zip(expected, reported, strict=False), start=1):
+    """Describe the first rank at which both rankings differ; None if they are equal."""
+    for rank, (right, shown) in enumerate(zip(expected, reported, strict=False), start=1):
         if right != shown:
-            return "ranking of {}: place {} is post {} with {}, not post {} with {}".format(
-                window, place, *shown, *right
+            return "ranking of {}: rank {} is post {} with {}, not post {} with {}".format(
+                window, rank, *shown, *right
             )
     if len(expected) != len(reported):
         return f"ranking of {window} has {len(reported)} posts, not {len(expected)}"

@@ -51,7 +51,7 @@ class Scenario(ABC):
         self._keep = keep
 
     def prepare(self, stack: Stack) -> list[Expectation]:
-        """Return the expectation of each request, given the present rows."""
+        """Return the expectation of each request, given the current rows."""
         expectations, self.after = predict(self.requests, self.read(stack))
         return expectations
 

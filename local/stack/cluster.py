@@ -97,7 +97,9 @@ class Cluster:
     def masters(self) -> list[Server]:
         by_port = {node.port: node for node in self.nodes}
         ranges = sorted(self._query_any_node("CLUSTER", "SLOTS"))
-        return [by_port[port] for port in dict.fromkeys(int(found[2][1]) for found in ranges)]
+        return [
+            by_port[port] for port in dict.fromkeys(int(slot_range[2][1]) for slot_range in ranges)
+        ]
 
     def master_of(self, key: str) -> Server:
         """Return the node that has the slot of ``key`` now."""
@@ -163,7 +165,7 @@ class Cluster:
 
         def all_nodes_agree() -> bool:
             slots = [_query_node(node, "CLUSTER", "SLOTS") or [] for node in self.nodes]
-            return all(_find_master(found, slot) in (server.port, None) for found in slots)
+            return all(_find_master(ranges, slot) in (server.port, None) for ranges in slots)
 
         if not wait_until(all_nodes_agree, timeout_s, step_s=_POLL_INTERVAL_S):
             raise CommandError(f"{server.name} did not become master in {timeout_s:g} s")
@@ -282,8 +284,8 @@ def _query_node(node: Server, *command: str) -> Any:
 
 
 def _state(node: Server) -> str:
-    found = re.search(r"cluster_state:(\w+)", str(_query_node(node, "CLUSTER", "INFO")))
-    return found[1] if found else "down"
+    match = re.search(r"cluster_state:(\w+)", str(_query_node(node, "CLUSTER", "INFO")))
+    return match[1] if match else "down"
 
 
 def _link(node: Server) -> tuple[int, str] | None:

@@ -192,7 +192,7 @@ def deploy_template(
 def _list_exports(built: Path) -> list[str]:
     """Return the parameters that the template reads from Parameter Store."""
     parameters = json.loads(built.read_text())["Parameters"]
-    return [n for n, found in parameters.items() if found["Type"].startswith("AWS::SSM::")]
+    return [n for n, parameter in parameters.items() if parameter["Type"].startswith("AWS::SSM::")]
 
 
 def _write_exports(exports: Mapping[str, str], endpoint_url: str) -> dict[str, str]:
@@ -215,8 +215,8 @@ def _create_secret(name: str, url: str, endpoint_url: str) -> str:
 def read_deployed(endpoint_url: str) -> Deployed:
     resources = _read_resources(endpoint_url)
     functions = resources.get("AWS::Lambda::Function", {})
-    found = _list_functions(connect("lambda", endpoint_url))
-    environment = read_environment([_read_variables(one) for one in found])
+    deployed = _list_functions(connect("lambda", endpoint_url))
+    environment = read_environment([_read_variables(function) for function in deployed])
     apis = resources.get("AWS::ApiGatewayV2::Api", {})
     if len(apis) != 1:
         raise CommandError(f"the stack has {len(apis)} HTTP APIs instead of one")
@@ -264,16 +264,16 @@ def describe_service(
     functions = {}
     body = _read_api_body(deployed, endpoint_url)
     synchronous = {route.function for route in read_routes(body)}
-    for found in _list_functions(lambdas):
-        name = found["FunctionName"]
+    for function in _list_functions(lambdas):
+        name = function["FunctionName"]
         functions[name] = {
             "logical_id": logical_ids[name],
-            "arn": found["FunctionArn"],
+            "arn": function["FunctionArn"],
             "task_root": str(built.parent / logical_ids[name]),
-            "handler": found["Handler"],
-            "variables": _read_variables(found),
-            "timeout_s": found["Timeout"],
-            "memory_mb": found["MemorySize"],
+            "handler": function["Handler"],
+            "variables": _read_variables(function),
+            "timeout_s": function["Timeout"],
+            "memory_mb": function["MemorySize"],
             "reserved": lambdas.get_function_concurrency(FunctionName=name).get(
                 "ReservedConcurrentExecutions"
             ),
@@ -302,7 +302,8 @@ def _read_api_body(deployed: Deployed, endpoint_url: str) -> dict[str, Any]:
     template = formation.get_template(StackName=STACK_NAME, TemplateStage="Processed")
     (stack,) = formation.describe_stacks(StackName=STACK_NAME)["Stacks"]
     values = {
-        found["ParameterKey"]: found["ParameterValue"] for found in stack.get("Parameters", [])
+        parameter["ParameterKey"]: parameter["ParameterValue"]
+        for parameter in stack.get("Parameters", [])
     } | {
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
@@ -322,10 +323,10 @@ def _take_over_event_sources(lambdas: Any, deployed: Deployed) -> list[EventSour
     urls = {url.rpartition("/")[2]: url for url in deployed.queues.values()}
     sources = []
     for page in lambdas.get_paginator("list_event_source_mappings").paginate():
-        for found in page["EventSourceMappings"]:
-            queue = found["EventSourceArn"].rpartition(":")[2]
-            sources.append(EventSource.from_description(found, urls[queue]))
-            lambdas.update_event_source_mapping(UUID=found["UUID"], Enabled=False)
+        for mapping in page["EventSourceMappings"]:
+            queue = mapping["EventSourceArn"].rpartition(":")[2]
+            sources.append(EventSource.from_description(mapping, urls[queue]))
+            lambdas.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
     return sources
 
 
@@ -378,7 +379,7 @@ def name_queue(logical_id: str) -> str:
 
 def _list_functions(lambdas: Any) -> list[dict[str, Any]]:
     pages = lambdas.get_paginator("list_functions").paginate()
-    return [found for page in pages for found in page["Functions"]]
+    return [function for page in pages for function in page["Functions"]]
 
 
 def _read_variables(function: Mapping[str, Any]) -> dict[str, str]:
@@ -390,9 +391,9 @@ def _read_resources(endpoint_url: str) -> dict[str, dict[str, str]]:
     formation = connect("cloudformation", endpoint_url)
     resources: dict[str, dict[str, str]] = {}
     for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME):
-        for found in page["StackResourceSummaries"]:
-            of_type = resources.setdefault(found["ResourceType"], {})
-            of_type[found["LogicalResourceId"]] = found["PhysicalResourceId"]
+        for resource in page["StackResourceSummaries"]:
+            of_type = resources.setdefault(resource["ResourceType"], {})
+            of_type[resource["LogicalResourceId"]] = resource["PhysicalResourceId"]
     return resources
 
 

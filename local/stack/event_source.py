@@ -18,14 +18,15 @@ class EventSource:
     reports_failures: bool
 
     @classmethod
-    def from_description(cls, found: Mapping[str, Any], queue_url: str) -> EventSource:
-        scaling = found.get("ScalingConfig") or {}
+    def from_description(cls, description: Mapping[str, Any], queue_url: str) -> EventSource:
+        scaling = description.get("ScalingConfig") or {}
         return cls(
-            function=str(found["FunctionArn"]).rpartition(":function:")[2],
-            queue_arn=found["EventSourceArn"],
+            function=str(description["FunctionArn"]).rpartition(":function:")[2],
+            queue_arn=description["EventSourceArn"],
             queue_url=queue_url,
-            batch_size=int(found.get("BatchSize", 10)),
-            window_s=float(found.get("MaximumBatchingWindowInSeconds") or 0),
+            batch_size=int(description.get("BatchSize", 10)),
+            window_s=float(description.get("MaximumBatchingWindowInSeconds") or 0),
             max_concurrency=int(scaling.get("MaximumConcurrency") or 1000),
-            reports_failures="ReportBatchItemFailures" in found.get("FunctionResponseTypes", []),
+            reports_failures="ReportBatchItemFailures"
+            in description.get("FunctionResponseTypes", []),
         )

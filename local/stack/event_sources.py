@@ -182,8 +182,8 @@ class Poller:
                 logger.warning("%s reported malformed failures", mapping.function)
                 return
             failed |= reported
-        done = [each["ReceiptHandle"] for each in batch if each["MessageId"] not in failed]
-        await self._sqs.delete(mapping.queue_url, done)
+        receipts = [each["ReceiptHandle"] for each in batch if each["MessageId"] not in failed]
+        await self._sqs.delete(mapping.queue_url, receipts)
 
 
 def make_record(message: Mapping[str, Any], queue_arn: str, region: str) -> dict[str, Any]:

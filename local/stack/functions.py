@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"Bearer plain_(\d+)_([a-z]+)_-*")
 
 
 class CONTEXT:
-    """A context object in the place of that which Lambda passes to a handler."""
+    """A context object as Lambda passes it to a handler."""
 
     function_name = "local"
     function_version = "$LATEST"
@@ -66,8 +66,8 @@ def _identify_plain(header: str | None, address: str, route: str) -> Any:
 
     if header is None:
         return Caller()
-    found = _PLAIN.fullmatch(header)
-    return Caller(int(found[1]), found[2]) if found else Caller(refusal="unknown")
+    match = _PLAIN.fullmatch(header)
+    return Caller(int(match[1]), match[2]) if match else Caller(refusal="unknown")
 
 
 def become_function(environment: Mapping[str, str]) -> None:

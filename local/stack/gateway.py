@@ -60,7 +60,7 @@ class Match:
 class Routes:
     """The routing table: the most specific route serves a request, ``$default`` the rest.
 
-    A HEAD without a route goes to that of GET. API Gateway would send it to ``$default``: the
+    A HEAD without a route goes to the route of GET. API Gateway would send it to ``$default``: the
     template has no routes of HEAD yet (docs/limits.md).
     """
 
@@ -101,9 +101,9 @@ class Routes:
         if fixed is not None:
             return Match(fixed, {})
         segments = path.split("/")
-        for wanted, pattern, route in self._patterns.get(len(segments), ()):
-            if wanted in (method, "ANY") and (found := _match(pattern, segments)) is not None:
-                return Match(route, found)
+        for allowed, pattern, route in self._patterns.get(len(segments), ()):
+            if allowed in (method, "ANY") and (match := _match(pattern, segments)) is not None:
+                return Match(route, match)
         return None
 
 
@@ -183,7 +183,7 @@ class Gateway:
 
 
 class Cors:
-    """CORS as the API is configured; its headers replace those of functions."""
+    """CORS as the API is configured; its headers replace the functions'."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         self._origins = [origin.lower() for origin in configuration.get("AllowOrigins", [])]
@@ -196,16 +196,16 @@ class Cors:
     def headers(self, origin: str) -> list[tuple[str, str]]:
         """Return the headers for ``origin``; none for an origin that is not allowed."""
         if "*" in self._origins:
-            found = [("access-control-allow-origin", "*")]
+            added = [("access-control-allow-origin", "*")]
         elif origin.lower() in self._origins:
-            found = [("access-control-allow-origin", origin), ("vary", "Origin")]
+            added = [("access-control-allow-origin", origin), ("vary", "Origin")]
         else:
             return []
         if self._credentials:
-            found.append(("access-control-allow-credentials", "true"))
+            added.append(("access-control-allow-credentials", "true"))
         if self._exposed:
-            found.append(("access-control-expose-headers", self._exposed))
-        return found
+            added.append(("access-control-expose-headers", self._exposed))
+        return added
 
     def answer_preflight(self, origin: str | None) -> Reply:
         """Return 204, with the CORS headers only for an allowed origin."""
@@ -314,10 +314,10 @@ def read_headers(items: Iterable[tuple[str, str]]) -> tuple[dict[str, str], list
 
 def read_query(query: str) -> dict[str, str]:
     """Return the decoded parameters of a query; values of the same name are joined by commas."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
-        found[name] = f"{found[name]},{value}" if name in found else value
-    return found
+        parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
+    return parameters
 
 
 def read_text(content_type: str, body: bytes) -> str | None:
@@ -350,15 +350,15 @@ def _message(status: int, text: str) -> Reply:
 
 def _match(pattern: Sequence[str], segments: Sequence[str]) -> dict[str, str] | None:
     """Return the decoded parameters of a path that fits ``pattern``; None if it does not fit."""
-    found = {}
-    for wanted, segment in zip(pattern, segments, strict=True):
-        if wanted.startswith("{"):
+    match = {}
+    for part, segment in zip(pattern, segments, strict=True):
+        if part.startswith("{"):
             if not segment:
                 return None
-            found[wanted[1:-1]] = unquote(segment, errors="replace")
-        elif wanted != segment:
+            match[part[1:-1]] = unquote(segment, errors="replace")
+        elif part != segment:
             return None
-    return found
+    return match
 
 
 def _as_text(value: Any) -> str:

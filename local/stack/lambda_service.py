@@ -45,7 +45,8 @@ async def run(directory: Path) -> int:
     parent = Parent([Path(layer) for layer in plan["layers"]], logs, LAMBDA_PYTHON)
     parent.start()
     pool = Pool(
-        [read_function(name, one, plan) for name, one in plan["functions"].items()], parent.fork
+        [read_function(name, described, plan) for name, described in plan["functions"].items()],
+        parent.fork,
     )
     ended = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -79,10 +80,10 @@ async def run(directory: Path) -> int:
     return 0 if ended.is_set() else 1
 
 
-def read_function(name: str, found: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
+def read_function(name: str, function: Mapping[str, Any], plan: Mapping[str, Any]) -> Function:
     """Return one function of the plan."""
-    environment = make_environment(found, name, region=plan["region"], aws=plan["aws"])
-    settings = {key: value for key, value in found.items() if key != "variables"}
+    environment = make_environment(function, name, region=plan["region"], aws=plan["aws"])
+    settings = {key: value for key, value in function.items() if key != "variables"}
     return Function(name=name, environment=environment, **settings)
 
 
@@ -90,8 +91,8 @@ def start_pollers(
     plan: Mapping[str, Any], pool: Pool, sqs: Sqs, deliveries: Deliveries
 ) -> list[asyncio.Task[None]]:
     tasks = []
-    for found in plan["event_sources"]:
-        source = EventSource(**found)
+    for mapping in plan["event_sources"]:
+        source = EventSource(**mapping)
         function = pool.find(source.function)
         if function is None:
             raise KeyError(source.function)

@@ -64,15 +64,15 @@ def trace_request(stack: Stack, chosen: Collection[str], request_id: str, minute
         if (entry := read_line(text)) and concerns(entry, request_id)
     )
     rows = find_rows(stack.mysql_url, request_id)
-    places = [name for _, name, _ in lines] + [table for table, _ in rows]
-    width = max(map(len, places), default=0)
+    sources = [name for _, name, _ in lines] + [table for table, _ in rows]
+    width = max(map(len, sources), default=0)
     for _, name, entry in lines:
         print(f"{name:{width}}  {json.dumps(shorten(entry, request_id))}")
     for table, row in rows:
         print(f"{table:{width}}  {json.dumps(row, default=str)}")
-    if not places:
+    if not sources:
         print(f"nothing about {request_id} in the last {minutes:g} minutes", file=sys.stderr)
-    return 0 if places else 1
+    return 0 if sources else 1
 
 
 def read_line(text: str) -> dict[str, Any] | None:
@@ -102,15 +102,15 @@ def shorten(entry: dict[str, Any], request_id: str) -> dict[str, Any]:
 
 def find_rows(mysql_url: str, request_id: str) -> list[tuple[str, dict[str, Any]]]:
     """Return (table, row) of the rows that a request wrote. Scans whole tables."""
-    found = []
+    rows = []
     with closing(connect_mysql(mysql_url)) as connection, connection.cursor(DictCursor) as cursor:
         for table, columns in TRACED.items():
             cursor.execute(
                 f"SELECT {columns} FROM {table} WHERE request_id = %s LIMIT 100",  # noqa: S608
                 (request_id,),
             )
-            found += [(table, row) for row in cursor.fetchall()]
-    return found
+            rows += [(table, row) for row in cursor.fetchall()]
+    return rows
 
 
 def find_function(functions: dict[str, str], part: str) -> str:
@@ -131,7 +131,7 @@ def read_lines(
 ) -> Iterator[tuple[int, str, str]]:
     """Yield (milliseconds since 1970, logical id, line) of functions, oldest first for each.
 
-    ``directory``: of the stack. A line without a time, as in a traceback, has that of the line
+    ``directory``: of the stack. A line without a time, as in a traceback, has the time of the line
     before.
     """
     for logical_id in functions:
@@ -149,8 +149,8 @@ def read_lines(
 
 def read_time_ms(line: str) -> int | None:
     """Return the time of a line in milliseconds since 1970; None for a line without one."""
-    found = TIME.search(line)
-    return round(datetime.fromisoformat(found[1]).timestamp() * 1000) if found else None
+    match = TIME.search(line)
+    return round(datetime.fromisoformat(match[1]).timestamp() * 1000) if match else None
 
 
 def follow_file(path: Path, *, follow: bool) -> None:

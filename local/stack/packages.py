@@ -81,8 +81,8 @@ def _install(packages: list[str]) -> str | None:
     if as_root is None or shutil.which("apt-get") is None:
         return None
     command = [*as_root, "sh", "-c", INSTALL, "sh", *packages]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout + done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    return completed.stdout + completed.stderr
 
 
 def explain(missing: list[str]) -> str:

@@ -30,11 +30,11 @@ class Process:
     def find(self) -> psutil.Process | None:
         """Return the living process; None when it ended or is a zombie."""
         try:
-            found = psutil.Process(self.pid)
-            same = abs(found.create_time() - self.started_s) < 0.05
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started_s) < 0.05
         except psutil.NoSuchProcess:
             return None
-        return found if same and is_alive(found) else None
+        return process if same and is_alive(process) else None
 
     def is_running(self) -> bool:
         return self.find() is not None
@@ -102,17 +102,17 @@ def read_tail(log: Path, lines: int) -> str:
 
 def stop_process(process: Process, *, grace_s: float = 8.0) -> None:
     """End a process and the rest of its session. Does nothing to a recycled pid."""
-    found = process.find()
-    if found is None:
+    running = process.find()
+    if running is None:
         _reap(process.pid)
         return
-    session = _session_of(found)
+    session = _session_of(running)
     with contextlib.suppress(psutil.NoSuchProcess):
-        found.send_signal(signal.SIGCONT)
-        found.terminate()
+        running.send_signal(signal.SIGCONT)
+        running.terminate()
     if not wait_until(lambda: not process.is_running(), grace_s):
         with contextlib.suppress(psutil.NoSuchProcess):
-            found.kill()
+            running.kill()
     end_all(session, grace_s=1.0)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)  # processes started meanwhile

@@ -32,10 +32,10 @@ class Route:
     @property
     def function(self) -> str:
         """The function's name in ``uri``. Raises CommandError."""
-        found = _FUNCTION.search(self.uri)
-        if found is None:
+        match = _FUNCTION.search(self.uri)
+        if match is None:
             raise CommandError(f"{self.uri} names no function")
-        return found[1]
+        return match[1]
 
 
 def read_routes(body: Mapping[str, Any]) -> list[Route]:
@@ -114,7 +114,7 @@ def resolve(node: Any, values: Mapping[str, str]) -> Any:
         if function == "Fn::Sub":
             text, extra = (argument, {}) if isinstance(argument, str) else argument
             known = {**values, **resolve(extra, values)}
-            return re.sub(r"\$\{([^!}]+)\}", lambda found: _value(found[1], known), text)
+            return re.sub(r"\$\{([^!}]+)\}", lambda match: _value(match[1], known), text)
         if function == "Fn::Join":
             separator, parts = argument
             return str(separator).join(str(part) for part in resolve(parts, values))

@@ -50,8 +50,10 @@ def write_files(stack: Stack) -> Path:
     service = json.loads((stack.directory / "lambda.json").read_text())
     _write(environment, json.dumps(make_environment(service), indent=2) + "\n")
     parameters = {
-        found["ParameterKey"]: found.get("ResolvedValue", found.get("ParameterValue", ""))
-        for found in stack.connect("cloudformation").describe_stacks(StackName=STACK_NAME)[
+        described["ParameterKey"]: described.get(
+            "ResolvedValue", described.get("ParameterValue", "")
+        )
+        for described in stack.connect("cloudformation").describe_stacks(StackName=STACK_NAME)[
             "Stacks"
         ][0]["Parameters"]
     }

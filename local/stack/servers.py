@@ -36,16 +36,16 @@ SBIN = ("/usr/sbin", "/usr/local/sbin", "/opt/homebrew/sbin", "/opt/homebrew/bin
 def find_binary(name: str) -> Path | None:
     """Return the path of a server program, searched beyond the PATH of an ordinary user."""
     path = os.pathsep.join([os.environ.get("PATH", ""), *SBIN])
-    found = shutil.which(name, path=path)
-    return Path(found) if found else None
+    path_found = shutil.which(name, path=path)
+    return Path(path_found) if path_found else None
 
 
 def require_binary(name: str) -> Path:
     """Return the path of a server program; raises CommandError when it is missing."""
-    found = find_binary(name)
-    if found is None:
+    binary = find_binary(name)
+    if binary is None:
         raise CommandError(f"{name} is not installed; `make setup` installs it or says how")
-    return found
+    return binary
 
 
 @dataclass(slots=True)
@@ -106,8 +106,8 @@ class Server:
         self._signal(signal.SIGCONT)
 
     def _signal(self, signum: int) -> None:
-        if (process := self.process) is not None and (found := process.find()) is not None:
-            found.send_signal(signum)
+        if (process := self.process) is not None and (running := process.find()) is not None:
+            running.send_signal(signum)
 
     def _answers(self) -> bool:
         if self.url.startswith("mysql"):
@@ -142,10 +142,10 @@ def load_redis(directory: Path) -> Server:
 def read_redis_port(directory: Path, setting: str = "port") -> int:
     """Return a port from a Redis configuration. Raises CommandError without one."""
     text = (directory / "redis.conf").read_text()
-    found = re.search(rf"^{setting} (\d+)$", text, re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^{setting} (\d+)$", text, re.MULTILINE)
+    if match is None:
         raise CommandError(f"{directory / 'redis.conf'} has no {setting}")
-    return int(found[1])
+    return int(match[1])
 
 
 def prepare_mysql(directory: Path, *, port: int = 0, for_tests: bool = False) -> Server:
@@ -283,7 +283,7 @@ def spread_url(url: str) -> list[str]:
 
 def answers_redis(url: str) -> bool:
     """Return whether a Redis at ``url``, or one of its nodes, answers a PING."""
-    return any(_answers_ping(one) for one in spread_url(url))
+    return any(_answers_ping(part) for part in spread_url(url))
 
 
 def _answers_ping(url: str) -> bool:

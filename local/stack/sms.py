@@ -18,7 +18,7 @@ def read_code(stack: Stack, phone: str) -> str:
     """Return the code that was last sent to ``phone``. Raises CommandError without one."""
     with use_stack(stack):
         text = sms.read_echo(parse_phone(phone))
-    found = re.search(r"\b[0-9]{6}\b", text or "")
-    if found is None:
+    match = re.search(r"\b[0-9]{6}\b", text or "")
+    if match is None:
         raise CommandError(f"no code was sent to {phone} in the last five minutes")
-    return found[0]
+    return match[0]

@@ -183,8 +183,8 @@ class Stack:
                 server.stop()
         left = [
             process
-            for place in ("tmp", "build")  # working directories of programs and of functions
-            for process in find_processes_in(self.directory / place)
+            for folder in ("tmp", "build")  # working directories of programs and of functions
+            for process in find_processes_in(self.directory / folder)
         ]
         end_all(left, grace_s=2)
         if (self.directory / "lock").exists():
@@ -220,11 +220,11 @@ class Stack:
         return aws.connect(service, self.aws_endpoint_url)
 
     def find_workers(self, logical_id: str) -> list[psutil.Process]:
-        found = []
+        workers = []
         for pid in self.read_workers().get(logical_id, []):
             with contextlib.suppress(psutil.NoSuchProcess):
-                found.append(psutil.Process(pid))
-        return found
+                workers.append(psutil.Process(pid))
+        return workers
 
     def read_workers(self) -> dict[str, list[int]]:
         """Return logical id -> pids of the functions that have workers. Raises CommandError."""
@@ -387,12 +387,12 @@ class Stack:
         _write_private(self.directory / "processes" / f"{process.name}.json", asdict(process))
 
     def _own_processes(self) -> list[Process]:
-        found = []
+        processes = []
         for name in sorted(REQUIRED_PROCESSES, reverse=True):
             with contextlib.suppress(FileNotFoundError, ValueError, TypeError):
                 record = (self.directory / "processes" / f"{name}.json").read_text()
-                found.append(Process(**json.loads(record)))
-        return found
+                processes.append(Process(**json.loads(record)))
+        return processes
 
 
 def _load_cluster(directory: Path) -> "Cluster":

@@ -21,8 +21,8 @@ def main(args: argparse.Namespace) -> int:
 
 def parse_users(text: str) -> list[int]:
     """Return the user ids of ``7`` or ``7-20``. Raises CommandError."""
-    found = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
-    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    match = re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", text)
+    first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
     if not 0 < first <= last < first + 1_000_000:
         raise CommandError(f"--user takes an id (7) or a range (7-20), not {text}")
     return list(range(first, last + 1))

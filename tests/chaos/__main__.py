@@ -42,16 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         return play_pairs(cells[1:])
     if cells[:1] == ["swaps"]:
         return play_swaps(cells[1:])
-    wanted = [find_cell(name) for name in cells] or list(EXPECTED)
+    expected = [find_cell(name) for name in cells] or list(EXPECTED)
     rows: list[Row] = []
     began_s = time.monotonic()
     for on_cluster in (False, True):
-        if names := [name for name in wanted if name.startswith("cluster ") is on_cluster]:
+        if names := [name for name in expected if name.startswith("cluster ") is on_cluster]:
             rows += play_all(names, on_cluster)
     took_s = time.monotonic() - began_s
     text = report.render(rows, took_s)
     say(text)
-    if len(wanted) == len(EXPECTED):
+    if len(expected) == len(EXPECTED):
         report.write(ROOT / "docs" / "failures.md", text)
     problems = sum(len(row.problems) for row in rows)
     say(f"{len(rows)} faults in {took_s:.0f} s, {problems} not as expected")
@@ -89,14 +89,14 @@ def play_pairs(names: Sequence[str]) -> int:
     if unknown := set(names) - known.keys():
         reasons = {pair.slug: reason for pair, reason in skipped.items()}
         sys.exit("; ".join(f"{n}: {reasons.get(n, 'no such pair')}" for n in sorted(unknown)))
-    wanted = [known[name] for name in names] or playable
+    expected = [known[name] for name in names] or playable
     if not names:
         for pair, reason in skipped.items():
             say(f"not played: {pair}: {reason}")
     results: list[PairResult] = []
     began_s = time.monotonic()
     for on_cluster in (False, True):
-        some = [pair for pair in wanted if any("cluster" in one for one in pair) is on_cluster]
+        some = [pair for pair in expected if any("cluster" in item for item in pair) is on_cluster]
         if some:
             with set_up(DIRECTORY, say, redis_cluster=on_cluster) as harness:
                 try:
@@ -193,14 +193,14 @@ def play(harness: Harness, name: str) -> Row:
     cells = [
         judge(
             name,
-            one,
-            workload.samples[one.name],
+            item,
+            workload.samples[item.name],
             began_s,
             ended_s,
             undone_s,
-            *one.check(harness.rows),
+            *item.check(harness.rows),
         )
-        for one in operations
+        for item in operations
     ]
     problems += find_audit_problems(harness)
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]

@@ -93,11 +93,11 @@ _TABLE: dict[str, tuple[str, ...]] = {
 
 
 def _read_row(row: tuple[str, ...]) -> dict[str, Expected]:
-    """Return the labels of a row. Toggles may have those of likes and reads; which request of a
+    """Return the labels of a row. Toggles may be labelled as likes and reads; which request of a
     return a fault meets is open."""
-    found = dict(zip(OPERATIONS[:-2], map(_read, row), strict=True))
-    may = found["like"].allowed | found["read"].allowed
-    return found | {"toggle": Expected(may, frozenset()), "return": _RETURN}
+    results = dict(zip(OPERATIONS[:-2], map(_read, row), strict=True))
+    may = results["like"].allowed | results["read"].allowed
+    return results | {"toggle": Expected(may, frozenset()), "return": _RETURN}
 
 
 EXPECTED: Mapping[str, Mapping[str, Expected]] = {

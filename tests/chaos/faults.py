@@ -90,7 +90,7 @@ class Faults:
         return special[cell]()
 
     def replicate(self) -> None:
-        """Give the present Redis a replica, unless it has one.
+        """Give the current Redis a replica, unless it has one.
 
         The first replica changes the name of the mastership, so all targets are loaded again.
         """
@@ -324,12 +324,12 @@ class Faults:
 
     def _as_root(self) -> pymysql.Connection[pymysql.cursors.Cursor]:
         directory = self._stack.directory / "mysql"
-        found = re.search(
+        match = re.search(
             r"root@localhost IDENTIFIED BY '(\w+)'", (directory / "init.sql").read_text()
         )
-        assert found
+        assert match
         return pymysql.connect(
-            unix_socket=str(directory / "data" / "mysqld.sock"), user="root", password=found[1]
+            unix_socket=str(directory / "data" / "mysqld.sock"), user="root", password=match[1]
         )
 
     def _sqs_emptied(self) -> Fault:

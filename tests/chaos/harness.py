@@ -151,13 +151,14 @@ class Harness:
     def read_code(self, phone: str) -> str | None:
         """Return the code that was sent to a phone; None when it has expired."""
         for _ in range(5):
+            self._follow_redis()  # the one that this process knows may have become a replica
             with contextlib.suppress(CommandError):
                 return sms.read_code(self.stack, phone)
             time.sleep(0.5)
         return None
 
     def _follow_redis(self) -> None:
-        """Make this process use the present Redis."""
+        """Make this process use the current Redis."""
         if self.stack.redis_url != self._redis_url:
             self._redis_url = self.stack.redis_url
             os.environ.update(self.stack.environment())
@@ -167,11 +168,11 @@ class Harness:
         """Create posts with as many likes as their index; the reader likes every other one."""
         posts = self._add_posts(10)
         known = {}
-        for place, post in enumerate(posts):
-            likers = [self.reader] * (place % 2) + list(self.fans.values())[: place % 4]
+        for index, post in enumerate(posts):
+            likers = [self.reader] * (index % 2) + list(self.fans.values())[: index % 4]
             for token in likers:
                 self._do("PUT", f"/posts/{post}/likes/me", token)
-            known[post] = (len(likers), bool(place % 2))
+            known[post] = (len(likers), bool(index % 2))
         total = sum(likes for likes, _ in known.values())
         wait_for("the known likes are saved", lambda: self._count_likes(posts) == total)
         return known
@@ -183,14 +184,14 @@ class Harness:
         for author, token in zip(AUTHORS, open_sessions(self.stack, AUTHORS), strict=True):
             self._do("PUT", f"/users/{author}/followers/me", self.reader)
             written += [self._do("POST", "/posts", token, text)["id"] for _ in range(4)]
-        wanted = sorted(written, key=int, reverse=True)
+        expected = sorted(written, key=int, reverse=True)
 
         def is_there() -> bool:
             items = self._do("GET", "/feed?limit=20", self.reader)["items"]
-            return [item["id"] for item in items] == wanted
+            return [item["id"] for item in items] == expected
 
         wait_for("the feed is filled", is_there)
-        return wanted
+        return expected
 
     def _start_workers(self) -> None:
         """Start enough workers for a slow part, so that no cold starts are measured."""
@@ -205,10 +206,10 @@ class Harness:
 
     def _add_posts(self, count: int) -> list[int]:
         posts = list(itertools.islice(self._posts, count))
-        places = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
+        values = ", ".join(["('post', %s, %s, 'note', 'Noodles', 'Thick ones.')"] * count)
         self.rows(
             "INSERT INTO content (content_type, content_id, author_id, kind, title, body)"
-            f" VALUES {places}",
+            f" VALUES {values}",
             *(part for post in posts for part in (post, POSTER)),
         )
         self.rows(
@@ -247,16 +248,16 @@ class Harness:
             self._do("POST", "/reactions/query", token, question)
 
     def _count_likes(self, posts: Sequence[int]) -> int:
-        places = ", ".join(["%s"] * len(posts))
+        values = ", ".join(["%s"] * len(posts))
         [(count,)] = self.rows(
             "SELECT COUNT(*) FROM reaction WHERE target_type = 'post' AND kind = 'like'"
-            f" AND state = 1 AND target_id IN ({places})",
+            f" AND state = 1 AND target_id IN ({values})",
             *posts,
         )
         return int(count)
 
     def _bring_buyers(self, count: int) -> Mapping[int, str]:
-        """Create users with sessions in Redis, like those of active users."""
+        """Create users with sessions in Redis, as active users have them."""
         buyers = list(itertools.islice(self._buyers, count))
         tokens = open_sessions(self.stack, buyers)
         for token in tokens:
@@ -268,15 +269,15 @@ class Harness:
         posts = self._add_posts(TOGGLED)
         followees = list(itertools.islice(self._followees, TOGGLED))
         create_users(self.stack.mysql_url, followees)
-        wanted = [
+        reactions = [
             ClientReaction(kind, user_id, item_id)
-            for place, (kind, items) in enumerate(
+            for index, (kind, items) in enumerate(
                 (("like", posts), ("collect", posts), ("follow", followees))
             )
-            for user_id, item_id in zip(TOGGLERS[TOGGLED * place :], items, strict=False)
+            for user_id, item_id in zip(TOGGLERS[TOGGLED * index :], items, strict=False)
         ]
         losses = self.faults.losses
-        toggles = Toggles(self.address, self.togglers, wanted[::2], wanted[1::2], losses)
+        toggles = Toggles(self.address, self.togglers, reactions[::2], reactions[1::2], losses)
         toggles.begin()
         return toggles
 
@@ -286,18 +287,18 @@ class Harness:
 
     def _do(self, method: str, path: str, token: str, body: Any = None) -> Any:
         """Run each operation until it works."""
-        found: list[Any] = []
+        results: list[Any] = []
 
         def works() -> bool:
             reply = self.address.ask(method, path, token, body)
-            found[:] = [reply]
+            results[:] = [reply]
             return 200 <= reply.status < 300
 
         try:
             wait_for(f"{method} {path} works", works)
         except CommandError as error:
-            raise CommandError(f"{error}; it answers {found[:1]}") from None
-        return found[0].body
+            raise CommandError(f"{error}; it answers {results[:1]}") from None
+        return results[0].body
 
 
 def wait_for(what: str, condition: Callable[[], bool], timeout_s: float = 240) -> None:

@@ -49,8 +49,8 @@ class Ledger:
         if not self.requests:
             return False
         last = self.requests[-1]
-        overlaps = any(one.ended_s > last.began_s for one in self.requests[:-1])
-        unanswered = any(one.status == NO_ANSWER for one in self.requests)
+        overlaps = any(request.ended_s > last.began_s for request in self.requests[:-1])
+        unanswered = any(request.status == NO_ANSWER for request in self.requests)
         lost = bool(self.losses) and last.began_s <= self.losses[-1]
         return None if last.status != 200 or overlaps or unanswered or lost else last.on
 
@@ -78,18 +78,21 @@ class Ledger:
 
     def find_allowed(self) -> set[bool]:
         """Return the states that the reaction may have when all queues are empty."""
-        decisive = [one for one in self.requests if one.status in (200, 202)]
+        decisive = [request for request in self.requests if request.status in (200, 202)]
         allowed = set() if decisive else {False}
-        for one in self.requests:
-            if one.status == NO_ANSWER or not any(
-                later.began_s >= one.ended_s and _outweighs(later, one) for later in decisive
+        for request in self.requests:
+            if request.status == NO_ANSWER or not any(
+                later.began_s >= request.ended_s and _outweighs(later, request)
+                for later in decisive
             ):
-                allowed.add(one.on)
+                allowed.add(request.on)
         return allowed
 
     def describe_last(self, count: int = 5) -> str:
         """Return the last requests as text."""
-        last = ", ".join(f"{_name(one.on)} {one.status}" for one in self.requests[-count:])
+        last = ", ".join(
+            f"{_name(request.on)} {request.status}" for request in self.requests[-count:]
+        )
         return f"last requests: {last}"
 
 

@@ -145,7 +145,7 @@ def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: f
         "|---|---|",
     ]
     for first, some in itertools.groupby(results, key=lambda result: result.pair.first):
-        cells = ", ".join(f"{one.pair.second} {one.lost}/{one.promised}" for one in some)
+        cells = ", ".join(f"{item.pair.second} {item.lost}/{item.promised}" for item in some)
         lines.append(f"| {first} | {cells} |")
     lines += [""]
     for result in wrong:
@@ -156,7 +156,7 @@ def render(results: Sequence[PairResult], skipped: Mapping[Pair, str], took_s: f
 
 
 def _in_order() -> list[str]:
-    """Return the sort key: faults of Redis and the cluster first, those of SQS last."""
+    """Return the sort key: faults of Redis and the cluster first, faults of SQS last."""
     order = ("redis", "redis+mysql", "cluster", "mysql", "sqs")
     return sorted(FAULTS, key=lambda name: order.index(name.split()[0]))
 

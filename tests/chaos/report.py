@@ -33,7 +33,7 @@ def line(row: Row) -> str:
 
 def render(rows: Sequence[Row], took_s: float) -> str:
     """Return the tables of the results."""
-    found = {row.name: row for row in rows}
+    results = {row.name: row for row in rows}
     promised = Counter(dict.fromkeys(OPERATIONS, 0))
     lost = 0
     for row in rows:
@@ -48,7 +48,7 @@ def render(rows: Sequence[Row], took_s: float) -> str:
         f"Seen on {os.cpu_count()} cores with a mean load of {load:.1f}, in"
         f" {took_s / 60:.0f} minutes: {kept}; {lost} lost or wrong.",
     ]
-    for part in dict.fromkeys(name.split()[0] for name in EXPECTED if name in found):
+    for part in dict.fromkeys(name.split()[0] for name in EXPECTED if name in results):
         lines += ["", f"### {_NAMES[part]}", ""]
         lines += [
             f"| fault | {' | '.join(OPERATIONS)} | all quiet |",
@@ -57,8 +57,8 @@ def render(rows: Sequence[Row], took_s: float) -> str:
         notes = []
         for fault in FAULTS:
             name = f"{part} {fault}"
-            if name in found:
-                row = found[name]
+            if name in results:
+                row = results[name]
                 cells = " | ".join(_cell(cell) for cell in row.cells)
                 lines.append(f"| {fault} | {cells} | {row.quiet_s:.0f} s |")
                 notes.append(f"* {fault}: {row.how}.")
@@ -115,7 +115,7 @@ _PROMISES = {
     "toggle": "toggles",
     "follow": "follows",
     "check-in": "check-ins",
-    "return": "orders, cancellations and places of a small voucher",
+    "return": "orders, cancellations and positions in the waitlist of a small voucher",
 }
 
 

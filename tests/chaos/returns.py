@@ -41,7 +41,7 @@ class Returns(Operation):
         self._buyer = next(self._buyers)
 
     def step(self) -> tuple[float, str]:
-        return next(done for turn in self._turn if (done := turn()) is not None)
+        return next(completed for turn in self._turn if (completed := turn()) is not None)
 
     def _order(self) -> tuple[float, str] | None:
         if len(self.waiting) + len(self._refused) >= _MAX_WAITING:
@@ -57,7 +57,7 @@ class Returns(Operation):
         if not self._refused:
             return None
         buyer = self._refused[0]
-        took_s, reply = self._ask("PUT", self._place, buyer)
+        took_s, reply = self._ask("PUT", self._waitlist_path, buyer)
         if reply.status == 200:
             self._promise()
             self.waiting[buyer] = self.phase
@@ -85,7 +85,7 @@ class Returns(Operation):
             return None
         buyer = next(iter(self.waiting))
         if self._accepting is None:
-            took_s, reply = self._ask("GET", self._place, buyer)
+            took_s, reply = self._ask("GET", self._waitlist_path, buyer)
             if reply.status != 200 or reply.body["status"] != "offered":
                 return took_s, label_of(reply)
         self._accepting = buyer
@@ -97,7 +97,7 @@ class Returns(Operation):
         return took_s, label_of(reply)
 
     @property
-    def _place(self) -> str:
+    def _waitlist_path(self) -> str:
         return f"/vouchers/{self.voucher}/waitlist/me"
 
     def _send_order(self, buyer: int) -> tuple[float, Reply]:
@@ -119,26 +119,26 @@ class Returns(Operation):
     def find_lost(self, rows: Rows) -> list[Lost]:
         decided = read_decided(rows, self.voucher)
         lost = [
-            (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}, not {wanted}")
-            for orders, wanted in ((self.held, None), (self.cancelled, "cancelled"))
+            (phase, f"order {order} of {buyer}: {decided.get(order, 'nowhere')}, not {expected}")
+            for orders, expected in ((self.held, None), (self.cancelled, "cancelled"))
             for order, (buyer, phase) in orders.items()
-            if order != self._cancelling and decided.get(order) != (buyer, wanted)
+            if order != self._cancelling and decided.get(order) != (buyer, expected)
         ]
         sold = sum(reason is None for _, reason in decided.values())
         if sold > self.stock:
             lost.append((self.phase, f"{sold} of {self.stock} units are sold"))
-        return lost + self._find_lost_places()
+        return lost + self._find_lost_positions()
 
-    def _find_lost_places(self) -> list[Lost]:
-        """Return buyers who wait and have no place, or one before those who joined earlier."""
+    def _find_lost_positions(self) -> list[Lost]:
+        """Return buyers who wait and have no position, or one before those who joined earlier."""
         lost: list[Lost] = []
         highest = 0
         for buyer, phase in self.waiting.items():
             if buyer == self._accepting:
                 continue
-            _, reply = self._ask("GET", self._place, buyer)
+            _, reply = self._ask("GET", self._waitlist_path, buyer)
             position = (reply.body["position"] or 0) if reply.status == 200 else None
             if position is None or position < highest:
-                lost.append((phase, f"the place of {buyer}: {label_of(reply)}, {position}"))
+                lost.append((phase, f"the position of {buyer}: {label_of(reply)}, {position}"))
             highest = max(highest, position or 0)
         return lost

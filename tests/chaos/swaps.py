@@ -58,21 +58,21 @@ def play(harness: Harness, name: str) -> Row:
     sweep_twice(harness, problems)
     problems += _find_wrong_when_quiet(harness, operations)
     samples: dict[str, list[Sample]] = {
-        one.name: [sample for workload in workloads for sample in workload.samples[one.name]]
-        for one in operations
+        item.name: [sample for workload in workloads for sample in workload.samples[item.name]]
+        for item in operations
     }
     problems += [error for workload in workloads for error in workload.errors]
     cells = [
         judge(
             fault_name,
-            one,
-            samples[one.name],
+            item,
+            samples[item.name],
             began_s,
             ended_s,
             undone_s,
-            *one.check(harness.rows),
+            *item.check(harness.rows),
         )
-        for one in operations
+        for item in operations
     ]
     problems += [f"{cell.operation}: {problem}" for cell in cells for problem in cell.problems]
     return Row(name, fault.how, cells, quiet_s, os.getloadavg()[0], problems)
@@ -101,10 +101,10 @@ def _return_quietly(harness: Harness, fault: Fault, problems: list[str]) -> None
 def _find_wrong_when_quiet(harness: Harness, operations: Sequence[Operation]) -> list[str]:
     """Return what is lost, and what the API and the audit show that MySQL does not have."""
     wrong = find_audit_problems(harness)
-    for one in operations:
-        if isinstance(one, Reads | Feeds):
-            labels = {one.step()[1] for _ in range(_READS)}
-            wrong += [f"{one.name} answers {label} when it is quiet" for label in labels - {"200"}]
-        untrue = one.find_untrue(harness.rows)
-        wrong += [f"{one.name}: {what} ({len(untrue)} in all)" for what in untrue[:3]]
+    for item in operations:
+        if isinstance(item, Reads | Feeds):
+            labels = {item.step()[1] for _ in range(_READS)}
+            wrong += [f"{item.name} answers {label} when it is quiet" for label in labels - {"200"}]
+        untrue = item.find_untrue(harness.rows)
+        wrong += [f"{item.name}: {what} ({len(untrue)} in all)" for what in untrue[:3]]
     return wrong

@@ -107,8 +107,8 @@ def label_of_reaction(reply: Reply) -> str:
 class Operation:
     """A repeated action. ``step`` performs it once and returns a sample.
 
-    ``phase`` names the present phase, by which ``promises`` and ``find_lost`` count.
-    ``is_202_final``: whether a reaction answered with 202 keeps a copy in the present phase.
+    ``phase`` names the current phase, by which ``promises`` and ``find_lost`` count.
+    ``is_202_final``: whether a reaction answered with 202 keeps a copy in the current phase.
     """
 
     name = ""
@@ -201,14 +201,14 @@ class Likes(Operation):
     def step(self) -> tuple[float, str]:
         back = next(self._turn) % 4 == 0 and bool(self.liked)
         user, item = self.liked.pop() if back else next(self._fresh)
-        wanted = ClientReaction(self.kind, user, item)
+        reaction = ClientReaction(self.kind, user, item)
         took_s, reply = timed(
-            lambda: self.address.ask("DELETE" if back else "PUT", wanted.path, self.tokens[user])
+            lambda: self.address.ask("DELETE" if back else "PUT", reaction.path, self.tokens[user])
         )
         if self.is_promise(reply.status):
             self.promised[user, item] = not back, self.phase
             self.promises[self.phase] += 1
-            if reply.body[wanted.field] is back:
+            if reply.body[reaction.field] is back:
                 return took_s, f"{reply.status} for the opposite state"
         return took_s, label_of_reaction(reply)
 
@@ -230,31 +230,31 @@ class Likes(Operation):
         for user, items in by_user.items():
             shown = self._read_shown(user, items)
             for item in items:
-                wanted = totals[item], (user, item) in saved
-                if shown.get(item) != wanted:
+                expected = totals[item], (user, item) in saved
+                if shown.get(item) != expected:
                     reaction = ClientReaction(self.kind, user, item)
-                    untrue.append(f"{reaction}: {shown.get(item)}, not {wanted}")
+                    untrue.append(f"{reaction}: {shown.get(item)}, not {expected}")
         return untrue
 
     def _read_shown(self, user: int, items: Sequence[int]) -> dict[int, tuple[int, bool]]:
         """Return item -> (total, the user's state), without what is not exact."""
-        found: dict[int, tuple[int, bool]] = {}
+        results: dict[int, tuple[int, bool]] = {}
         for start in range(0, len(items), MAX_TARGETS):
             part = items[start : start + MAX_TARGETS]
             query = {"targets": [{"type": "post", "id": str(item)} for item in part]}
             reply = self.address.ask("POST", "/reactions/query", self.tokens[user], query)
             if label_of(reply) == "200":
                 for shown in reply.body["items"]:
-                    found[int(shown["id"])] = shown["likes"], shown["mine"]["liked"]
-        return found
+                    results[int(shown["id"])] = shown["likes"], shown["mine"]["liked"]
+        return results
 
     def _read_rows(self, rows: Rows) -> set[tuple[int, int]]:
         """Return (user, item) of the saved reactions."""
-        places = ", ".join(["%s"] * len(self.items))
+        marks = ", ".join(["%s"] * len(self.items))
         return set(
             rows(
                 "SELECT actor_id, target_id FROM reaction WHERE target_type = %s AND kind = %s"
-                f" AND state = 1 AND target_id IN ({places})",
+                f" AND state = 1 AND target_id IN ({marks})",
                 "user" if self.kind == "follow" else "post",
                 self.kind,
                 *self.items,
@@ -270,12 +270,12 @@ class Follows(Likes):
     kind = "follow"
 
     def _read_shown(self, user: int, items: Sequence[int]) -> dict[int, tuple[int, bool]]:
-        found: dict[int, tuple[int, bool]] = {}
+        results: dict[int, tuple[int, bool]] = {}
         for item in items:
             reply = self.address.ask("GET", f"/users/{item}", self.tokens[user])
             if label_of(reply) == "200":
-                found[item] = reply.body["followers"], reply.body["mine"]["following"]
-        return found
+                results[item] = reply.body["followers"], reply.body["mine"]["following"]
+        return results
 
 
 @dataclass
@@ -317,9 +317,9 @@ class CheckIns(Operation):
 
     def _read_rows(self, rows: Rows) -> set[tuple[int, str]]:
         """Return (user, day) of the saved check-ins."""
-        places = ", ".join(["%s"] * len(self.tokens))
-        found = rows(f"SELECT user_id, day FROM checkin WHERE user_id IN ({places})", *self.tokens)
-        return {(user, day.isoformat()) for user, day in found}
+        marks = ", ".join(["%s"] * len(self.tokens))
+        result = rows(f"SELECT user_id, day FROM checkin WHERE user_id IN ({marks})", *self.tokens)
+        return {(user, day.isoformat()) for user, day in result}
 
 
 @dataclass
@@ -343,7 +343,7 @@ class Toggles(Operation):
 
     def __post_init__(self) -> None:
         both = (*self.single, *self.shared)
-        self.ledgers = {wanted: Ledger(self.losses) for wanted in both}
+        self.ledgers = {expected: Ledger(self.losses) for expected in both}
         self._rng = random.Random(self.seed)
         self._turn = itertools.count(1)
         self._next_single = itertools.cycle(self.single)
@@ -357,16 +357,16 @@ class Toggles(Operation):
 
         So Redis has them, and the functions have workers.
         """
-        for wanted, on in itertools.product(self.ledgers, (True, False, True)):
+        for expected, on in itertools.product(self.ledgers, (True, False, True)):
             for _ in range(_MAX_ATTEMPTS):
-                (_, first), (_, second) = self._send_twice(wanted, on, on)
-                self.ledgers[wanted].add_both(first, second)
+                (_, first), (_, second) = self._send_twice(expected, on, on)
+                self.ledgers[expected].add_both(first, second)
                 if first.status == second.status == 200:
                     break
                 time.sleep(PACE_S)
             else:
-                raise CommandError(f"{wanted} is answered {first.status} and {second.status}")
-            self._read(wanted)
+                raise CommandError(f"{expected} is answered {first.status} and {second.status}")
+            self._read(expected)
 
     def step(self) -> tuple[float, str]:
         match next(self._turn) % 4:
@@ -374,11 +374,11 @@ class Toggles(Operation):
                 return self._check_state(next(self._next_single))
             case 1:
                 return self._use_two_devices(next(self._next_shared))
-        wanted = next(self._next_single)
+        expected = next(self._next_single)
         if self._rng.random() >= _SAME_AGAIN:  # otherwise the answer must be unchanged
-            self._last[wanted] = not self._last[wanted]
-        label, request = self._send(wanted, self._last[wanted])
-        self.ledgers[wanted].add(request)
+            self._last[expected] = not self._last[expected]
+        label, request = self._send(expected, self._last[expected])
+        self.ledgers[expected].add(request)
         return request.ended_s - request.began_s, label
 
     def find_lost(self, rows: Rows) -> list[Lost]:
@@ -392,82 +392,82 @@ class Toggles(Operation):
             )
         }
         return [
-            (self._phases[wanted], f"{wanted}: {what}")
-            for wanted, ledger in self.ledgers.items()
+            (self._phases[expected], f"{expected}: {what}")
+            for expected, ledger in self.ledgers.items()
             for what in [
                 *ledger.wrong,
-                *find_violations(ledger, wanted in saved, self._read(wanted)[1] is True),
+                *find_violations(ledger, expected in saved, self._read(expected)[1] is True),
             ]
         ]
 
-    def _check_state(self, wanted: ClientReaction) -> tuple[float, str]:
+    def _check_state(self, requested: ClientReaction) -> tuple[float, str]:
         began_s = time.monotonic()
-        label, state = self._read(wanted)
+        label, state = self._read(requested)
         if state is not None:
-            self.ledgers[wanted].observe(state)
+            self.ledgers[requested].observe(state)
         return time.monotonic() - began_s, label
 
-    def _use_two_devices(self, wanted: ClientReaction) -> tuple[float, str]:
+    def _use_two_devices(self, requested: ClientReaction) -> tuple[float, str]:
         first_on = self._rng.random() < 0.5
-        (label, first), (other, second) = self._send_twice(wanted, first_on, not first_on)
-        self.ledgers[wanted].add_both(first, second)
-        took_s = max(one.ended_s - one.began_s for one in (first, second))
+        (label, first), (other, second) = self._send_twice(requested, first_on, not first_on)
+        self.ledgers[requested].add_both(first, second)
+        took_s = max(item.ended_s - item.began_s for item in (first, second))
         return took_s, other if label in self.normal else label
 
-    def _send_twice(self, wanted: ClientReaction, *both: bool) -> list[tuple[str, Request]]:
+    def _send_twice(self, requested: ClientReaction, *both: bool) -> list[tuple[str, Request]]:
         """Send one request from each device, at the same time."""
-        sent = [self._devices.submit(self._send, wanted, on) for on in both]
+        sent = [self._devices.submit(self._send, requested, on) for on in both]
         return [future.result() for future in sent]
 
-    def _send(self, wanted: ClientReaction, on: bool) -> tuple[str, Request]:
+    def _send(self, requested: ClientReaction, on: bool) -> tuple[str, Request]:
         began_s = time.monotonic()
         reply = self.address.ask(
-            "PUT" if on else "DELETE", wanted.path, self.tokens[wanted.user_id]
+            "PUT" if on else "DELETE", requested.path, self.tokens[requested.user_id]
         )
         label, changed = label_of_reaction(reply), None
-        self._phases[wanted] = self.phase
+        self._phases[requested] = self.phase
         is_promise = self.is_promise(reply.status)
         if is_promise:
             self.promises[self.phase] += 1
         if reply.status == 200:
             changed = reply.body["changed"]
-        if reply.status in (200, 202) and reply.body[wanted.field] is not on:
+        if reply.status in (200, 202) and reply.body[requested.field] is not on:
             label = f"{reply.status} for the opposite state"
         is_open = reply.status == 202 and not is_promise
         status = NO_ANSWER if is_open else reply.status
         return label, Request(began_s, time.monotonic(), on, status, changed)
 
-    def _read(self, wanted: ClientReaction) -> tuple[str, bool | None]:
+    def _read(self, requested: ClientReaction) -> tuple[str, bool | None]:
         """Return the label, and the caller's own state if it is exact, otherwise None."""
-        token = self.tokens[wanted.user_id]
-        if wanted.kind == "follow":
-            reply = self.address.ask("GET", f"/users/{wanted.item_id}", token)
+        token = self.tokens[requested.user_id]
+        if requested.kind == "follow":
+            reply = self.address.ask("GET", f"/users/{requested.item_id}", token)
             items = [reply.body]
         else:
-            query = {"targets": [{"type": "post", "id": str(wanted.item_id)}]}
+            query = {"targets": [{"type": "post", "id": str(requested.item_id)}]}
             reply = self.address.ask("POST", "/reactions/query", token, query)
             items = reply.body.get("items", []) if isinstance(reply.body, dict) else []
         label = label_of(reply)
-        return label, items[0]["mine"][wanted.field] if label == "200" else None
+        return label, items[0]["mine"][requested.field] if label == "200" else None
 
 
 @dataclass
 class Reads(Operation):
     """A page of posts with viewer states, and every third time one post.
 
-    No user reacts to these posts, so all values are known. ``wanted``: post -> (likes, mine).
+    No user reacts to these posts, so all values are known. ``expected``: post -> (likes, mine).
     """
 
     address: Address
     token: str
-    wanted: Mapping[int, tuple[int, bool]]
+    expected: Mapping[int, tuple[int, bool]]
     name = "read"
     wrong: list[Lost] = field(default_factory=list)
     promises: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self._turn = itertools.count(1)
-        self._posts = itertools.cycle(self.wanted)
+        self._posts = itertools.cycle(self.expected)
 
     def step(self) -> tuple[float, str]:
         if next(self._turn) % 3 == 0:
@@ -475,7 +475,7 @@ class Reads(Operation):
             took_s, reply = timed(lambda: self.address.ask("GET", f"/posts/{post}", self.token))
             items = [reply.body]
         else:
-            question = {"targets": [{"type": "post", "id": str(post)} for post in self.wanted]}
+            question = {"targets": [{"type": "post", "id": str(post)} for post in self.expected]}
             took_s, reply = timed(
                 lambda: self.address.ask("POST", "/reactions/query", self.token, question)
             )
@@ -484,9 +484,9 @@ class Reads(Operation):
             self.promises[self.phase] += 1
             shown = {int(i["id"]): (i["likes"], i["mine"]["liked"]) for i in items}
             self.wrong += [
-                (self.phase, f"post {post}: {value}, not {self.wanted[post]}")
+                (self.phase, f"post {post}: {value}, not {self.expected[post]}")
                 for post, value in shown.items()
-                if value != self.wanted[post]
+                if value != self.expected[post]
             ]
         return took_s, label_of(reply)
 
@@ -496,11 +496,11 @@ class Reads(Operation):
 
 @dataclass
 class Feeds(Operation):
-    """A feed without new posts. ``wanted``: the ids of its posts, newest first."""
+    """A feed without new posts. ``expected``: the ids of its posts, newest first."""
 
     address: Address
     token: str
-    wanted: Sequence[str]
+    expected: Sequence[str]
     name = "feed"
     wrong: list[Lost] = field(default_factory=list)
     promises: Counter[str] = field(default_factory=Counter)
@@ -510,8 +510,8 @@ class Feeds(Operation):
         if reply.status == 200:
             self.promises[self.phase] += 1
             shown = [item["id"] for item in reply.body["items"]]
-            if shown != list(self.wanted):
-                self.wrong.append((self.phase, f"a feed of {shown}, not {self.wanted}"))
+            if shown != list(self.expected):
+                self.wrong.append((self.phase, f"a feed of {shown}, not {self.expected}"))
             if any(item["exact"] is False for item in reply.body["items"]):
                 return took_s, "200 inexact"
         return took_s, label_of(reply)
@@ -655,11 +655,11 @@ class Workload:
 
     def __init__(self, operations: Sequence[Operation]) -> None:
         self.operations = operations
-        self.samples: dict[str, list[Sample]] = {one.name: [] for one in operations}
+        self.samples: dict[str, list[Sample]] = {item.name: [] for item in operations}
         self.errors: list[str] = []
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._do, args=(one,), daemon=True) for one in operations
+            threading.Thread(target=self._do, args=(item,), daemon=True) for item in operations
         ]
 
     def __enter__(self) -> Workload:

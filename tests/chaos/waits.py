@@ -43,7 +43,7 @@ def wait_until_normal(
 ) -> None:
     """Wait until the last answers to requests after ``since_s`` are normal."""
     deadline_s = time.monotonic() + 120
-    while not all(workload.is_normal_since(one, since_s, NORMAL_IN_A_ROW) for one in operations):
+    while not all(workload.is_normal_since(item, since_s, NORMAL_IN_A_ROW) for item in operations):
         if time.monotonic() > deadline_s or workload.errors:
             problems.append("the answers did not become normal again")
             return
@@ -59,7 +59,7 @@ def wait_until_quiet(
     """
     stack, help_at_s = harness.stack, time.monotonic() + _SCHEDULE_INTERVAL_S
     while True:
-        undecided = sum(one.count_undecided(harness.rows) for one in operations)
+        undecided = sum(item.count_undecided(harness.rows) for item in operations)
         backlog = read_backlog(stack)
         if not undecided and not any(backlog):
             return time.monotonic() - since_s

@@ -180,9 +180,9 @@ def migrate(
 
     def move_keys() -> None:
         with connect_node(source) as client:
-            while found := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
+            while result := client.execute_command("CLUSTER", "GETKEYSINSLOT", slot, 100):
                 to = ("127.0.0.1", target.port, "", 0, 5000)
-                client.execute_command("MIGRATE", *to, "KEYS", *found)
+                client.execute_command("MIGRATE", *to, "KEYS", *result)
 
     def end() -> None:
         move_keys()
@@ -252,9 +252,9 @@ class Toggles:
         """Read the actor's own state."""
         kind, target, actor = pair
         with suppress(Unavailable):
-            [found], exact = queries.read_counts([(kind, target)], actor)
+            [result], exact = queries.read_counts([(kind, target)], actor)
             if exact:
-                self.ledgers[pair].observe(found.viewer_state)
+                self.ledgers[pair].observe(result.viewer_state)
 
     def find_violations(self) -> list[str]:
         """Return wrong answers, and rows and states that differ from the last answers."""
@@ -266,8 +266,8 @@ class Toggles:
         broken = []
         for (kind, target, actor), ledger in self.ledgers.items():
             row = (kind.name, *target, actor) in saved
-            [found], _ = queries.read_counts([(kind, target)], actor)
-            problems = [*ledger.wrong, *find_violations(ledger, row, found.viewer_state)]
+            [result], _ = queries.read_counts([(kind, target)], actor)
+            problems = [*ledger.wrong, *find_violations(ledger, row, result.viewer_state)]
             broken += [f"{kind.name} of {target} by {actor}: {problem}" for problem in problems]
         return broken
 
@@ -277,7 +277,7 @@ def toggles(traffic: Traffic) -> Toggles:
     """Return likes, collects and follows, over all masters."""
     actors = range(501, 505)
     followees = [Target("user", user_id) for user_id in range(601, 609)]
-    values = ", ".join(["(%s, 'somebody')"] * (len(actors) + len(followees)))
+    values = ", ".join(["(%s, 'ada')"] * (len(actors) + len(followees)))
     mysql.write(
         f"INSERT INTO user (id, nickname) VALUES {values}",
         (*actors, *(target.id for target in followees)),

@@ -1,5 +1,5 @@
 """Data that comes back to a node of the cluster, with a slot or with a role, is not taken for that
-of the present: commits may have arrived elsewhere meanwhile."""
+of now: commits may have arrived elsewhere meanwhile."""
 
 from __future__ import annotations
 

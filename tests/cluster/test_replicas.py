@@ -34,12 +34,12 @@ def read() -> list[Any]:
     return replicas.run_all((), [("GET", key) for key in KEYS])
 
 
-def read_from_replicas(wanted: list[str]) -> None:
-    """Read until replicas answer; every answer must be ``wanted``."""
+def read_from_replicas(requested: list[str]) -> None:
+    """Read until replicas answer; every answer must be ``requested``."""
     before = sampler.spared.total()
 
     def is_spared() -> bool:
-        assert read() == wanted
+        assert read() == requested
         return sampler.spared.total() > before
 
     assert wait_until(is_spared, 20, step_s=0.02)
@@ -47,8 +47,8 @@ def read_from_replicas(wanted: list[str]) -> None:
 
 def count_calls(node: Server, name: str) -> int:
     with connect_node(node) as client:
-        found = client.info("commandstats").get(f"cmdstat_{name}")
-    return int(found["calls"]) if found else 0
+        info = client.info("commandstats").get(f"cmdstat_{name}")
+    return int(info["calls"]) if info else 0
 
 
 def test_replicas_answer_reads_of_all_slots_and_masters_only_beats(nodes: Cluster) -> None:
@@ -72,8 +72,8 @@ def test_totals_are_read_from_replicas_by_scripts_that_none_of_them_knew(
     of_replicas = [nodes.replica_of(master) for master in nodes.masters()]
 
     def have_served() -> bool:
-        found, exact = queries.read_counts([(LIKE, post) for post in POSTS], None)
-        assert ([count.total for count in found], exact) == ([1] * len(POSTS), True)
+        result, exact = queries.read_counts([(LIKE, post) for post in POSTS], None)
+        assert ([count.total for count in result], exact) == ([1] * len(POSTS), True)
         return all(count_calls(node, "evalsha_ro") for node in of_replicas)
 
     assert wait_until(have_served, 20, step_s=0.02)

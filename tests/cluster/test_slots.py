@@ -115,7 +115,7 @@ def test_likes_continue_while_their_slot_moves(
     post = POSTS[0]
     end = migrate(nodes, meta_key(post), all_keys=all_keys)
     during = [traffic.like(post) for _ in range(3)]
-    assert set(during) <= {200, 202}, "a slot whose keys are in two places may take a wish only"
+    assert set(during) <= {200, 202}, "a slot whose keys are on two nodes may answer 202 only"
     end()
     redis.REDIS.breaker.close()
     assert traffic.like(post) == 200, "the new master was told in the answer"

@@ -101,11 +101,11 @@ class AppPage:
         self.page.add_script_tag(path=AXE)
         for scheme, options in SCHEMES:
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            found = self.page.evaluate(f"axe.run({options})")["violations"]
+            result = self.page.evaluate(f"axe.run({options})")["violations"]
             shown = [
-                f"{scheme}: {one['id']}: {one['help']}: {node['html']}: {node['any'][:1]}"
-                for one in found
-                for node in one["nodes"]
+                f"{scheme}: {item['id']}: {item['help']}: {node['html']}: {node['any'][:1]}"
+                for item in result
+                for node in item["nodes"]
             ]
             assert not shown, "\n".join(shown)
         self.page.emulate_media(color_scheme=None, reduced_motion=None)

@@ -143,7 +143,7 @@ def execute(stack: Stack, sql: str, *args: object) -> tuple[Any, ...]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A browser; not for the whole run, because its event loop would be that of all tests."""
+    """A browser; not for the whole run, because its event loop would serve all tests."""
     chromium = find_browser()
     assert chromium is not None
     with open_browser(chromium) as opened:

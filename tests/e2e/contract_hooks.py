@@ -67,7 +67,7 @@ def _ends_its_session(case: schemathesis.Case[Any]) -> bool:
 class SignedIn:
     """Signs each case in; schemathesis itself tries requests without a token.
 
-    Schemathesis caches no token: that of the first operation would serve all. A case that ends its
+    Schemathesis caches no token: the first operation's would serve all. A case that ends its
     session is sent by a user of its own.
     """
 

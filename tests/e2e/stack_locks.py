@@ -1,7 +1,7 @@
 """Turns of the tests on the stack that their processes share.
 
 Tests run side by side on the stack, except those that are marked ``alone``: they stop a store,
-throw a switch, or audit when nothing is in transit. Locks are those of files, which end with the
+throw a switch, or audit when nothing is in transit. Locks are locks of files, which end with the
 process that holds them.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @contextmanager
 def turn(directory: Path, *, alone: bool) -> Iterator[None]:
-    """Run the block beside those of other processes, or alone. One that waits to be alone holds
+    """Run the block beside other processes', or alone. One that waits to be alone holds
     back those that come later."""
     with ExitStack() as entering:
         entering.enter_context(lock(directory / "stack.door"))

@@ -40,8 +40,8 @@ def start_ahead(directory: Path) -> Process:
 
 def stop_ahead(process: Process) -> None:
     """End the process and its stack."""
-    if (found := process.find()) is not None:
-        found.terminate()
+    if (result := process.find()) is not None:
+        result.terminate()
     stop_process(process, grace_s=STOP_GRACE_S)
 
 

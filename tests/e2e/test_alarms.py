@@ -13,13 +13,13 @@ def test_every_alarm_is_deployed_with_its_threshold_and_watches_a_resource(stack
     declared = json.loads(make_alarms())
     formation = stack.connect("cloudformation")
     resources = [
-        found
+        item
         for page in formation.get_paginator("list_stack_resources").paginate(StackName=STACK_NAME)
-        for found in page["StackResourceSummaries"]
+        for item in page["StackResourceSummaries"]
     ]
     names = {  # the physical id of a queue is its URL
-        found["PhysicalResourceId"].rpartition("/")[2]: found["LogicalResourceId"]
-        for found in resources
+        item["PhysicalResourceId"].rpartition("/")[2]: item["LogicalResourceId"]
+        for item in resources
     }
     deployed = {r["LogicalResourceId"] for r in resources if r["ResourceType"] == ALARM}
     here = {name for name, resource in declared.items() if "Condition" not in resource}

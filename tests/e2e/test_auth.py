@@ -45,10 +45,10 @@ def read_sms(stack: Stack, phone: str) -> subprocess.CompletedProcess[str]:
 
 
 def code_on(stack: Stack, phone: str) -> str:
-    done = read_sms(stack, phone)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert len(done.stdout) == 7, "six digits and the end of the line"
-    return done.stdout.strip()
+    completed = read_sms(stack, phone)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert len(completed.stdout) == 7, "six digits and the end of the line"
+    return completed.stdout.strip()
 
 
 def test_a_new_user_signs_in_and_out(
@@ -58,15 +58,15 @@ def test_a_new_user_signs_in_and_out(
     sent = ask_for_code(client, phone)
     assert sent.json == {"challenge": sent.json["challenge"], "expires_in": 300}
     code = code_on(stack, phone)
-    done = use_code(client, sent, code)
-    assert done.status == 201
-    assert done.json["expires_in"] == 30 * 86_400
-    user_id = done.json["user"]["id"]
+    completed = use_code(client, sent, code)
+    assert completed.status == 201
+    assert completed.json["expires_in"] == 30 * 86_400
+    user_id = completed.json["user"]["id"]
     assert rows("SELECT user_id FROM user_phone WHERE phone = %s", phone) == ((int(user_id),),)
     again = use_code(client, sent, code)
     assert (again.status, problem(again)) == (401, "code-refused")
 
-    me = Client(client.base_url, done.json["token"])
+    me = Client(client.base_url, completed.json["token"])
     assert me("GET", "/users/me/likes").status == 200
     assert me("DELETE", "/auth/sessions/current").status == 204
     for method, path in (("GET", "/users/me/likes"), ("DELETE", "/auth/sessions/current")):
@@ -81,9 +81,9 @@ def test_signing_out_everywhere_ends_all_sessions_of_the_user(
     sign_in: Callable[..., str],
 ) -> None:
     phone, client = newcomer()
-    done = use_code(client, ask_for_code(client, phone), code_on(stack, phone))
-    me = Client(base_url, done.json["token"])
-    elsewhere = Client(base_url, sign_in(int(done.json["user"]["id"])))
+    completed = use_code(client, ask_for_code(client, phone), code_on(stack, phone))
+    me = Client(base_url, completed.json["token"])
+    elsewhere = Client(base_url, sign_in(int(completed.json["user"]["id"])))
     other_user = Client(base_url, sign_in(91))
     assert elsewhere("GET", "/users/me/likes").status == 200
     assert me("DELETE", "/auth/sessions").status == 204
@@ -121,10 +121,10 @@ def test_five_wrong_codes_invalidate_a_challenge(
 
 def test_sms_reports_a_missing_code_and_an_invalid_phone(stack: Stack) -> None:
     for phone, message in (("+12025550199", "no code was sent"), ("12025550199", "phone")):
-        done = read_sms(stack, phone)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert message in done.stderr
-        assert "Traceback" not in done.stderr
+        completed = read_sms(stack, phone)
+        assert (completed.returncode, completed.stdout) == (1, "")
+        assert message in completed.stderr
+        assert "Traceback" not in completed.stderr
 
 
 def test_logs_contain_no_phone_code_token_or_challenge(
@@ -136,11 +136,11 @@ def test_logs_contain_no_phone_code_token_or_challenge(
     token = use_code(client, sent, code).json["token"]
     Client(client.base_url, token)("DELETE", "/auth/sessions")
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "logs"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "POST /auth/sessions" in done.stdout
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "POST /auth/sessions" in completed.stdout
     for secret in (phone[1:], token, sent.json["challenge"]):
-        assert secret not in done.stdout
-    assert f'"{code}"' not in done.stdout
+        assert secret not in completed.stdout
+    assert f'"{code}"' not in completed.stdout
 
 
 def test_expired_sessions_are_deleted_by_the_function(

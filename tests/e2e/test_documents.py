@@ -32,15 +32,15 @@ def run(stack: Stack, script: str) -> str:
         rf"{sys.executable} -m \1 --dir {stack.directory}",
         script,
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         ["bash", "-euc", f"URL={stack.base_url}\n{script}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout
 
 
 GUIDES = ROOT / "docs" / "guides"
@@ -74,7 +74,7 @@ class Guide:
             if not kind
         ]
         script = "\n".join([self._prelude(), before, *(self._to_shell(*block) for block in blocks)])
-        done = subprocess.run(
+        completed = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=self._directory,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{LAYER}"},
@@ -82,8 +82,8 @@ class Guide:
             text=True,
             timeout=60,
         )
-        assert done.returncode == 0, done.stderr
-        outputs = done.stdout.split(SEPARATOR)[:-1]
+        assert completed.returncode == 0, completed.stderr
+        outputs = completed.stdout.split(SEPARATOR)[:-1]
         return [
             (text, json.loads(printed) if kind == "json" else None, output)
             for (text, (kind, printed)), output in zip(shell, outputs, strict=True)
@@ -108,13 +108,13 @@ class Guide:
         text = re.sub(r"^URL=.*$|^.*local (?:audit|flash-sale) .*$", "", text, flags=re.MULTILINE)
         text = re.sub(
             r"\$\(\S+ -m local token --user (\d+)(?: --role (\w+))?\)",
-            lambda found: self._sign_in(int(found[1]), role=found[2] or "user"),
+            lambda match: self._sign_in(int(match[1]), role=match[2] or "user"),
             text,
         )
         text = re.sub(
             r"\.venv/bin/python( -m (?:local|ops))?",
-            lambda found: (
-                sys.executable + (f"{found[1]} --dir {self._stack.directory}" if found[1] else "")
+            lambda match: (
+                sys.executable + (f"{match[1]} --dir {self._stack.directory}" if match[1] else "")
             ),
             text,
         )
@@ -127,7 +127,7 @@ def guide(stack: Stack, tmp_path: Path, sign_in: Callable[..., str]) -> Guide:
 
 
 def shape(value: Any) -> Any:
-    """Return the names of a JSON value, and its booleans and words; of a list those of one item."""
+    """Return the names of a JSON value, its booleans and words; of a list: of one item."""
     if isinstance(value, dict):
         return {name: shape(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -135,9 +135,9 @@ def shape(value: Any) -> Any:
     return value if isinstance(value, bool) or value in ("success", "Ten coffees") else ...
 
 
-def require_printed(found: list[tuple[str, Any, str]]) -> None:
+def require_printed(result: list[tuple[str, Any, str]]) -> None:
     """Check that the output of each block has the shape of the JSON after it."""
-    compared = [(shape(json.loads(out)), shape(printed)) for _, printed, out in found if printed]
+    compared = [(shape(json.loads(out)), shape(printed)) for _, printed, out in result if printed]
     assert compared
     assert [output for output, _ in compared] == [printed for _, printed in compared]
 
@@ -185,14 +185,14 @@ def test_the_button_of_the_guide_keeps_the_last_wish(
     ]
     (tmp_path / "like-button.mjs").write_text(code)
     (tmp_path / "click.mjs").write_text(CLICKS)
-    done = subprocess.run(
+    completed = subprocess.run(
         [node, "click.mjs", stack.base_url, sign_in(7), str(add())],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=30,
     )
-    assert (done.stdout, done.stderr) == ("♡ 0, ♥ 1, ♡ 0, ♥ 1, ♥ 1, 1 at a time\n", "")
+    assert (completed.stdout, completed.stderr) == ("♡ 0, ♥ 1, ♡ 0, ♥ 1, ♥ 1, 1 at a time\n", "")
 
 
 def test_the_guide_of_the_flash_sale_is_true(guide: Guide) -> None:
@@ -238,7 +238,7 @@ def test_the_request_of_the_readme_gets_the_response_that_is_printed(stack: Stac
 
 
 def examples() -> list[tuple[str, dict[str, Any]]]:
-    """(request, response) of docs/api.md, without those of sign-in and of a sale."""
+    """(request, response) of docs/api.md, without sign-in and a sale."""
     blocks = FENCED.findall((ROOT / "docs" / "api.md").read_text())
     return [
         (request, json.loads(response))
@@ -253,10 +253,10 @@ def test_an_example_of_the_api_page_is_true(
 ) -> None:
     token = token_line().replace("--user 7", "--user 6100003 --role admin")
     line = token if "/ops/" in request_text else token_line()
-    found = json.loads(run(stack, f"{line}\n{request_text}"))
-    assert found.keys() == response.keys()
+    document = json.loads(run(stack, f"{line}\n{request_text}"))
+    assert document.keys() == response.keys()
     for name in ("type", "title", "status", "detail"):
-        assert found.get(name) == response.get(name)
+        assert document.get(name) == response.get(name)
 
 
 def test_the_api_page_has_examples() -> None:

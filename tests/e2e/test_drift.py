@@ -21,15 +21,15 @@ pytestmark = [pytest.mark.alone, pytest.mark.slow]
 
 def drift(stack: Stack) -> tuple[int, dict[str, Any]]:
     """Return (exit status, report) of ``python -m ops drift --json``."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "ops", "--dir", str(stack.directory), "drift", "--json"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    assert completed.stdout, completed.stderr
+    return completed.returncode, json.loads(completed.stdout)
 
 
 def test_drift_is_found_repaired_and_reported_to_admins(
@@ -52,12 +52,12 @@ def test_drift_is_found_repaired_and_reported_to_admins(
     with redis.Redis.from_url(stack.redis_url) as client:
         client.hset(keys_of(LIKE.name, Target("post", second)).meta, "base", 9)
     status, report = drift(stack)
-    found = {(e["reason"], e["metric"], e["id"]) for e in report["examples"]}
+    results = {(e["reason"], e["metric"], e["id"]) for e in report["examples"]}
     assert {
         ("counter", "like", str(first)),
         ("counter", "likes_received", str(AUTHOR)),
         ("total", "like", str(second)),
-    } <= found
+    } <= results
     assert (status, report["settled"]) == (0, True)
     assert report["repaired"] == report["differences"] >= 3
 

@@ -80,13 +80,13 @@ def test_invoked_samples_leave_clean_stores_and_dead_letters_that_are_known_by_t
     poison = [name for name in NAMES if name.endswith(".poison")]
     for name in poison:
         assert invoke(stack, events / f"{name}.json")[0] == 200
-    found = audit()
-    assert (found["dead"], found["differences"]) == (before + len(poison), [])
+    report = audit()
+    assert (report["dead"], report["differences"]) == (before + len(poison), [])
     deleted, *words = write_events(stack, "--clean").stdout.split()
     assert words == ["dead", "letters", "deleted"]
     assert int(deleted) >= len(poison), "the DLQ of orders has a DLQ, so one may move meanwhile"
-    found = audit()
-    assert (found["dead"], found["clean"]) == (before, not before)
+    report = audit()
+    assert (report["dead"], report["clean"]) == (before, not before)
 
 
 def test_only_the_owner_can_read_the_tokens(events: Path) -> None:

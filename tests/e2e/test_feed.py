@@ -32,13 +32,13 @@ def write(client: Client) -> str:
 
 def feed(client: Client, limit: int = 2) -> list[str]:
     """Return the ids of all pages of a feed."""
-    found, cursor = [], ""
+    items, cursor = [], ""
     while True:
         reply = client("GET", f"/feed?limit={limit}{cursor}")
         assert reply.status == 200, reply.json
-        found += [item["id"] for item in reply.json["items"]]
+        items += [item["id"] for item in reply.json["items"]]
         if reply.json["next"] is None:
-            return found
+            return items
         cursor = f"&cursor={reply.json['next']}"
 
 

@@ -81,12 +81,12 @@ def test_concurrent_buyers_get_one_unit_each_until_it_is_sold_out(
             assert reply.json["status"] != "pending" or int(reply.headers["retry-after"]) >= 1
 
     def decided() -> bool:
-        found = [clients[buyer]("GET", f"/orders/{order}") for buyer, order in orders.items()]
-        return [reply.json["status"] for reply in found] == ["success"] * 5
+        results = [clients[buyer]("GET", f"/orders/{order}") for buyer, order in orders.items()]
+        return [reply.json["status"] for reply in results] == ["success"] * 5
 
     wait_until("five orders have succeeded", decided)
-    found = rows("SELECT buyer_id, reason FROM voucher_order WHERE voucher_id = %s", voucher)
-    assert dict(found) == dict.fromkeys(orders)
+    result = rows("SELECT buyer_id, reason FROM voucher_order WHERE voucher_id = %s", voucher)
+    assert dict(result) == dict.fromkeys(orders)
     assert rows("SELECT stock FROM voucher WHERE id = %s", voucher) == ((0,),)
     with redis.Redis.from_url(stack.redis_url, decode_responses=True) as client:
         counts, sold = client.hmget(state_key(int(voucher)), "counts", "sold")

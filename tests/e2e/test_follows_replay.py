@@ -28,10 +28,10 @@ def make_follows(count: int, seed: int) -> list[Follow]:
     ids = range(FIRST_ID, FIRST_ID + PEOPLE)
     follows: dict[Follow, None] = {}
     while len(follows) < count:
-        one = chance.choice(ids)
+        item = chance.choice(ids)
         other = chance.choice(ids[:3] if chance.random() < 0.5 else ids)
-        if one != other:
-            follows[Follow(one, other)] = None
+        if item != other:
+            follows[Follow(item, other)] = None
     return list(follows)
 
 

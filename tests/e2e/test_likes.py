@@ -82,12 +82,12 @@ def test_own_likes_are_private_and_listed_newest_first_in_pages(
     )
 
     def listed() -> list[str]:
-        found, path = [], "/users/me/likes?limit=2"
+        items, path = [], "/users/me/likes?limit=2"
         while True:
             page = client("GET", path).json
-            found += [item["id"] for item in page["items"]]
+            items += [item["id"] for item in page["items"]]
             if page["next"] is None:
-                return found
+                return items
             path = f"/users/me/likes?limit=2&cursor={page['next']}"
 
     newest_first = [str(post) for post in reversed(posts)]

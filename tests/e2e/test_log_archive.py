@@ -26,9 +26,9 @@ Rows = Callable[..., tuple[Any, ...]]
 def run(stack: Stack, *words: str) -> tuple[int, dict[str, Any]]:
     """Run ``python -m ops ... --json``; return (exit status, report)."""
     command = [sys.executable, "-m", "ops", "--dir", str(stack.directory), *words, "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert completed.stdout, completed.stderr
+    return completed.returncode, json.loads(completed.stdout)
 
 
 @pytest.fixture
@@ -68,21 +68,21 @@ def test_closed_days_are_archived_and_still_recounted(
     for _ in range(2):  # rows since the last two sweeps stay in MySQL
         stack.invoke("SweepOutbox", {})
 
-    done = stack.invoke("MaintainLog", {})
-    assert (done["corrupt"], done["unsplit"]) == (0, 0)
+    completed = stack.invoke("MaintainLog", {})
+    assert (completed["corrupt"], completed["unsplit"]) == (0, 0)
     partitions = rows(
         "SELECT COUNT(*) FROM information_schema.partitions"
         " WHERE table_name = 'reaction_log' AND table_schema = DATABASE()"
     )
     assert partitions[0][0] >= 15, "another run may have created them"
-    assert done["events"] >= 6
+    assert completed["events"] >= 6
     assert in_log(rows, post_id) == 2
     again = stack.invoke("MaintainLog", {})
     assert (again["created"], again["events"]) == (0, 0)
 
     bucket = stack.environment()["PLAZA_ARCHIVE_BUCKET"]
-    found = stack.connect("s3").list_objects_v2(Bucket=bucket, Prefix="reaction_log/date=")
-    assert len([o for o in found["Contents"] if "/manifest-" in o["Key"]]) >= 2
+    result = stack.connect("s3").list_objects_v2(Bucket=bucket, Prefix="reaction_log/date=")
+    assert len([o for o in result["Contents"] if "/manifest-" in o["Key"]]) >= 2
 
     send(post_id, FIRST + 1, 1, 20)  # a repeat, of a dropped day
     send(post_id, FIRST + 20, 1, 20)  # a late event of that day
@@ -140,10 +140,12 @@ def test_rebuild_reports_a_wrong_counter(stack: Stack, add: Callable[..., int], 
     of_post = [*command, "--target", f"post:{post_id}"]
     try:
         for source in ([], ["--from-log"]):
-            done = subprocess.run([*of_post, *source], cwd=ROOT, capture_output=True, text=True)
-            assert done.returncode == 1, done.stderr
-            assert f"like of post:{post_id}" in done.stdout
-        assert "the log has no comments and posts" in done.stdout
+            completed = subprocess.run(
+                [*of_post, *source], cwd=ROOT, capture_output=True, text=True
+            )
+            assert completed.returncode == 1, completed.stderr
+            assert f"like of post:{post_id}" in completed.stdout
+        assert "the log has no comments and posts" in completed.stdout
     finally:
         rows("DELETE FROM content_counter WHERE target_id = %s", post_id)
     refused = subprocess.run(

@@ -79,7 +79,7 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
     assert len(shown(admin)) == 2
     listed = {q["name"]: q for q in admin("GET", "/ops/queues").json["items"]}
     assert listed["reactions"]["dead_letters"] == 2
-    [chosen] = [one["id"] for one in shown(admin) if one["request_id"] == "my-like-was-late"]
+    [chosen] = [item["id"] for item in shown(admin) if item["request_id"] == "my-like-was-late"]
 
     reply = admin("POST", f"{QUEUE}/redrives", {"ids": [chosen, "not-there"]})
     assert reply.json == {"moved": 1, "remaining": 1, "missing": ["not-there"], "delayed": False}
@@ -88,12 +88,15 @@ def test_a_redriven_event_is_stored_and_an_unreadable_message_is_dead_lettered_a
     assert saved == (("my-like-was-late",),)
 
     # The unreadable message is moved once and is dead-lettered again.
-    done = ops(stack, "dlq", "redrive", "reactions")
-    assert (done.returncode, done.stdout.partition(",")[0]) == (0, "1 sent back"), done.stderr
-    again = wait_until(
-        "it is in the DLQ again", lambda: [one for one in shown(admin) if one["id"] != letter["id"]]
+    completed = ops(stack, "dlq", "redrive", "reactions")
+    assert (completed.returncode, completed.stdout.partition(",")[0]) == (0, "1 sent back"), (
+        completed.stderr
     )
-    assert [one["request_id"] for one in again] == ["my-poison-001"]
+    again = wait_until(
+        "it is in the DLQ again",
+        lambda: [item for item in shown(admin) if item["id"] != letter["id"]],
+    )
+    assert [item["request_id"] for item in again] == ["my-poison-001"]
     printed = json.loads(ops(stack, "dlq", "show", "reactions", "--limit", "5").stdout)
     assert (printed["body"], printed["cause"]) == (letter["body"], letter["cause"])
     assert ops(stack, "dlq", "list").returncode == 1
@@ -128,10 +131,10 @@ def test_a_request_is_found_by_its_id_from_the_client_to_the_row(
     assert wait_until("it is saved", lambda: rows(sql, request_id)) == ((ADA,),)
 
     def find() -> list[str]:
-        done = local(stack, "logs", "--request", request_id)
-        found = [line.split(maxsplit=1) for line in done.stdout.splitlines()]
-        parts = [name for name, _ in found]
-        assert all(request_id in text for name, text in found if name != "reaction_log")
+        completed = local(stack, "logs", "--request", request_id)
+        results = [line.split(maxsplit=1) for line in completed.stdout.splitlines()]
+        parts = [name for name, _ in results]
+        assert all(request_id in text for name, text in results if name != "reaction_log")
         return parts if "SaveReactions" in parts else []
 
     parts = wait_until("the consumer has logged the request", find)
@@ -171,11 +174,11 @@ def test_an_operator_reads_lag_series_breakers_and_an_audit(
     assert ada("PUT", f"/posts/{post}/likes/me").status == 200
     assert stack.invoke("SampleGauges", {})["gauges"] > 30
     series = admin("GET", "/ops/series?minutes=2").json["series"]
-    sampled = {one["queue"] for one in series if one["name"] == "dead_letters"}
+    sampled = {item["queue"] for item in series if item["name"] == "dead_letters"}
     lag = admin("GET", "/ops/lag").json
     assert {queue["name"] for queue in lag["queues"]} == sampled
     assert "sample_gauges" in {run["name"] for run in lag["schedules"]}
-    assert {one["name"] for one in series} > {"backlog", "outbox_age_s", "drift"}
+    assert {item["name"] for item in series} > {"backlog", "outbox_age_s", "drift"}
 
     def audit() -> dict[str, Any]:
         [likes, _] = admin("GET", f"/ops/audit?target=post:{post}").json["items"]

@@ -39,9 +39,11 @@ def mysql_server(stack: Stack) -> Iterator[Server]:
 def audit(stack: Stack) -> dict[str, Any]:
     """Return the audit report after waiting until nothing is in transit."""
     command = [sys.executable, "-m", "local", "--dir", str(stack.directory), "audit"]
-    done = subprocess.run([*command, "--json", "--wait"], cwd=ROOT, capture_output=True, text=True)
-    assert done.stdout, done.stderr
-    report = json.loads(done.stdout.splitlines()[-1])
+    completed = subprocess.run(
+        [*command, "--json", "--wait"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert completed.stdout, completed.stderr
+    report = json.loads(completed.stdout.splitlines()[-1])
     assert isinstance(report, dict)
     return report
 
@@ -52,14 +54,14 @@ def like(client: Client, post: int) -> Reply:
 
 def like_until(client: Client, post: int, status: int) -> Reply:
     """Like until the reply has ``status``: a breaker may be open, or a connection broken."""
-    found: list[Reply] = []
+    replies: list[Reply] = []
 
     def has_status() -> bool:
-        found[:] = [like(client, post)]
-        return found[0].status == status
+        replies[:] = [like(client, post)]
+        return replies[0].status == status
 
     wait_until(f"a like has the status {status}", has_status)
-    return found[0]
+    return replies[0]
 
 
 @pytest.mark.parametrize("how", ["stop", "pause"])

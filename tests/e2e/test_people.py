@@ -47,12 +47,12 @@ def totals(rows: Callable[..., Any]) -> Callable[[int], tuple[tuple[int, int], t
 
 def listed(client: Client, path: str) -> list[str]:
     """Return the user ids of all pages of a list."""
-    found, cursor = [], ""
+    items, cursor = [], ""
     while True:
         page = client("GET", f"{path}?limit=2{cursor}").json
-        found += [item["user"]["id"] for item in page["items"]]
+        items += [item["user"]["id"] for item in page["items"]]
         if page["next"] is None:
-            return found
+            return items
         cursor = f"&cursor={page['next']}"
 
 

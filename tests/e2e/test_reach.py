@@ -27,6 +27,6 @@ def test_anonymous_ids_are_visitors_of_a_post_and_of_the_site(
     view()  # the network, which other tests may have used
     before = visitors()
     ids = [anonymous("POST", "/visitors").json["visitor_id"] for _ in range(3)]
-    assert [view(one) for one in [*ids, *ids, f"{ids[0][:-1]}!"]] == [2, 3, 4, 4, 4, 4, 4]
+    assert [view(item) for item in [*ids, *ids, f"{ids[0][:-1]}!"]] == [2, 3, 4, 4, 4, 4, 4]
     assert visitors() == before + 3
     assert anonymous("GET", "/ops/reach").status == 401

@@ -46,14 +46,14 @@ def insert_shop(shop_id: int, rows: Rows, stack: Stack, anonymous: Client) -> in
 
 def pages(client: Client, path: str) -> list[dict[str, Any]]:
     """Return the items of all pages of a list."""
-    found: list[dict[str, Any]] = []
+    items: list[dict[str, Any]] = []
     cursor = ""
     while True:
         reply = client("GET", path + cursor)
         assert reply.status == 200, reply.json
-        found += reply.json["items"]
+        items += reply.json["items"]
         if reply.json["next"] is None:
-            return found
+            return items
         cursor = f"&cursor={reply.json['next']}"
 
 
@@ -141,19 +141,19 @@ def test_rankings_equal_those_computed_in_mysql(
 
     def expected(window: str) -> list[tuple[int, int]]:
         if window == "all":
-            found = rows(
+            result = rows(
                 "SELECT like_total, target_id FROM (SELECT like_total, target_id,"
                 " target_id AS post_id FROM content_counter WHERE target_type = 'post') AS k"
                 f"{LIVE} WHERE like_total > 0 ORDER BY like_total DESC, target_id DESC LIMIT 1000"
             )
         else:
-            found = rows(
+            result = rows(
                 f"SELECT SUM(change_by) AS likes, post_id FROM ({CHANGES}) AS changes{LIVE}"
                 " WHERE hour > UNIX_TIMESTAMP(NOW(6)) DIV 3600 - %s"
                 " GROUP BY post_id HAVING likes > 0 ORDER BY likes DESC, post_id DESC LIMIT 1000",
                 {"day": 24, "week": 168}[window],
             )
-        return [(int(likes), post_id) for likes, post_id in found]
+        return [(int(likes), post_id) for likes, post_id in result]
 
     def shown(window: str) -> list[tuple[int, int]]:
         items = pages(anonymous, f"/posts/ranking?limit=97&window={window}")

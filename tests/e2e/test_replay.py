@@ -32,15 +32,15 @@ def empty_dlqs(stack: Stack) -> None:
 
 def run(stack: Stack, *command: str) -> tuple[int, str]:
     """Run ``python -m local``; return (exit status, stdout, or stderr if that is empty)."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-m", "local", "--dir", str(stack.directory), *command],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done.returncode, done.stdout or done.stderr
+    assert "Traceback" not in completed.stderr, completed.stderr
+    return completed.returncode, completed.stdout or completed.stderr
 
 
 def replay(stack: Stack, path: Path, *options: str) -> dict[str, Any]:
@@ -85,16 +85,16 @@ def test_the_demo_crowd_ends_with_a_clean_audit(stack: Stack) -> None:
         " add_layer_to_path(); from local.load import demo; from local.stack.stack import Stack;"
         " demo.play(Stack.load(Path(sys.argv[1])))"
     )
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", play, str(stack.directory)],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "clean" in done.stdout
-    assert "✗" not in done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert "clean" in completed.stdout
+    assert "✗" not in completed.stdout
 
 
 def test_the_audit_prints_a_table(stack: Stack) -> None:

@@ -51,24 +51,24 @@ print(json.dumps(found))
 def resolve(stack: Stack, section: str) -> dict[str, Any]:
     config = sam_local.write_files(stack)
     command = [str(TOOLS / "python"), "-c", RESOLVE, str(config), section]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(found, dict)
-    return found
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    document = json.loads(completed.stdout.splitlines()[-1])
+    assert isinstance(document, dict)
+    return document
 
 
 def test_sam_passes_each_function_the_environment_of_the_stack(stack: Stack) -> None:
     service = json.loads((stack.directory / "lambda.json").read_text())
-    deployed = {one["logical_id"]: one["variables"] for one in service["functions"].values()}
+    deployed = {item["logical_id"]: item["variables"] for item in service["functions"].values()}
     for section in ("local_invoke", "local_start_api"):
-        found = resolve(stack, section)
-        assert set(found) == set(deployed)
+        result = resolve(stack, section)
+        assert set(result) == set(deployed)
         for name, variables in deployed.items():
             expected = {**variables, "AWS_ENDPOINT_URL": stack.aws_endpoint_url}
-            assert found[name]["after"] == expected
-            assert found[name]["before"]["PLAZA_ENVIRONMENT"] == "local"  # from the parameters
-            assert found[name]["before"]["PLAZA_REDIS_URL"] == stack.redis_url
+            assert result[name]["after"] == expected
+            assert result[name]["before"]["PLAZA_ENVIRONMENT"] == "local"  # from the parameters
+            assert result[name]["before"]["PLAZA_REDIS_URL"] == stack.redis_url
 
 
 # ---------------------------------------------------------------- in containers
@@ -84,7 +84,7 @@ IMAGE_S = 600  # the first run downloads the image of the runtime
 def test_sam_local_invoke_answers_as_the_stack_does(stack: Stack) -> None:
     event = ROOT / "events" / "recommendations.list_most_liked_posts.json"
     config = sam_local.write_files(stack)
-    done = subprocess.run(
+    completed = subprocess.run(
         [
             *(TOOLS / "sam", "local", "invoke", "RecommendationsApi"),
             *("--event", event, "--config-file", config),
@@ -94,11 +94,11 @@ def test_sam_local_invoke_answers_as_the_stack_does(stack: Stack) -> None:
         check=False,
         timeout=IMAGE_S,
     )
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
+    assert completed.returncode == 0, completed.stderr
+    document = json.loads(completed.stdout.splitlines()[-1])
     expected = stack.invoke("RecommendationsApi", json.loads(event.read_text()))
-    assert found["statusCode"] == expected["statusCode"] == 200
-    assert json.loads(found["body"]).keys() == json.loads(expected["body"]).keys()
+    assert document["statusCode"] == expected["statusCode"] == 200
+    assert json.loads(document["body"]).keys() == json.loads(expected["body"]).keys()
 
 
 @needs_docker

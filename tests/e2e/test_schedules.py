@@ -17,14 +17,14 @@ MAX_FIRING_S = 90  # the emulator polls every ten seconds; the machine may be bu
 
 def find_schedule(scheduler: Any, function: str) -> dict[str, Any]:
     """Return the deployed schedule of a function."""
-    (found,) = (
+    (schedules,) = (
         schedule
         for page in scheduler.get_paginator("list_schedules").paginate()
         for schedule in page["Schedules"]
         if schedule["Target"]["Arn"].endswith(f":function:{function}")
     )
     described: dict[str, Any] = scheduler.get_schedule(
-        Name=found["Name"], GroupName=found["GroupName"]
+        Name=schedules["Name"], GroupName=schedules["GroupName"]
     )
     return described
 
@@ -80,8 +80,8 @@ def test_every_schedule_has_a_function_that_is_forwarded_to_the_stack(stack: Sta
     assert len(names) == len(set(names)) >= 12
     assert set(names) <= set(stack.deployed.functions.values())
     for name in names:
-        found = lambdas.get_function_configuration(FunctionName=name)
-        url = found["Environment"]["Variables"]["MINISTACK_LAMBDA_PROXY_URL"]
+        function_configuration = lambdas.get_function_configuration(FunctionName=name)
+        url = function_configuration["Environment"]["Variables"]["MINISTACK_LAMBDA_PROXY_URL"]
         assert url == f"{stack.lambda_url}/functions/{name}"
 
 

@@ -37,7 +37,7 @@ def add_type(
     def add(type_id: int) -> None:
         def is_listed() -> bool:
             items = anonymous("GET", "/shop-types").json["items"]
-            return str(type_id) in [one["id"] for one in items]
+            return str(type_id) in [item["id"] for item in items]
 
         rows("INSERT IGNORE INTO shop_type (id, name, sort) VALUES (%s, 'Noodles', 1)", type_id)
         wait_until("the type is listed", lambda: is_listed() or (follow() and is_listed()))
@@ -80,14 +80,14 @@ def test_a_search_is_ordered_by_distance_and_updated_after_a_move(
     near = f"/shops?x={x}&y={y}&type={TYPE}&radius=5000&limit=2"
 
     def names() -> list[str]:
-        found, cursor = [], ""
+        items, cursor = [], ""
         while True:
             reply = anonymous("GET", near + cursor)
             assert reply.status == 200, reply.json
             page = reply.json
-            found += [shop["name"] for shop in page["items"]]
+            items += [shop["name"] for shop in page["items"]]
             if page["next"] is None:
-                return found
+                return items
             cursor = f"&cursor={page['next']}"
 
     assert names() == ["1 km", "2 km", "3 km"]

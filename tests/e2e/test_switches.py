@@ -45,9 +45,9 @@ def admin(base_url: str, sign_in: Callable[..., str]) -> Client:
 def throw(admin: Client) -> Iterator[Throw]:
     """``with throw(read_only=True):`` or ``with throw(level="relieved"):``; normal afterwards."""
 
-    def put(path: str, **wanted: Any) -> None:
+    def put(path: str, **requested: Any) -> None:
         version = admin("GET", "/ops/switches").json["version"]
-        body = {"version": version, "reason": "A test of each switch.", **wanted}
+        body = {"version": version, "reason": "A test of each switch.", **requested}
         reply = admin("PUT", f"/ops/switches{path}", body)
         assert (reply.status, reply.json["version"]) == (200, version + 1), reply.json
 
@@ -103,7 +103,7 @@ def test_read_only_stops_writes_and_loses_nothing_that_was_accepted(
     assert wait_until_on(lambda: ada("PUT", path)).status == 200
     with throw(read_only=True):
         refused = wait_until_off(lambda: ada("PUT", path))
-        assert refused.json["detail"] == "Plaza is read-only at present."
+        assert refused.json["detail"] == "Plaza is in read-only mode."
         for method, route in (("PUT", "/checkins/today"), ("POST", "/posts"), ("POST", "/shops")):
             wait_until_off(lambda: admin(method, route, POST))  # noqa: B023 - called here
         assert is_off(ada("DELETE", path))

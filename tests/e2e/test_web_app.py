@@ -251,13 +251,13 @@ def test_shops_are_found_around_a_place_and_reviewed(open_app: OpenApp, admin: C
     page.get_by_label("Latitude").fill("10.001")
     page.get_by_label("Longitude").fill(str(place["x"]))
     page.get_by_role("button", name="Show", exact=True).click()
-    found = page.get_by_role("link", name=f"Corner Books {number}")
-    expect(found).to_contain_text("111 m")
+    link = page.get_by_role("link", name=f"Corner Books {number}")
+    expect(link).to_contain_text("111 m")
     expect(page.locator(".dot")).to_have_count(1)
     page.get_by_label("Type").select_option(label=f"Books {number}")
-    expect(found).to_be_visible()
+    expect(link).to_be_visible()
     app.check_accessibility()
-    found.click()
+    link.click()
     page.get_by_label("4").check()
     page.get_by_label("Your review").fill("A find!")
     page.get_by_role("button", name="Publish").click()
@@ -397,9 +397,9 @@ def test_a_post_is_reported_and_its_author_blocked(
     expect(dialog).to_be_hidden()
     expect(page.locator(".toast")).to_contain_text("A moderator will look at it.")
     [report] = [
-        one
-        for one in admin("GET", "/ops/reports?limit=100").json["items"]
-        if one["reporter_id"] == str(reader_id)
+        items
+        for items in admin("GET", "/ops/reports?limit=100").json["items"]
+        if items["reporter_id"] == str(reader_id)
     ]
     assert report["target"] == {"type": "post", "id": post_id}
     assert (report["reason"], report["details"]) == ("abuse", "Again and again.")

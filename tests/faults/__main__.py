@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = [case for case in USE_CASES if re.search(args.use_case, case.name)]
     if not cases:
         parser.error(f"{args.use_case!r} is in the name of no use case")
-    place, _, shares = args.share.partition("/")
-    cases = cases[int(place) - 1 :: int(shares)]
+    share, _, shares = args.share.partition("/")
+    cases = cases[int(share) - 1 :: int(shares)]
     until_s = time.monotonic() + args.minutes * 60
     with tempfile.TemporaryDirectory(prefix="plaza-faults-") as directory:
         redis_server = servers.prepare_redis(Path(directory) / "redis")

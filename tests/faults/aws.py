@@ -96,7 +96,7 @@ class Aws:
     def end_visibility(self) -> None:
         """Show received and undeleted messages, as after the visibility timeout."""
         with self._lock:
-            for message in (one for messages in self.queues.values() for one in messages):
+            for message in (item for messages in self.queues.values() for item in messages):
                 message.is_received = False
 
     def clear(self) -> None:
@@ -131,7 +131,8 @@ class Aws:
                 return _send(messages, request, sender)
             case "SendMessageBatch":
                 sent = [
-                    {"Id": one["Id"], **_send(messages, one, sender)} for one in request["Entries"]
+                    {"Id": entry["Id"], **_send(messages, entry, sender)}
+                    for entry in request["Entries"]
                 ]
                 return {"Successful": sent, "Failed": []}
             case "ReceiveMessage":
@@ -139,18 +140,18 @@ class Aws:
                 received = [message for message in messages if message.is_visible][:limit]
                 return {"Messages": [_receive(message) for message in received]}
             case "DeleteMessageBatch":
-                gone = {one["ReceiptHandle"] for one in request["Entries"]}
+                gone = {entry["ReceiptHandle"] for entry in request["Entries"]}
                 messages[:] = [message for message in messages if message.id not in gone]
-                return {"Successful": [{"Id": one["Id"]} for one in request["Entries"]]}
+                return {"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}
             case "ChangeMessageVisibilityBatch":
                 shown = {
-                    one["ReceiptHandle"]
-                    for one in request["Entries"]
-                    if not one["VisibilityTimeout"]
+                    entry["ReceiptHandle"]
+                    for entry in request["Entries"]
+                    if not entry["VisibilityTimeout"]
                 }
                 for message in messages:
                     message.is_received &= message.id not in shown
-                return {"Successful": [{"Id": one["Id"]} for one in request["Entries"]]}
+                return {"Successful": [{"Id": entry["Id"]} for entry in request["Entries"]]}
             case "GetQueueAttributes":
                 in_flight = sum(message.is_received for message in messages)
                 visible = sum(message.is_visible for message in messages)
@@ -169,9 +170,9 @@ class Aws:
         bucket, prefix = path.strip("/"), query.get("prefix", [""])[0]
         with self._lock:
             keys = sorted(
-                found.partition("/")[2]
-                for found in self.objects
-                if found.startswith(f"{bucket}/{prefix}")
+                item.partition("/")[2]
+                for item in self.objects
+                if item.startswith(f"{bucket}/{prefix}")
             )
         contents = "".join(f"<Contents><Key>{escape(key)}</Key></Contents>" for key in keys)
         return (

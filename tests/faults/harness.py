@@ -182,14 +182,14 @@ class Harness:
         failed = {message.id for message in batch}
         try:
             response = self.consume(consumer, batch)
-            failed = {one["itemIdentifier"] for one in response["batchItemFailures"]}
+            failed = {item["itemIdentifier"] for item in response["batchItemFailures"]}
         except Exception:  # Lambda fails the batch, and SQS delivers all of it again
             failed = {message.id for message in batch}
         finally:
             left = [message for message in batch if message.id in failed]
-            dead = [one for one in left if one.receives >= consumer.max_receives]
+            dead = [item for item in left if item.receives >= consumer.max_receives]
             self.aws.put(consumer.dead_letters, dead)
-            self.aws.put(consumer.queue, [one for one in left if one not in dead])
+            self.aws.put(consumer.queue, [item for item in left if item not in dead])
         return True
 
     def consume(self, consumer: Consumer, batch: Sequence[QueuedMessage]) -> Any:
@@ -203,7 +203,9 @@ class Harness:
         for _ in range(_MAX_DELIVERIES):
             if until is not None and self.aws.count().get(until):
                 return
-            delivered = [self.deliver(one) for one in self.consumers() if one.queue != until]
+            delivered = [
+                self.deliver(process) for process in self.consumers() if process.queue != until
+            ]
             if not any(delivered):
                 return
         raise AssertionError(f"messages do not end: {self.aws.count()}")
@@ -369,11 +371,11 @@ def consumers() -> tuple[Consumer, ...]:
 
 def read_consumers(of: template.Template) -> tuple[Consumer, ...]:
     """Return every consumer of a template."""
-    names, found = read_queue_names(of), []
+    names, result = read_queue_names(of), []
     declared = template.resources(template.QUEUE, of)
     for source in template.event_sources(of):
         policy = declared[source.queue]["RedrivePolicy"]
-        found.append(
+        result.append(
             Consumer(
                 folder_of(source.function, of),
                 names[source.queue],
@@ -382,7 +384,7 @@ def read_consumers(of: template.Template) -> tuple[Consumer, ...]:
                 policy["maxReceiveCount"],
             )
         )
-    return tuple(found)
+    return tuple(result)
 
 
 @cache
@@ -393,7 +395,7 @@ def schedules() -> tuple[Schedule, ...]:
 
 def read_schedules(of: template.Template) -> tuple[Schedule, ...]:
     """Return every schedule of a template, by its frequency on one machine."""
-    found = []
+    results = []
     for name, function in template.resources(template.FUNCTION, of).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "ScheduleV2":
@@ -401,21 +403,21 @@ def read_schedules(of: template.Template) -> tuple[Schedule, ...]:
                 if not isinstance(rate, str):
                     rate = ON_ONE_MACHINE[rate["Ref"]]
                 minutes = _RATE.fullmatch(rate)
-                found.append(
+                results.append(
                     Schedule(folder_of(name, of), int(minutes[1]) if minutes else math.inf)
                 )
-    return tuple(found)
+    return tuple(results)
 
 
 def read_queue_names(of: template.Template) -> dict[str, str]:
     """Return logical id of a queue -> its name in the code."""
-    found = {}
+    queue_names = {}
     for function in template.resources(template.FUNCTION, of).values():
         variables = function.get("Environment", {}).get("Variables", {})
         for name, value in variables.items():
             if match := re.fullmatch(r"PLAZA_QUEUE_(\w+)_URL", name):
-                found[template.name_in(value)] = match[1].lower()
-    return found
+                queue_names[template.name_in(value)] = match[1].lower()
+    return queue_names
 
 
 def folder_of(function: str, of: template.Template = template.TEMPLATE) -> str:
@@ -429,8 +431,8 @@ def _function(folder: str) -> ModuleType:
 
 
 def _handler(folder: str) -> Callable[[Any, Any], Any]:
-    found: Callable[[Any, Any], Any] = _function(folder).handler
-    return found
+    handler: Callable[[Any, Any], Any] = _function(folder).handler
+    return handler
 
 
 def make_event(
@@ -446,7 +448,7 @@ def make_event(
     """Return the event of a request, as API Gateway passes it. ``ids``: parameters of paths."""
     method, _, route = operation.partition(" ")
     parameters = {name: str(ids[name]) for name in re.findall(r"\{(\w+)\}", route)}
-    path = re.sub(r"\{(\w+)\}", lambda found: parameters[found[1]], route)
+    path = re.sub(r"\{(\w+)\}", lambda match: parameters[match[1]], route)
     return {
         "version": "2.0",
         "routeKey": operation,

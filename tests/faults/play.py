@@ -85,7 +85,7 @@ class Reference:
 
     snapshot: Snapshot
     calls: list[Call]
-    done: Run
+    completed: Run
     undone: Run
     unstable: set[tuple[str, str]] = field(default_factory=set)
     """(table, column), ("", view) and ("answer", field) that differ between two runs without
@@ -226,8 +226,8 @@ class Player:
             if path.startswith(_UNVIEWED) or not known:
                 continue
             declared = contract()["paths"][path]["get"].get("parameters", ())
-            wanted = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
-            query = {name: _VIEW_QUERY[name] for name in wanted if name in _VIEW_QUERY}
+            expected = {p["name"] for p in declared if p["in"] == "query" and p.get("required")}
+            query = {name: _VIEW_QUERY[name] for name in expected if name in _VIEW_QUERY}
             answer = self.harness.request(operation, READER, query=query)
             shown = _without(answer.body or {}, _UNSHOWN)
             if isinstance(shown.get("items"), list):  # a late item has another position
@@ -251,26 +251,26 @@ class Player:
 
 def judge(reference: Reference, run: Run, case: UseCase) -> Iterator[str]:
     """Return the problems of a run of ``case`` with a fault, in comparison with the references."""
-    done, undone = reference.done, reference.undone
-    is_request = done.first is not None
+    completed, undone = reference.completed, reference.undone
+    is_request = completed.first is not None
     may_be_undone = False
     if is_request:
         assert run.first is not None
         varying = reference.unstable | {("answer", name) for name in case.varying}
-        yield from _judge_first(done.first, run.first, varying)  # type: ignore[arg-type]
+        yield from _judge_first(completed.first, run.first, varying)  # type: ignore[arg-type]
         may_be_undone = not run.first.is_final
     for number, answer in enumerate(run.then):
-        expected = {done.then[number].status, undone.then[number].status}
+        expected = {completed.then[number].status, undone.then[number].status}
         if answer.status not in expected:
             shown = ", ".join(map(str, sorted(expected)))
             yield f"request {number + 2} is answered {answer.status}, not {shown}: {answer.body}"
-    wrong = list(compare(done.end, run.end, reference.unstable))
+    wrong = list(compare(completed.end, run.end, reference.unstable))
     if wrong and may_be_undone:
         excused = reference.unstable | {(table, "") for table in case.separate}
-        ends = (list(compare(end, run.end, excused)) for end in (done.end, undone.end))
+        ends = (list(compare(end, run.end, excused)) for end in (completed.end, undone.end))
         wrong = min(ends, key=len)
     yield from wrong[:_SHOWN]
-    lasting = run.end.lasting_keys - done.end.lasting_keys - undone.end.lasting_keys
+    lasting = run.end.lasting_keys - completed.end.lasting_keys - undone.end.lasting_keys
     if lasting:
         yield f"keys that never end: {', '.join(sorted(lasting)[:_SHOWN])}"
 
@@ -305,13 +305,13 @@ def _fields(body: Any, name: str = "") -> Iterator[tuple[str, str]]:
             for key, value in body.items():
                 yield from _fields(value, f"{name}.{key}" if name else str(key))
         case list():
-            for place, value in enumerate(body):
-                yield from _fields(value, f"{name}.{place}")
+            for index, value in enumerate(body):
+                yield from _fields(value, f"{name}.{index}")
         case _:
             yield name, normalize(json.dumps(body), {})
 
 
-def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterator[str]:
+def compare(expected: End, result: End, unstable: set[tuple[str, str]]) -> Iterator[str]:
     """Yield where tables and views differ."""
     for table in expected.tables:
         if (table, "") in unstable:
@@ -322,12 +322,12 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
                 ", ".join(f"{k}={v}" for k, v in row.items() if k not in of_table)
                 for row in end.tables[table]
             )
-            for end in (expected, found)
+            for end in (expected, result)
         )
         if before != now:
             yield f"{table}: missing {_some(before - now)}, extra {_some(now - before)}"
     for name, view in expected.views.items():
-        shown = found.views.get(name, "")
+        shown = result.views.get(name, "")
         if ("", name) not in unstable and shown != view:
             same = sum(
                 1
@@ -337,17 +337,17 @@ def compare(expected: End, found: End, unstable: set[tuple[str, str]]) -> Iterat
             yield f"{name}: ...{shown[start:end]}... not ...{view[start:end]}..."
 
 
-def find_unstable(one: End, other: End) -> Iterator[tuple[str, str]]:
+def find_unstable(item: End, other: End) -> Iterator[tuple[str, str]]:
     """Return (table, column) and ("", view) that differ between two runs without faults."""
-    for table, rows in one.tables.items():
+    for table, rows in item.tables.items():
         for column in {name for row in rows for name in row}:
             counts = (
                 Counter(row[column] for row in end.tables[table] if column in row)
-                for end in (one, other)
+                for end in (item, other)
             )
             if next(counts) != next(counts):
                 yield table, column
-    for name, view in one.views.items():
+    for name, view in item.views.items():
         if other.views[name] != view:
             yield "", name
 
@@ -359,7 +359,7 @@ def _show(body: Any, names: dict[str, str]) -> str:
 def normalize(text: str, names: dict[str, str]) -> str:
     """Replace times, new ids and tokens, which differ between runs."""
     text = _TIME.sub("<time>", text)
-    text = _NUMBER.sub(lambda found: names.get(found[0], "<id>"), text)
+    text = _NUMBER.sub(lambda match: names.get(match[0], "<id>"), text)
     return _TOKEN.sub("<token>", text)
 
 
@@ -390,13 +390,13 @@ def _plain(value: Any, names: dict[str, str]) -> str:
 
 def _lasting_keys(harness: Harness) -> set[str]:
     """Return the shapes of the keys of Redis that do not expire."""
-    found = list(harness.redis.scan_iter(count=1000))
+    results = list(harness.redis.scan_iter(count=1000))
     pipe = harness.redis.pipeline(transaction=False)
-    for name in found:
+    for name in results:
         pipe.pttl(name)
     return {
         _DIGITS.sub("#", _TOKEN.sub("<token>", name.decode()))
-        for name, ttl_ms in zip(found, pipe.execute(), strict=True)
+        for name, ttl_ms in zip(results, pipe.execute(), strict=True)
         if ttl_ms == -1
     }
 

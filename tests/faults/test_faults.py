@@ -60,4 +60,4 @@ def test_missing_announcement_is_found(player: Player, monkeypatch: pytest.Monke
     monkeypatch.setattr(player, "_references", {})
     killed = [t for t in player.triples(case) if t.fault.mode == "killed"]
     problems = [player.play(t) for t in killed if t.call.text.startswith("COMMIT")]
-    assert any("GET /posts/{post_id}" in line for found in problems for line in found), problems
+    assert any("GET /posts/{post_id}" in line for problem in problems for line in problem), problems

@@ -122,9 +122,12 @@ def test_killed_process_sends_nothing_more(
 
 
 def test_other_sockets_are_left_alone(transport: Transport) -> None:
-    with transport.recording(Fault(0, Mode.DROPPED)), socket.create_server(("127.0.0.1", 0)) as one:
-        other = socket.create_connection(one.getsockname())
-        accepted, _ = one.accept()
+    with (
+        transport.recording(Fault(0, Mode.DROPPED)),
+        socket.create_server(("127.0.0.1", 0)) as server,
+    ):
+        other = socket.create_connection(server.getsockname())
+        accepted, _ = server.accept()
         with accepted, other:
             other.sendall(b"hello")
             assert accepted.recv(5) == b"hello"
@@ -147,8 +150,10 @@ def test_sqs_and_s3_answer_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(sqs.send_message_batch(QueueUrl=queue, Entries=entries)["Successful"]) == 1
         [received] = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10)["Messages"]
         assert received["Body"] == "one"
-        found = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])["Attributes"]
-        assert list(found.values()) == ["0", "1", "1"]
+        queue_attribute = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["All"])[
+            "Attributes"
+        ]
+        assert list(queue_attribute.values()) == ["0", "1", "1"]
         gone = [{"Id": "0", "ReceiptHandle": received["ReceiptHandle"]}]
         sqs.delete_message_batch(QueueUrl=queue, Entries=gone)
         assert [message.body for message in aws.remove_messages("likes", 10)] == ["two"]

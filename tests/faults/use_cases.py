@@ -78,8 +78,10 @@ class Deliver:
     @property
     def consumer(self) -> Consumer:
         """Return the name of the consumer."""
-        [found] = [one for one in consumers() if one.folder == self.folder]
-        return found
+        [process] = [
+            queue_consumer for queue_consumer in consumers() if queue_consumer.folder == self.folder
+        ]
+        return process
 
     def __call__(self, harness: Harness) -> None:
         with contextlib.suppress(Killed):
@@ -129,7 +131,7 @@ def populate(harness: Harness) -> None:
     for user_id in (ADMIN, READER, NEIGHBOUR, AUTHOR, FAN, *CROWD):
         role = "admin" if user_id == ADMIN else "user"
         harness.sql(
-            "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "somebody", role
+            "INSERT INTO user (id, nickname, role) VALUES (%s, %s, %s)", user_id, "ada", role
         )
     harness.ids["type_id"] = 3
     harness.sql("INSERT INTO shop_type (id, name) VALUES (3, 'Noodles')")
@@ -290,7 +292,7 @@ def _refused_messages(*asks: ClientRequest) -> Given:
     """Send each request while SQS is down."""
 
     def given(harness: Harness) -> None:
-        harness.aws.refusing = {one.queue for one in consumers()}
+        harness.aws.refusing = {process.queue for process in consumers()}
         for ask in asks:
             assert ask(harness).is_final
         harness.aws.refusing = set()
@@ -319,9 +321,9 @@ def _sampled(folder: str) -> Given:
 
         def adapt(value: Any) -> Any:
             if isinstance(value, dict):
-                return {name: adapt(one) for name, one in value.items()}
+                return {name: adapt(item) for name, item in value.items()}
             if isinstance(value, list):
-                return [adapt(one) for one in value]
+                return [adapt(item) for item in value]
             return real.get(value, value) if isinstance(value, int) else value
 
         bodies = [json.dumps(adapt(json.loads(body))) for body in samples(folder)]
@@ -430,7 +432,7 @@ def _route(
     separate: Collection[str] = (),
     varying: Collection[str] = (),
 ) -> UseCase:
-    """Return a use case of a request, followed by that of a neighbour, or by ``then``."""
+    """Return a use case of a request, followed by a neighbour's, or by ``then``."""
     act = ClientRequest(operation, caller, body, role, key, token)
     if then is None:
         then = (replace(act, caller=NEIGHBOUR if caller == READER else caller, key=f"{key}2"),)
@@ -440,12 +442,12 @@ def _route(
 def _reaction(path: str) -> list[UseCase]:
     """Return use cases that set and unset, followed by a neighbour's request and the opposite."""
     on, off = ClientRequest(f"PUT {path}"), ClientRequest(f"DELETE {path}")
-    done = _requested(on.operation)
+    completed = _requested(on.operation)
     return [
         _route(on.operation),
         _route(on.operation, then=[off], variant="then taken back"),
-        _route(off.operation, given=done),
-        _route(off.operation, given=done, then=[on], variant="then given again"),
+        _route(off.operation, given=completed),
+        _route(off.operation, given=completed, then=[on], variant="then given again"),
     ]
 
 

@@ -58,7 +58,7 @@ def mysql_away(mysql_server: Server) -> Away:
 
 @pytest.fixture
 def moto_sqs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client of an SQS in memory, which is that of this process, too. Nothing else is there."""
+    """A client of an SQS in memory, which this process uses, too. Nothing else is there."""
     with mock_aws(), serving_aws() as url:
         for name, value in {
             "PLAZA_ENVIRONMENT": "local",

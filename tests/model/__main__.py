@@ -112,8 +112,8 @@ def main() -> int:
             names = [options.mutation] if options.mutation else list(MUTATIONS)
             show_row("without", "runs", "trouble", "found by")
             show_row(*["---"] * 4)
-            found = [find(name, options.runs or 400, world, patch) for name in names]
-            return int(None in found)
+            results = [find(name, options.runs or 400, world, patch) for name in names]
+            return int(None in results)
         troubles = [options.trouble] if options.trouble else list(TROUBLES)
         each = -(-(options.runs or 2000) // len(troubles))
         seeds = range(options.first + 1, options.first + 1 + each)

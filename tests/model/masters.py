@@ -29,7 +29,7 @@ from tests.support.servers import LOGIN, REPLICA_LOGIN
 REIGN_AGE_S = 0.02  # at most, of a name that a process has read
 # A command; one of a script, of Redis 7.0 and of later versions.
 _REFUSED = re.compile("no permissions|script can't (run|access)|ACL failure in script")
-# Replaces the keys of the database ARGV[2] by those of ARGV[1].
+# Replaces the keys of the database ARGV[2] by the keys of ARGV[1].
 _COPY = """
 redis.call('SELECT', ARGV[2])
 local old = redis.call('KEYS', '*')
@@ -43,7 +43,7 @@ end
 
 @dataclass(eq=False)
 class Server:
-    """One node: a database, and its reign, or that of its master."""
+    """One node: a database, and its reign, or its master's."""
 
     database: int
     reign: str
@@ -105,7 +105,7 @@ class Masters:
     # -- the connections of processes
 
     def connect(self) -> tuple[Server, Node]:
-        """Return the node that the present process is connected to, and what it knows of it.
+        """Return the node that the current process is connected to, and what it knows of it.
         The checks of the model are always connected to the master."""
         process = getcurrent()
         if process is self.scheduler.main:
@@ -129,7 +129,7 @@ class Masters:
         return server.reign if server.is_master else ""
 
     def disconnect(self) -> None:
-        """Close the connection of the present process."""
+        """Close the connection of the current process."""
         self.connections.pop(getcurrent(), None)
 
     def observe_role(self, _: str, __: Any) -> None:
@@ -143,7 +143,7 @@ class Masters:
             raise ReadOnlyError("the node is a replica")
 
     def select(self, client: Any) -> Any:
-        """Lead the connection of ``client`` to the node of the present process; return it."""
+        """Lead the connection of ``client`` to the node of the current process; return it."""
         server = self.connect()[0]
         selected = server.database, self.may_write(server)
         if selected != self._selected:
@@ -166,12 +166,12 @@ class Masters:
         return server.is_master
 
     def copy(self, old: Server, new: Server) -> None:
-        """Replace the data of ``new`` by that of ``old``."""
+        """Replace the data of ``new`` by the data of ``old``."""
         self._admin.eval(_COPY, 0, old.database, new.database)
 
 
 class Nodes(MutableMapping[str, Node]):
-    """Replaces ``redis._nodes``: the node of the present process."""
+    """Replaces ``redis._nodes``: the node of the current process."""
 
     def __init__(self, masters: Masters) -> None:
         self.masters = masters

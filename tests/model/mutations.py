@@ -94,7 +94,7 @@ MUTATIONS: Mapping[str, Mutation] = {
         "STATE", "if redis.call('GETBIT', bloom, filter) == 0 then", "if false then", ("drops",)
     ),
     "drop keeps the outbox": Mutation(
-        "REBASE", "redis.call('HDEL', outbox, unpack(done))", "", ("drops", "kills")
+        "REBASE", "redis.call('HDEL', outbox, unpack(confirmed))", "", ("drops", "kills")
     ),
     "the rows of entries when loading": Mutation(
         "REBASE", "if base ~= state then", "if false then", ("drops", "kills")

@@ -430,7 +430,7 @@ class Run:
             redis._nodes[name] = node._replace(reign=reign)
 
     def jump(self) -> None:
-        """Move the clock of Redis by an hour, or back to that of the processes."""
+        """Move the clock of Redis by an hour, or back to the processes' clock."""
         hour_us = HOUR_US if self.trouble.ahead else -HOUR_US
         self.time_offset_us = 0 if self.time_offset_us else hour_us
         self.note(f"TIME {self.time_offset_us // 1_000_000} s")
@@ -446,8 +446,8 @@ class Run:
             for table, rows in self.backup.items():
                 mysql.write(f"DELETE FROM {table}")
                 for row in rows:
-                    places = ",".join(["%s"] * len(row))
-                    mysql.write(f"INSERT INTO {table} VALUES ({places})", row)
+                    marks = ",".join(["%s"] * len(row))
+                    mysql.write(f"INSERT INTO {table} VALUES ({marks})", row)
             mysql.write("UPDATE log_gate SET epoch = epoch + 1")
             self.comments = _count_comments()
             self.is_restoring, self.restored = True, self.scheduler.steps
@@ -686,9 +686,9 @@ class Run:
     def meta(self, kind: Kind, target: Target) -> dict[str, str]:
         """Return the meta of a target that is loaded in this run of the node, else {}."""
         keys = redis_keys.keys_of(kind.name, target)
-        found: dict[str, str] = redis.client().hgetall(keys.meta)
-        is_loaded = found.get("reign") == redis.find_node(keys.meta).reign
-        return unpack_meta(found) if is_loaded else {}
+        entries: dict[str, str] = redis.client().hgetall(keys.meta)
+        is_loaded = entries.get("reign") == redis.find_node(keys.meta).reign
+        return unpack_meta(entries) if is_loaded else {}
 
     def watch(self, command: Sequence[Any], answer: Any) -> None:
         """Record a decision of the gate."""
@@ -833,8 +833,8 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
             commands.append(("ZSCORE", keys.outboxes, keys.member))
         scores = redis.pipeline(commands)
         return [
-            wanted
-            for wanted, score in zip(run.targets, scores, strict=True)
+            expected
+            for expected, score in zip(run.targets, scores, strict=True)
             if score is not None and float(score) <= before_us
         ][:limit]
 
@@ -859,16 +859,16 @@ def hook(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
                 if not run.is_calm:
                     run.scheduler.pause()
 
-    def hydrate_late(found: Any) -> list[str]:
+    def hydrate_late(result: Any) -> list[str]:
         """Pause between the snapshot and the hydration."""
         stall(200)
-        return hydrate_all(found)
+        return hydrate_all(result)
 
     def read_state_late(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
         """Pause between the read of a row and the gate."""
-        found = read_state(kind, target, actor_id)
+        state = read_state(kind, target, actor_id)
         stall(100)
-        return found
+        return state
 
     def count_drops(targets: Any) -> list[str]:
         codes = evict_all(list(targets))
@@ -1031,12 +1031,12 @@ def _allowed(requests: Sequence[Request], restored: int | None) -> set[bool]:
 
 
 def _rows(kind: Kind, target: Target) -> dict[int, tuple[bool, int]]:
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT actor_id, state, version FROM reaction"
         " WHERE target_type = %s AND target_id = %s AND kind = %s",
         (*target, kind.name),
     )
-    return {actor: (state == 1, version) for actor, state, version in found}
+    return {actor: (state == 1, version) for actor, state, version in rows}
 
 
 def _read_list(kind: Kind, target: Target, latest: bool) -> list[int]:

@@ -73,7 +73,7 @@ def check_replica(kind: Kind, target: Target) -> bool:
 
 def read_rows_at(kind: Kind, target: Target, db_version: int) -> dict[int, RowAt]:
     """Return the rows at a version of the counter, by actor, from the log. One statement."""
-    found: Any = mysql.fetch_all(
+    rows: Any = mysql.fetch_all(
         "SELECT actor_id, SUM(IF(db_version <= %s, change_by, 0)),"
         " MAX(IF(db_version <= %s, version, 0)), MAX(db_version) > %s FROM reaction_log"
         " WHERE target_type = %s AND target_id = %s AND kind = %s GROUP BY actor_id",
@@ -81,5 +81,5 @@ def read_rows_at(kind: Kind, target: Target, db_version: int) -> dict[int, RowAt
     )
     return {
         actor: RowAt(state == 1, version, changed_later == 1)
-        for actor, state, version, changed_later in found
+        for actor, state, version, changed_later in rows
     }

@@ -127,9 +127,9 @@ class History:
         read = mysql_store.read
 
         def read_and_wait(*args: Any) -> Any:
-            found = read(*args)
+            state = read(*args)
             self.deliver()
-            return found
+            return state
 
         redis.execute("DEL", KEYS.head)
         with self.monkeypatch.context() as patch:

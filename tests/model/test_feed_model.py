@@ -118,10 +118,10 @@ class Run:
 
         def request() -> None:
             with suppress(PlazaError):
-                found = mysql.fetch_all(
+                rows = mysql.fetch_all(
                     "SELECT author_id FROM content WHERE content_id = %s", (post_id,)
                 )
-                content_commands.delete(Target("post", post_id), found[0][0] if found else 1)
+                content_commands.delete(Target("post", post_id), rows[0][0] if rows else 1)
                 self.note(f"deleted {post_id}")
 
         self.scheduler.spawn(request)
@@ -233,8 +233,8 @@ def check(run: Run) -> None:
     for _ in range(2):
         clear_caches()  # a process shows deleted texts for up to 1 s
         for user in USERS:
-            found = [view.text.id for view in scroll(user, run.rng.randint(1, 4))]
-            assert found == truth(user), f"the feed of {user}"
+            ids = [view.text.id for view in scroll(user, run.rng.randint(1, 4))]
+            assert ids == truth(user), f"the feed of {user}"
         run.queues.drain()
 
 
@@ -242,7 +242,7 @@ def check_scroll(run: Run) -> None:
     """Assert that a reader that scrolls during failures gets the lasting posts, once, in order."""
     run.scroller, size = run.rng.choice(USERS), run.rng.randint(1, 3)
     before = truth(run.scroller)
-    found: list[Text] = []
+    texts: list[Text] = []
     ended: list[bool] = []
 
     def request() -> None:
@@ -250,7 +250,7 @@ def check_scroll(run: Run) -> None:
         while not ended:
             with suppress(Unavailable):
                 page, after = feed_queries.read_feed(run.scroller, after, size)
-                found.extend(view.text for view in page)
+                texts.extend(view.text for view in page)
                 ended.extend([True] if after is None else [])
             run.scheduler.pause()
 
@@ -261,11 +261,11 @@ def check_scroll(run: Run) -> None:
     run.recover()
     if not ended:
         return  # killed
-    positions = [(text.created_us, text.id) for text in found]
+    positions = [(text.created_us, text.id) for text in texts]
     assert positions == sorted(set(positions), reverse=True), "in order, each once"
     live = set(before) & set(truth(run.scroller))
     lasting = {post for post in live if author_of(post) not in run.changed_authors}
-    assert lasting <= {text.id for text in found}, f"{run.scroller} missed posts"
+    assert lasting <= {text.id for text in texts}, f"{run.scroller} missed posts"
 
 
 def author_of(post_id: int) -> int:

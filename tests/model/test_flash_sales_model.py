@@ -1,5 +1,5 @@
 """The model of vouchers: with random faults never oversold, never undersold, no order lost, and no
-order both used and cancelled. A place in a waitlist that was answered is not lost, and units are
+order both used and cancelled. A position in a waitlist that was answered is not lost, and units are
 offered in order.
 
 A call with a lost reply was executed, or is executed later. The Redis client repeats it, or raises
@@ -115,8 +115,8 @@ TROUBLES = {
 
 
 @dataclass(eq=False)
-class Place:
-    """A place in a waitlist that was answered."""
+class Position:
+    """A position in a waitlist that was answered."""
 
     seq: int
 
@@ -127,9 +127,9 @@ class Run:
 
     ``replies``: order id -> (the last reply, the buyer, the losses of Redis before the request).
     ``sent``: order id -> identity of all events that were ever on the queue. ``codes``: order id
-    -> a code that was issued. ``used``: order ids whose redemption was answered. ``places``:
-    (voucher, buyer) -> the seq of a place that was answered, until it is offered a unit or its
-    buyer sends a request that may end it. ``waiting`` and ``offered`` of each voucher are those of
+    -> a code that was issued. ``used``: order ids whose redemption was answered. ``positions``:
+    (voucher, buyer) -> the seq of a position that was answered, until it is offered a unit or its
+    buyer sends a request that may end it. ``waiting`` and ``offered`` of each voucher are as of
     the step before. ``saved``: the copy of Redis of the next rollback.
     """
 
@@ -143,7 +143,7 @@ class Run:
     used: set[int] = field(default_factory=set)
     calm: bool = False
     losses: int = 0
-    places: dict[tuple[int, int], Place] = field(default_factory=dict)
+    positions: dict[tuple[int, int], Position] = field(default_factory=dict)
     requests: Counter[tuple[int, int]] = field(default_factory=Counter)
     waiting: dict[int, dict[int, int]] = field(default_factory=dict)
     offered: dict[int, set[int]] = field(default_factory=dict)
@@ -168,16 +168,16 @@ class Run:
         voucher, buyer = self.rng.choice(self.vouchers), self.rng.choice(BUYERS)
 
         def request() -> None:
-            losses, place = self.losses, self.places.get((voucher.id, buyer))
-            with suppress(PlazaError), self.changing_place(voucher.id, buyer):
+            losses, position = self.losses, self.positions.get((voucher.id, buyer))
+            with suppress(PlazaError), self.changing_position(voucher.id, buyer):
                 try:
-                    found, made = place_order.place_order(voucher.id, buyer)
+                    order, made = place_order.place_order(voucher.id, buyer)
                 except SoldOut:
-                    if place is not None and self.requests[voucher.id, buyer] == 1:
-                        self.places[voucher.id, buyer] = place
+                    if position is not None and self.requests[voucher.id, buyer] == 1:
+                        self.positions[voucher.id, buyer] = position
                     raise
-                self.note(f"{buyer} {'made' if made else 'has'} {found}")
-                self.record_reply(found, buyer, losses)
+                self.note(f"{buyer} {'made' if made else 'has'} {order}")
+                self.record_reply(order, buyer, losses)
 
         self.scheduler.spawn(request)
 
@@ -198,17 +198,17 @@ class Run:
 
         self.scheduler.spawn(work)
 
-    def record_reply(self, found: Order, buyer: int, losses: int) -> None:
+    def record_reply(self, result: Order, buyer: int, losses: int) -> None:
         """Record the reply to a request that began after ``losses`` losses of Redis."""
-        before, _, losses = self.replies.get(found.id, (found, buyer, losses))
-        if before.status != PENDING and found != before:
+        before, _, losses = self.replies.get(result.id, (result, buyer, losses))
+        if before.status != PENDING and result != before:
             # A late reply may show an earlier state; a success may be used or cancelled.
-            if found.status not in (PENDING, SUCCESS):
-                assert before.status == SUCCESS, f"{before} became {found}"
+            if result.status not in (PENDING, SUCCESS):
+                assert before.status == SUCCESS, f"{before} became {result}"
             else:
-                assert before.status in (SUCCESS, USED, CANCELLED) or found.status == PENDING
-                found = before
-        self.replies[found.id] = found, buyer, losses
+                assert before.status in (SUCCESS, USED, CANCELLED) or result.status == PENDING
+                result = before
+        self.replies[result.id] = result, buyer, losses
 
     def cancel(self) -> None:
         """Cancel an order that a buyer knows."""
@@ -220,12 +220,12 @@ class Run:
         def work() -> None:
             with suppress(Unavailable, NotCancellable):
                 try:
-                    found = cancel_order.cancel_order(order_id, buyer)
+                    order = cancel_order.cancel_order(order_id, buyer)
                 except OrderMissing:
                     raise AssertionError(f"order {order_id} was accepted and is missing") from None
-                assert found.status == CANCELLED
-                self.note(f"{buyer} cancelled {found}")
-                self.record_reply(found, buyer, losses)
+                assert order.status == CANCELLED
+                self.note(f"{buyer} cancelled {order}")
+                self.record_reply(order, buyer, losses)
 
         self.scheduler.spawn(work)
 
@@ -237,53 +237,53 @@ class Run:
 
         def work() -> None:
             with suppress(PlazaError):
-                with self.changing_place(voucher.id, buyer):
+                with self.changing_position(voucher.id, buyer):
                     self.note(f"{buyer} {change.__name__} {change(voucher.id, buyer)}")
                 if change is waitlist.join_waitlist and not self.requests[voucher.id, buyer]:
-                    self.record_place(voucher.id, buyer)
+                    self.record_position(voucher.id, buyer)
 
         self.scheduler.spawn(work)
 
     @contextmanager
-    def changing_place(self, voucher_id: int, buyer: int) -> Iterator[None]:
-        """Forget the place of a buyer whose request may end it."""
-        self.places.pop((voucher_id, buyer), None)
+    def changing_position(self, voucher_id: int, buyer: int) -> Iterator[None]:
+        """Forget the position of a buyer whose request may end it."""
+        self.positions.pop((voucher_id, buyer), None)
         self.requests[voucher_id, buyer] += 1
         try:
             yield
         finally:
             self.requests[voucher_id, buyer] -= 1
 
-    def record_place(self, voucher_id: int, buyer: int) -> None:
-        """Record the place that a buyer was answered, unless it was offered a unit."""
+    def record_position(self, voucher_id: int, buyer: int) -> None:
+        """Record the position that a buyer was answered, unless it was offered a unit."""
         sale = redis_store.find_sales([voucher_id]).get(voucher_id)
         seqs = self.read_seqs(voucher_id)
         if buyer in seqs and sale and buyer not in self.read_offered(sale):
-            self.places[voucher_id, buyer] = Place(seqs[buyer])
+            self.positions[voucher_id, buyer] = Position(seqs[buyer])
 
-    def read_place(self) -> None:
-        """Read a place that was answered."""
-        if not self.places:
+    def read_position(self) -> None:
+        """Read a position that was answered."""
+        if not self.positions:
             return
-        (voucher_id, buyer), place = self.rng.choice(list(self.places.items()))
+        (voucher_id, buyer), position = self.rng.choice(list(self.positions.items()))
 
         def work() -> None:
             with suppress(Unavailable):
                 try:
-                    waitlist.read_place(voucher_id, buyer)
+                    waitlist.read_position(voucher_id, buyer)
                 except NotWaiting:
-                    is_answered = self.places.get((voucher_id, buyer)) is place
+                    is_answered = self.positions.get((voucher_id, buyer)) is position
                     assert not (is_answered and self.is_waiting(voucher_id, buyer)), (
-                        f"{buyer} waits and has no place"
+                        f"{buyer} waits and has no position"
                     )
 
         self.scheduler.spawn(work)
 
     def is_waiting(self, voucher_id: int, buyer: int) -> bool:
-        """Return whether a buyer with a place still waits by MySQL, and has no order in Redis."""
+        """Return whether the buyer still waits in MySQL, and has no order in Redis."""
         sale = redis_store.find_sales([voucher_id]).get(voucher_id)
         seq = self.read_seqs(voucher_id).get(buyer)
-        if sale is None or seq != self.places[voucher_id, buyer].seq:
+        if sale is None or seq != self.positions[voucher_id, buyer].seq:
             return False
         return redis_store.find_order_of_buyer(sale, buyer) == (None, False)
 
@@ -301,8 +301,8 @@ class Run:
         return set(map(int, redis.client().zrange(redis_store.offers_key(sale), 0, -1)))
 
     def check_offers(self) -> None:
-        """Check that no unit was offered to a buyer while one with an earlier place waits."""
-        if self.trouble.lost_reply:  # a late command removes a place of which it knows nothing
+        """Check that no unit was offered to a buyer while one with an earlier position waits."""
+        if self.trouble.lost_reply:  # a late command removes a position of which it knows nothing
             return
         for voucher in self.vouchers:
             sale = redis_store.find_sales([voucher.id]).get(voucher.id)
@@ -310,19 +310,19 @@ class Run:
                 continue
             offered, before = self.read_offered(sale), self.waiting.get(voucher.id, {})
             for buyer in offered:
-                self.places.pop((voucher.id, buyer), None)
+                self.positions.pop((voucher.id, buyer), None)
             new = offered - self.offered.get(voucher.id, offered)
-            if new and any(v == voucher.id for v, _ in self.places):
+            if new and any(v == voucher.id for v, _ in self.positions):
                 seqs = self.read_seqs(voucher.id)
                 last = max(before.get(buyer, seqs.get(buyer, 0)) for buyer in new)
-                for (of_voucher, buyer), place in list(self.places.items()):
-                    if of_voucher == voucher.id and before.get(buyer, place.seq) < last:
+                for (of_voucher, buyer), position in list(self.positions.items()):
+                    if of_voucher == voucher.id and before.get(buyer, position.seq) < last:
                         assert not self.is_waiting(voucher.id, buyer), (
                             f"{new} are offered units, and {buyer} waits longer"
                         )
             self.offered[voucher.id] = offered
-            found = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
-            self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in found}
+            result = redis.client().zrange(redis_store.waitlist_key(sale), 0, -1, withscores=True)
+            self.waiting[voucher.id] = {int(buyer): int(seq) for buyer, seq in result}
 
     def use(self) -> None:
         """Issue a code of an order that a buyer knows, and redeem it; or redeem a known code."""
@@ -433,7 +433,7 @@ class Run:
         self.waiting.clear()
 
     def loses_reply(self) -> bool:
-        """Return whether the reply to the present call is lost."""
+        """Return whether the reply to the current call is lost."""
         if self.calm or getcurrent() is self.scheduler.main:
             return False
         return self.rng.random() < self.trouble.lost_reply
@@ -501,7 +501,7 @@ class Run:
             self.scheduler.kill()
         elif len(alive) < MAX_ALIVE and rng.random() < 0.35:
             processes = [self.order] * 10 + [self.read] * 2 + [self.recover]
-            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4 + [self.read_place]
+            processes += [self.cancel] * 3 + [self.use] + [self.wait] * 4 + [self.read_position]
             if self.queues.messages[ORDERS]:
                 processes += [self.save] * trouble.saves
                 processes += [self.dead_letter] if rng.random() < trouble.dead_letters else []
@@ -617,7 +617,7 @@ def check(run: Run) -> None:
     assert run.losses or reasons <= {None, CANCELLED}, (
         "an accepted order failed without a loss of Redis"
     )
-    assert mysql_orders.read_outbox(None, 1) == []
+    assert mysql_orders.read_spilled(None, 1) == []
     for order_id, (last, buyer, _) in run.replies.items():
         assert order_id in decided, f"order {order_id} was accepted and is lost"
         assert decided[order_id].buyer_id == buyer

@@ -224,13 +224,13 @@ def test_reconciliation_repairs_damage_and_reports_no_drift_without_damage(
                             assert found_busy == [], "the audit, during the run"
                         if all(device.dead for device in run.devices):
                             break
-                    found = finish(run)
+                    result = finish(run)
                 reports = orchestrator.read_reports(limit=50)
                 if not damages and trouble == "none":
                     assert [r.examples for r in reports if r.differing] == [], (
                         "no drift without damage"
                     )
-                assert orchestrator.read_report(found).is_resolved
+                assert orchestrator.read_report(result).is_resolved
                 last = finish(run)
                 assert orchestrator.read_report(last).examples == [], "no drift after the repair"
                 audited = compare(read_mysql_state(mysql_url), read_redis_state(redis_url), {})

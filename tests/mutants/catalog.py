@@ -13,7 +13,7 @@ from tests.mutants.mutant import Mutant
 @cache
 def load_mutants() -> tuple[Mutant, ...]:
     """Return the mutants of all lists, in the order of their names."""
-    found: list[Mutant] = []
+    mutants: list[Mutant] = []
     for module in pkgutil.iter_modules(lists.__path__, f"{lists.__name__}."):
-        found += importlib.import_module(module.name).MUTANTS
-    return tuple(sorted(found, key=lambda mutant: mutant.name))
+        mutants += importlib.import_module(module.name).MUTANTS
+    return tuple(sorted(mutants, key=lambda mutant: mutant.name))

@@ -59,11 +59,11 @@ class Mutant(NamedTuple):
     def digest(self, killer: str) -> str:
         """Return a hash of the change, its file, and the test that killed the mutant, or without
         one its nearest tests: a verdict is valid while it stays the same."""
-        found = hashlib.sha256(repr((self.old, self.new, self.equivalent)).encode())
-        found.update(self.path().read_bytes())
+        result = hashlib.sha256(repr((self.old, self.new, self.equivalent)).encode())
+        result.update(self.path().read_bytes())
         for test in [killer] if killer else self.tests:
-            found.update(_read_test(test))
-        return found.hexdigest()[:16]
+            result.update(_read_test(test))
+        return result.hexdigest()[:16]
 
 
 def has_test(name: str) -> bool:
@@ -96,7 +96,7 @@ def _functions_of(text: str) -> dict[str, str]:
 
 def mutants_of(file: str, tests: Sequence[str], *mutants: tuple[str, ...]) -> list[Mutant]:
     """Return the mutants (name, old, new, breaks, why it is equivalent) of ``file``. A name begins
-    with that of the file."""
+    with the file's."""
     stem = Path(file).name.partition(".")[0].replace("_", "-")
     prefix = f"{Path(file).parts[0].replace('_', '-')}/{stem}"
     return [

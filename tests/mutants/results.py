@@ -25,20 +25,20 @@ class Results:
     def verdict_of(self, mutant: Mutant) -> Verdict | None:
         """Return the verdict, None when the mutant, its file or its tests have changed since, and
         when a test was broken."""
-        found = self._found.get(mutant.name)
+        result = self._found.get(mutant.name)
         if (
-            found is None
-            or found["outcome"] == BROKEN
-            or found["digest"] != mutant.digest(self.killer_of(mutant))
+            result is None
+            or result["outcome"] == BROKEN
+            or result["digest"] != mutant.digest(self.killer_of(mutant))
         ):
             return None
-        return _parse(found)
+        return _parse(result)
 
     def killer_of(self, mutant: Mutant) -> str:
         """Return the test that killed the mutant in its last run, '' if none did, or if it does not
         exist any more."""
-        found = self._found.get(mutant.name)
-        verdict = _parse(found) if found else None
+        result = self._found.get(mutant.name)
+        verdict = _parse(result) if result else None
         is_valid = verdict and verdict.outcome in (KILLED, TIMEOUT) and has_test(verdict.test)
         return verdict.test if verdict and is_valid else ""
 
@@ -52,5 +52,5 @@ class Results:
         new.replace(self.file)
 
 
-def _parse(found: Mapping[str, object]) -> Verdict:
-    return Verdict(**{name: value for name, value in found.items() if name != "digest"})  # type: ignore[arg-type]
+def _parse(result: Mapping[str, object]) -> Verdict:
+    return Verdict(**{name: value for name, value in result.items() if name != "digest"})  # type: ignore[arg-type]

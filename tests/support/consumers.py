@@ -113,8 +113,8 @@ def _lock_row(mysql_url: str, table: str, **key: str | int) -> Iterator[Callable
 
 
 def _count_waiting() -> int:
-    found = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
-    return int(found[0][1])
+    rows = mysql.fetch_all("SHOW GLOBAL STATUS LIKE 'Innodb_row_lock_current_waits'")
+    return int(rows[0][1])
 
 
 def save_at_once(

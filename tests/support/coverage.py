@@ -23,12 +23,12 @@ def main() -> int:
     if not RESULT.exists():
         print(f"{RESULT.name} does not exist: run `make test`", file=sys.stderr)
         return 1
-    found = json.loads(RESULT.read_text())
+    document = json.loads(RESULT.read_text())
     if options.missing:
-        for name, of_file in sorted(found["files"].items()):
+        for name, of_file in sorted(document["files"].items()):
             if lines := of_file["missing_lines"]:
                 print(f"{Path(name).resolve().relative_to(LAYER)}: {render_lines(lines)}")
-    summary = found["summary"]
+    summary = document["summary"]
     covered = summary["covered_lines"]
     total = covered + summary["missing_lines"]
     print(f"{covered:,} of {total:,} lines of the layer covered, {covered / total:.1%}")

@@ -16,8 +16,8 @@ from tests.support.routes import check_documented
 def handler(folder: str) -> Callable[[dict[str, Any], object], Any]:
     """Return the handler of a function; an API function believes the plain tokens of samples.
     Without a context it gets ``CONTEXT``."""
-    found: Callable[[dict[str, Any], object], Any] = load_open_function(folder).handler
-    return lambda event, context: found(event, context or CONTEXT)
+    document: Callable[[dict[str, Any], object], Any] = load_open_function(folder).handler
+    return lambda event, context: document(event, context or CONTEXT)
 
 
 def authorization(user_id: int, role: str = "user") -> dict[str, str]:
@@ -26,8 +26,8 @@ def authorization(user_id: int, role: str = "user") -> dict[str, str]:
 
 
 def event(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((ROOT / "events" / f"{name}.json").read_text())
+    return document
 
 
 def ask(name: str, folder: str = "api/reactions") -> tuple[int, Any]:

@@ -12,8 +12,8 @@ from plaza.infra.runtime.settings import settings
 
 def find_keys(pattern: str = "*") -> list[str]:
     """Return the keys that match, sorted, without hot-key reports: any command may add one."""
-    found = (key for node in redis.nodes().values() for key in node.keys(pattern))
-    return sorted(key for key in found if ":hot:" not in key)
+    keys = (key for node in redis.nodes().values() for key in node.keys(pattern))
+    return sorted(key for key in keys if ":hot:" not in key)
 
 
 def delete_keys(keys: Iterable[str]) -> None:
@@ -29,7 +29,7 @@ def redis_us() -> int:
 
 @contextmanager
 def own_client() -> Iterator[Any]:
-    """Open a client for a thread, besides that of the process."""
+    """Open a client for a thread, besides the process's."""
     own = redis.connect(settings().redis_url, cluster=settings().redis_cluster)
     try:
         yield own

@@ -86,10 +86,10 @@ def hours_in_log(days: int = vote_roll_up.RETENTION_HOURS // 24) -> dict[tuple[i
         " WHERE target_type = 'post' AND kind = 'like' AND create_date >= %s",
         (datetime.fromtimestamp(first_s, UTC).date(),),
     )
-    found: dict[tuple[int, int], int] = {}
+    results: dict[tuple[int, int], int] = {}
     for hour, post_id, change in rows:
-        found[hour, post_id] = found.get((hour, post_id), 0) + change
-    return {at: net for at, net in found.items() if net}
+        results[hour, post_id] = results.get((hour, post_id), 0) + change
+    return {at: net for at, net in results.items() if net}
 
 
 def find_wrong_changes() -> list[tuple[int, ...]]:
@@ -123,8 +123,8 @@ def window_in_log(first_hour: int, last_hour: int) -> list[tuple[int, int]]:
             "SELECT content_id FROM content WHERE content_type = 'post' AND deleted_at IS NULL"
         )
     }
-    found = [(net, post_id) for post_id, net in likes.items() if net > 0 and post_id in live]
-    return sorted(found, reverse=True)
+    results = [(net, post_id) for post_id, net in likes.items() if net > 0 and post_id in live]
+    return sorted(results, reverse=True)
 
 
 def most_liked(limit: int = 1_000) -> list[tuple[int, int]]:

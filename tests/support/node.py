@@ -38,8 +38,8 @@ def _node() -> Path:
 
 
 def _run(command: list[str], cwd: Path, timeout_s: float) -> str:
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=cwd, env=node_environment(), capture_output=True, text=True, timeout=timeout_s
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    return completed.stdout

@@ -35,8 +35,8 @@ class Shown(NamedTuple):
 
 def read(post_id: int, actor_id: int) -> Shown:
     """Read likes of a post. Raises Unavailable."""
-    [found], exact = queries.read_counts([(LIKE, Target("post", post_id))], actor_id)
-    return Shown(found.total, found.viewer_state, exact)
+    [result], exact = queries.read_counts([(LIKE, Target("post", post_id))], actor_id)
+    return Shown(result.total, result.viewer_state, exact)
 
 
 def like(post_id: int, actor_id: int, on: bool) -> tuple[bool, bool | None]:
@@ -65,13 +65,13 @@ class ReactionProcess:
 
     def read(self, post_id: int, actor_id: int) -> Shown | None:
         """Return what the process reads about a post; None if it is answered 503."""
-        found = self._call("read", post_id, actor_id)
-        return None if found is None else Shown(*found)
+        result = self._call("read", post_id, actor_id)
+        return None if result is None else Shown(*result)
 
     def like(self, post_id: int, actor_id: int, on: bool = True) -> list[Any] | None:
         """Let the process send a like. Returns [exact, changed]; None if it is answered 503."""
-        found: list[Any] | None = self._call("like", post_id, actor_id, on)
-        return found
+        result: list[Any] | None = self._call("like", post_id, actor_id, on)
+        return result
 
     def save(self, bodies: Sequence[Sent]) -> None:
         """Let the process save a batch of messages. It must succeed."""
@@ -79,8 +79,8 @@ class ReactionProcess:
 
     def run_sweeper(self) -> int | None:
         """Return how many events are acknowledged again; None if Redis is unavailable."""
-        found: int | None = self._call("run_sweeper")
-        return found
+        swept: int | None = self._call("run_sweeper")
+        return swept
 
     def _call(self, name: str, *args: Any) -> Any:
         assert self._process.stdin

@@ -1,7 +1,7 @@
 """A Redis master with a replica that is promoted, and later demoted, without a restart.
 
 Both keep their process and resynchronise partially where their histories allow it, as nodes under
-Sentinel do, and those of ElastiCache in a planned failover.
+Sentinel do, and ElastiCache in a planned failover.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SETTINGS = {
 
 
 class RedisPair:
-    """Two servers: ``master``, and ``replica``, which is that of the master once ``follow`` ran."""
+    """Two servers: ``master``, and ``replica``, which follows the master once ``follow`` ran."""
 
     def __init__(self, master: Server, replica: Server) -> None:
         self.master, self.replica = master, replica
@@ -108,17 +108,17 @@ class RedisPair:
         return int(_info(self.master, "replication")["master_repl_offset"])
 
     def _has_received(self, offset: int) -> bool:
-        found = _info(self.replica, "replication")
+        result = _info(self.replica, "replication")
         return (
-            found["role"] == "slave"
-            and int(found["master_port"]) == self.master.port
-            and found["master_link_status"] == "up"
-            and int(found["slave_repl_offset"]) >= offset
+            result["role"] == "slave"
+            and int(result["master_port"]) == self.master.port
+            and result["master_link_status"] == "up"
+            and int(result["slave_repl_offset"]) >= offset
         )
 
 
 def prepare_pair(directory: Path, settings: Iterable[str] = ()) -> RedisPair:
-    """Configure two servers; ``settings`` are added to those of both."""
+    """Configure two servers; ``settings`` are added to the settings of both."""
     return RedisPair(
         *(
             prepare_redis(directory / name, settings=("shutdown-timeout 0", *settings))
@@ -134,8 +134,8 @@ def count_partial_resyncs(server: Server) -> int:
 
 def _info(server: Server, section: str) -> dict[str, Any]:
     with connect_node(server) as client:
-        found: dict[str, Any] = client.info(section)
-        return found
+        info: dict[str, Any] = client.info(section)
+        return info
 
 
 @pytest.fixture(scope="module")

@@ -15,16 +15,16 @@ from tools.contract import CONTRACT
 
 def match(method: str, path: str) -> dict[str, Any]:
     """Return what the match of a request adds to its event: the key and parameters of the route."""
-    found = find_match(method, path)
-    parameters = {"pathParameters": dict(found.parameters)} if found.parameters else {}
-    return {"routeKey": found.route.key, **parameters}
+    result = find_match(method, path)
+    parameters = {"pathParameters": dict(result.parameters)} if result.parameters else {}
+    return {"routeKey": result.route.key, **parameters}
 
 
 def find_match(method: str, path: str) -> Match:
     """Return the route that API Gateway sends a request to."""
-    found = _routes().find(method, path)
-    assert found
-    return found
+    result = _routes().find(method, path)
+    assert result
+    return result
 
 
 def check_documented(route: str, response: Mapping[str, Any]) -> None:
@@ -49,8 +49,8 @@ def operations(*methods: str) -> list[str]:
 @cache
 def contract() -> dict[str, Any]:
     """Return the contract of the API."""
-    found: dict[str, Any] = json.loads(CONTRACT.read_text())
-    return found
+    document: dict[str, Any] = json.loads(CONTRACT.read_text())
+    return document
 
 
 @cache

@@ -47,9 +47,9 @@ def read_counts(voucher_id: int) -> SaleCounts | None:
 
 def counts(voucher_id: int) -> tuple[int, int, int]:
     """Return (stock, pending, sold) in Redis."""
-    found = read_counts(voucher_id)
-    assert found is not None
-    return found.stock, found.pending, found.sold
+    result = read_counts(voucher_id)
+    assert result is not None
+    return result.stock, result.pending, result.sold
 
 
 def change_counts(
@@ -77,12 +77,12 @@ def stock(voucher_id: int) -> int:
 
 def rows(voucher_id: int) -> dict[int, OrderRow]:
     """Return order id -> row of the decided orders."""
-    found = mysql.fetch_all(
+    result = mysql.fetch_all(
         "SELECT order_id, voucher_id, buyer_id, reason, NULL, used_at IS NOT NULL"
         " FROM voucher_order WHERE voucher_id = %s",
         (voucher_id,),
     )
-    return {row[0]: OrderRow(*row) for row in found}
+    return {row[0]: OrderRow(*row) for row in result}
 
 
 def cancelled(voucher_id: int) -> set[int]:

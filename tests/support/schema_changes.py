@@ -87,16 +87,18 @@ _DROPS = re.compile(r"DROP (COLUMN|KEY|INDEX) \w+$")
 def find_refused(sql: str) -> list[str]:
     """Return the statements of a migration that are not allowed."""
     head, *below = _CONTRACT.split(sql, maxsplit=1)
-    refused = [one for one in split_statements(head) if not _expands(one)]
-    return refused + [one for one in split_statements("".join(below)) if not _contracts(one)]
+    refused = [statement for statement in split_statements(head) if not _expands(statement)]
+    return refused + [
+        statement for statement in split_statements("".join(below)) if not _contracts(statement)
+    ]
 
 
 def find_slow(sql: str) -> list[str]:
     """Return the statements of a migration that a deploy must not run on a table that grows."""
     if _OUTSIDE.search(sql):
         return []
-    changes = [one for one in split_statements(sql) if _OF_GROWING.match(one)]
-    return [one for one in changes if not _is_instant(one)]
+    changes = [statement for statement in split_statements(sql) if _OF_GROWING.match(statement)]
+    return [statement for statement in changes if not _is_instant(statement)]
 
 
 def _is_instant(statement: str) -> bool:

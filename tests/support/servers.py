@@ -36,9 +36,9 @@ _OF_TESTS = (
 def read_redis_access() -> str:
     """Return the rules of the user of Plaza's functions at Redis."""
     text = (ROOT / "deploy" / "data.yaml").read_text()
-    found = re.search(r"AccessString: >-\n((?: {8}.+\n)+)", text)
-    assert found, "deploy/data.yaml has no rules"
-    return " ".join(found[1].split())
+    match = re.search(r"AccessString: >-\n((?: {8}.+\n)+)", text)
+    assert match, "deploy/data.yaml has no rules"
+    return " ".join(match[1].split())
 
 
 def login() -> str:

@@ -26,8 +26,8 @@ _EVENT = json.loads((ROOT / "events" / "auth.send_code.json").read_text())
 
 @cache
 def _handler(folder: str) -> Callable[[dict[str, Any], object], Any]:
-    found: Callable[[dict[str, Any], object], Any] = load_function(folder).handler
-    return found
+    handler: Callable[[dict[str, Any], object], Any] = load_function(folder).handler
+    return handler
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ def send(
     }
     response = _handler(folder)(event, CONTEXT)
     parsed = json.loads(response["body"]) if response.get("body") else None
-    found = {name.lower(): value for name, value in response.get("headers", {}).items()}
-    return Reply(response["statusCode"], found, parsed)
+    results = {name.lower(): value for name, value in response.get("headers", {}).items()}
+    return Reply(response["statusCode"], results, parsed)
 
 
 def request_code(phone: Any = PHONE, **options: Any) -> Reply:
@@ -101,18 +101,18 @@ def is_accepted(token: str) -> bool:
 
 def read_code(phone: str = PHONE) -> str:
     """Return the code in the newest text to a phone."""
-    found = re.search("[0-9]{6}", sms.read_echo(phone) or "")
-    assert found, "no text was sent"
-    return found[0]
+    result = re.search("[0-9]{6}", sms.read_echo(phone) or "")
+    assert result, "no text was sent"
+    return result[0]
 
 
 def signed_in(phone: str = PHONE, source: str = HOME) -> str:
     """Sign in with a new code; return the token."""
     assert request_code(phone, source=source).status == 202
-    done = sign_in(read_code(phone), phone, source=source)
-    assert done.status == 201
+    completed = sign_in(read_code(phone), phone, source=source)
+    assert completed.status == 201
     let_a_minute_pass()
-    return str(done.body["token"])
+    return str(completed.body["token"])
 
 
 def hasher() -> KeyedHasher:

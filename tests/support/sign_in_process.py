@@ -32,10 +32,10 @@ def main() -> None:
             print(sign_up(f"{challenge[:-2]}{number:02}").id, file=out, flush=True)
             continue
         try:
-            done = phone_sign_in.sign_in(
+            completed = phone_sign_in.sign_in(
                 challenge, code, f"198.51.100.{os.getpid() % 200 + number}"
             )
-            print(done.user.id, file=out, flush=True)
+            print(completed.user.id, file=out, flush=True)
         except PlazaError as error:
             print(type(error).__name__, file=out, flush=True)
 

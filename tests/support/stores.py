@@ -55,16 +55,16 @@ def keys(target: Target = POST, kind: Kind = LIKE) -> TargetKeys:
 def meta(target: Target = POST, kind: Kind = LIKE) -> dict[str, Any]:
     """Return the fields of the meta hash, with numbers as int."""
     packed = redis.client().hgetall(keys(target, kind).meta)
-    found = unpack_meta(packed) if packed else {}
-    return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in found.items()}
+    result = unpack_meta(packed) if packed else {}
+    return {name: int(v) if v.lstrip("-").isdigit() else v for name, v in result.items()}
 
 
 def outbox(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[int, int, int]]:
     """Return actor -> (wanted state, version, base)."""
-    found = redis.client().hgetall(keys(target, kind).outbox)
+    entries = redis.client().hgetall(keys(target, kind).outbox)
     return {
         int(actor): tuple(int(part) for part in entry.split(":")[:3])  # type: ignore[misc]
-        for actor, entry in found.items()
+        for actor, entry in entries.items()
     }
 
 
@@ -133,8 +133,8 @@ def gate_as_read(
 
 def save_outbox(n: int, total: int, target: Target = POST, kind: Kind = LIKE) -> ApplyResult:
     """Apply commit ``n``, which saved the whole outbox."""
-    found = [(a, version, want == 1) for a, (want, version, _) in outbox(target, kind).items()]
-    return apply(n, total, found, target=target, kind=kind)
+    results = [(a, version, want == 1) for a, (want, version, _) in outbox(target, kind).items()]
+    return apply(n, total, results, target=target, kind=kind)
 
 
 def apply(
@@ -152,42 +152,42 @@ def apply(
 
 def total(target: Target = POST, kind: Kind = LIKE) -> int:
     """Return the total in Redis."""
-    found = meta(target, kind)
-    return int(found["base"]) + int(found["delta"])
+    fields = meta(target, kind)
+    return int(fields["base"]) + int(fields["delta"])
 
 
 def rows(target: Target = POST, kind: Kind = LIKE) -> dict[int, tuple[bool, int]]:
     """Return actor -> (on, version) in MySQL."""
-    found = mysql.fetch_all(
+    result = mysql.fetch_all(
         "SELECT actor_id, state, version FROM reaction"
         " WHERE target_type = %s AND target_id = %s AND kind = %s",
         (*target, kind.name),
     )
-    return {actor: (state == 1, version) for actor, state, version in found}
+    return {actor: (state == 1, version) for actor, state, version in result}
 
 
 def counter(target: Target = POST, kind: Kind = LIKE) -> int | None:
     """Return the total in content_counter, None without a row."""
-    found = mysql.fetch_all(
+    result = mysql.fetch_all(
         f"SELECT {kind.total} FROM content_counter WHERE target_type = %s AND target_id = %s",
         tuple(target),
     )
-    return found[0][0] if found else None
+    return result[0][0] if result else None
 
 
 def received(author_id: int = 99, kind: Kind = LIKE) -> int:
     """Return an author's received reactions in user_counter."""
-    found = mysql.fetch_all(
+    result = mysql.fetch_all(
         f"SELECT {kind.received} FROM user_counter WHERE user_id = %s", (author_id,)
     )
-    return found[0][0] if found else 0
+    return result[0][0] if result else 0
 
 
-def insert_rows(found: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE) -> None:
+def insert_rows(result: Sequence[tuple[Target, int, int, int]], kind: Kind = LIKE) -> None:
     """Insert (target, actor, state, version) into MySQL with their counters."""
     values = ",".join(
         f"('{t.type}',{t.id},'{kind.name}',{actor},{state},{version})"
-        for t, actor, state, version in found
+        for t, actor, state, version in result
     )
     mysql.write(
         "INSERT INTO reaction (target_type, target_id, kind, actor_id, state, version)"
@@ -227,7 +227,7 @@ def marker_key() -> str:
 def wait_for(condition: Callable[[], Any], what: str, timeout_s: float = 20) -> Any:
     """Wait until ``condition`` is true and return its result; fail after ``timeout_s``."""
     deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
+    while not (result := condition()):
         assert time.monotonic() < deadline, f"timeout: {what}"
         time.sleep(0.01)
-    return found
+    return result

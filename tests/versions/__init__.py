@@ -5,7 +5,7 @@
 to the processes of both; ``traffic`` is what clients do, with the expected answers; ``rollout``
 plays the phases of a deploy and of a rollback; ``agreement`` compares the answers of both versions;
 ``values`` finds which values in Redis one version wrote and the other read; ``use_cases`` plays
-those of tests/faults; ``mutations`` lists incompatible changes that the harness must find.
+the use cases of tests/faults; ``mutations`` lists incompatible changes that the harness must find.
 
 ``baseline.txt`` names the earlier commit.
 """

@@ -111,8 +111,8 @@ def find_differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
             else:
                 yield from find_differences(old[key], new[key], f"{name}.{key}")
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for place, (one, other) in enumerate(zip(old, new, strict=True)):
-            yield from find_differences(one, other, f"{name}.{place}")
+        for index, (item, other) in enumerate(zip(old, new, strict=True)):
+            yield from find_differences(item, other, f"{name}.{index}")
     elif old != new:
         yield f"{name} is {old!r} in {OLD}, {new!r} in {NEW}"
 
@@ -191,11 +191,11 @@ def _check_lists(traffic: Traffic) -> None:
 def _compare_walks(
     deployment: Deployment, about: str, walks: Sequence[Sequence[Mapping[str, Any]]]
 ) -> None:
-    one, other = (_keys_of(items) for items in walks)
-    if one != other:
-        deployment.note(f"{about}: {OLD} first lists {one}, {NEW} first lists {other}")
-    if len(set(one)) < len(one):
-        deployment.note(f"{about}: an item is listed twice: {one}")
+    item, other = (_keys_of(items) for items in walks)
+    if item != other:
+        deployment.note(f"{about}: {OLD} first lists {item}, {NEW} first lists {other}")
+    if len(set(item)) < len(item):
+        deployment.note(f"{about}: an item is listed twice: {item}")
 
 
 def _keys_of(items: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -234,9 +234,9 @@ def _check_totals(traffic: Traffic) -> None:
             expected = {"nickname": record.nicknames[user_id], **record.totals_of(user_id)}
             _compare_fields(deployment, f"user {user_id} by {version}", shown, expected)
         targets = [
-            {"type": name, "id": str(found)}
+            {"type": name, "id": str(entry)}
             for name in ("post", "comment", "review")
-            for found in record.of_type(name)
+            for entry in record.of_type(name)
         ][-100:]
         answer = deployment.ask(version, "POST /reactions/query", ADMIN, {"targets": targets})
         for item in answer.body.get("items", []):

@@ -139,8 +139,8 @@ class Version:
             f"{method} {path}": folder_of(function, self.template)
             for (method, path), function in template.routes(self.template).items()
         }
-        self.consumers = {one.queue: one for one in read_consumers(self.template)}
-        self.schedules = {one.folder: one for one in read_schedules(self.template)}
+        self.consumers = {consumer.queue: consumer for consumer in read_consumers(self.template)}
+        self.schedules = {consumer.folder: consumer for consumer in read_schedules(self.template)}
 
     def start(
         self, environment: Mapping[str, str], stack: ExitStack, *, is_small: bool = False
@@ -162,7 +162,7 @@ class Version:
         """Load all functions. Raises CommandError when this version does not run here."""
         try:
             self.api.call("start", sorted(set(self.routes.values())))
-            consumed = {one.folder for one in self.consumers.values()}
+            consumed = {consumer.folder for consumer in self.consumers.values()}
             self.workers.call("start", sorted(consumed | set(self.schedules)))
         except WorkerError as error:
             raise CommandError(
@@ -202,22 +202,22 @@ class Deployment(Harness):
         **options: Any,
     ) -> Answer:
         """Return the answer of a version. ``options``: as of ``request``, and ``ids``, parameters
-        of the path beside those of the deployment. A 5xx is noted as a problem."""
+        of the path beside the deployment's. A 5xx is noted as a problem."""
         event, known = self._prepare(Asked(version, operation, caller, body, options))
         return self._finish(version, operation, self._send(version, operation, event, known))
 
     def ask_both(self, *asked: Asked) -> list[Answer]:
         """Return the answers to requests that are sent at once, each to another version."""
-        prepared = [self._prepare(one) for one in asked]
+        prepared = [self._prepare(item) for item in asked]
         with ThreadPoolExecutor(len(asked)) as pool:
             sent = [
-                pool.submit(self._send, one.version, one.operation, *arguments)
-                for one, arguments in zip(asked, prepared, strict=True)
+                pool.submit(self._send, item.version, item.operation, *arguments)
+                for item, arguments in zip(asked, prepared, strict=True)
             ]
-            found = [one.result() for one in sent]
+            results = [item.result() for item in sent]
         return [
-            self._finish(one.version, one.operation, answer)
-            for one, answer in zip(asked, found, strict=True)
+            self._finish(item.version, item.operation, answer)
+            for item, answer in zip(asked, results, strict=True)
         ]
 
     def _prepare(self, asked: Asked) -> tuple[dict[str, Any], Caller | None]:
@@ -238,9 +238,9 @@ class Deployment(Harness):
             self.note(f"{operation} raised: {error}")
             return {"statusCode": 500, "body": None}
 
-    def _finish(self, version: str, operation: str, found: Any) -> Answer:
+    def _finish(self, version: str, operation: str, result: Any) -> Answer:
         self._read_log(operation, self.versions[version].api)
-        answer = read_answer(found)
+        answer = read_answer(result)
         if answer.status >= 500:
             self.note(f"{operation} is answered {answer.status} by {version}: {answer.body}")
         await_next_ms()
@@ -251,16 +251,20 @@ class Deployment(Harness):
     ) -> dict[str, Any] | None:
         """Invoke the function of a route, in a version of the phase."""
         version = self.dice.choice(self.phase.api)
-        found: dict[str, Any] = self._send(version, operation, event, caller)
+        document: dict[str, Any] = self._send(version, operation, event, caller)
         self._read_log(operation, self.versions[version].api)
-        return found
+        return document
 
     # ------------------------------------------------------------ queues and schedules
 
     def consumers(self) -> Sequence[Consumer]:
         """Return what consumes the queues of both versions."""
-        found = {queue: one for v in self.versions.values() for queue, one in v.consumers.items()}
-        return list(found.values())
+        process = {
+            queue: consumer
+            for v in self.versions.values()
+            for queue, consumer in v.consumers.items()
+        }
+        return list(process.values())
 
     def schedules(self) -> Sequence[Schedule]:
         """Return what runs on a schedule in the version of the phase's workers."""
@@ -277,8 +281,8 @@ class Deployment(Harness):
 
     def _consume(self, consumer: Consumer, batch: Sequence[QueuedMessage], *others: str) -> Any:
         able = [name for name in self.versions if consumer.queue in self.versions[name].consumers]
-        wanted = {*self.phase.workers, *others}
-        name = self.dice.choice([name for name in able if name in wanted] or able)
+        expected = {*self.phase.workers, *others}
+        name = self.dice.choice([name for name in able if name in expected] or able)
         version = self.versions[name]
         for message in batch:
             self.consumed[consumer.queue, message.sender, name] += 1
@@ -369,11 +373,11 @@ class Deployment(Harness):
 def find_problem(line: str) -> str:
     """Return what a log line says about a failure, '' for none."""
     try:
-        found = json.loads(line)
+        document = json.loads(line)
     except ValueError:
         return line
-    is_failure = "error" in found or "trace" in found or found["event"] in _FAILURES
-    return json.dumps(found) if is_failure else ""
+    is_failure = "error" in document or "trace" in document or document["event"] in _FAILURES
+    return json.dumps(document) if is_failure else ""
 
 
 @contextmanager
@@ -385,7 +389,7 @@ def open_deployment(
     *,
     seed: int = 0,
 ) -> Iterator[Deployment]:
-    """Yield both versions on these servers, which are emptied; the schema is that of ``new``."""
+    """Yield both versions on these servers, which are emptied; the schema is ``new``'s."""
     with ExitStack() as stack:
         aws = Aws()
         stack.enter_context(aws.serving())

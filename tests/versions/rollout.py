@@ -39,7 +39,7 @@ def roll_out(
     *,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Play all steps in each phase, in random order, until it ``is_over``. Problems are those of
+    """Play all steps in each phase, in random order, until it ``is_over``. Problems are from
     the deployment."""
     if traffic.deployment.phase == BEFORE:
         traffic.deployment.phase = phases[0]
@@ -97,15 +97,15 @@ def leave_messages(traffic: Traffic, steps: Sequence[Step]) -> None:
 
 def find_one_sided_queues(deployment: Deployment) -> list[str]:
     """Return the queues of both versions of which one consumed no message of the other."""
-    found = []
+    queues = []
     common = set.intersection(*(set(v.consumers) for v in deployment.versions.values()))
     for queue in sorted(common - _QUIET):
-        found += [
+        queues += [
             f"{queue}: no message of the {sender} version reached the {consumer} one"
             for sender, consumer in ((OLD, NEW), (NEW, OLD))
             if not deployment.consumed[queue, sender, consumer]
         ]
-    return found
+    return queues
 
 
 def roll_out_until_shared(traffic: Traffic, redis_url: str, values: Values) -> list[str]:

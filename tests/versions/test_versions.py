@@ -101,7 +101,7 @@ def undo(mutation: Mutation) -> None:
 def test_process_refuses_code_of_another_checkout(
     deployment: Deployment, baseline: Path, tmp_path: Path
 ) -> None:
-    """Given a checkout without a layer, whose process imports that of the working tree, which
+    """Given a checkout without a layer, whose process imports the layer of the working tree, which
     lacks names by now."""
     changed = trees.copy_changed(baseline, tmp_path, {}, {})
     (changed / "layers").rename(tmp_path / "moved")
@@ -139,7 +139,7 @@ def test_baseline_is_an_ancestor() -> None:
 
 def test_failures_are_found_in_logs() -> None:
     assert find_problem('{"event": "batch_consumed", "batch_size": 3}') == ""
-    assert "RedisDown" in find_problem('{"event": "publish_postponed", "error": "RedisDown"}')
+    assert "RedisDown" in find_problem('{"event": "message_unsent", "error": "RedisDown"}')
     assert find_problem("Traceback (most recent call last):")
 
 

@@ -78,7 +78,7 @@ class Record:
         """Return the ids of targets of a type."""
         if name == "user":
             return self.users
-        return [found for kind, found in self.authors if kind == name]
+        return [item for kind, item in self.authors if kind == name]
 
     def totals_of(self, user_id: int) -> dict[str, int]:
         """Return the totals in a user's profile."""
@@ -86,8 +86,8 @@ class Record:
         def received(kind: str) -> int:
             return sum(
                 len(actors)
-                for (name, target, found), actors in self.on.items()
-                if name == kind and self.authors.get((target, found)) == user_id
+                for (name, target, item), actors in self.on.items()
+                if name == kind and self.authors.get((target, item)) == user_id
             )
 
         return {
@@ -259,8 +259,8 @@ class Traffic:
         self._let_a_second_pass()
         ids = {"post_id": post_id}
         shown = self._expect(version, "GET /posts/{post_id}", self._visitor(version), ids=ids)
-        found = [shown["title"], shown["author"]["id"], shown["body"]]
-        self._check(f"post {post_id} by {version}", found, [title, str(author), _POST["body"]])
+        results = [shown["title"], shown["author"]["id"], shown["body"]]
+        self._check(f"post {post_id} by {version}", results, [title, str(author), _POST["body"]])
 
     def delete_post(self, first: str, second: str) -> None:
         """A post is created, liked, and deleted by the other version; then no version has it."""
@@ -345,8 +345,8 @@ class Traffic:
         code = self.deployment.versions[first].api.call("read_code", phone)
         neighbour, _ = self._phone()
         _, elsewhere = self._phone()
-        for other, place in ((neighbour, address), (phone, elsewhere)):
-            again = self._ask(second, "POST /auth/codes", None, {"phone": other}, address=place)
+        for other, via in ((neighbour, address), (phone, elsewhere)):
+            again = self._ask(second, "POST /auth/codes", None, {"phone": other}, address=via)
             self._check(f"another code by {second}", again.status in (202, 429), True)
         body = {"challenge": sent["challenge"], "code": code}
         opened = self._expect(second, "POST /auth/sessions", None, body, address=address)
@@ -395,14 +395,14 @@ class Traffic:
     def check_in(self, first: str, second: str) -> None:
         """A day is checked in by one version; the other one shows it and repeats it."""
         user_id = self.dice.choice(self.record.users)
-        done = self._expect(first, "PUT /checkins/today", user_id)
+        completed = self._expect(first, "PUT /checkins/today", user_id)
         self._let_a_second_pass()
         for operation, query in (
-            ("GET /checkins", {"month": done["month"]}),
+            ("GET /checkins", {"month": completed["month"]}),
             ("PUT /checkins/today", {}),
         ):
             shown = self._expect(second, operation, user_id, query=query)
-            self._check(f"{operation} by {second}", shown["days"], done["days"])
+            self._check(f"{operation} by {second}", shown["days"], completed["days"])
 
     def visit(self, first: str, second: str) -> None:
         """The id of a visitor by one version is known to the other."""
@@ -443,13 +443,13 @@ class Traffic:
         body = {**_TYPE, "name": self._name("Type")}
         type_id = self._expect(first, "POST /shop-types", ADMIN, body, role="admin")["id"]
         listed = self._expect(second, "GET /shop-types", ADMIN)["items"]
-        self._check(f"type by {second}", body["name"] in [one["name"] for one in listed], True)
+        self._check(f"type by {second}", body["name"] in [item["name"] for item in listed], True)
         body["name"] += " (new name)"
         ids: dict[str, Id] = {"type_id": type_id}
         self._expect(second, "PUT /shop-types/{type_id}", ADMIN, body, role="admin", ids=ids)
         self._let_a_second_pass()
         listed = self._expect(first, "GET /shop-types", ADMIN)["items"]
-        self._check(f"type by {first}", body["name"] in [one["name"] for one in listed], True)
+        self._check(f"type by {first}", body["name"] in [item["name"] for item in listed], True)
 
     def order(self, first: str, second: str) -> None:
         """A unit is ordered once by two requests; orders are shown, cancelled and redeemed."""
@@ -546,17 +546,17 @@ class Traffic:
     # ------------------------------------------------------------ operators
 
     def operate(self, first: str, second: str) -> None:
-        """Switches that one version changed are those of the other; a reconciliation of one finds
+        """Switches that one version changed are read by the other; a reconciliation of one finds
         nothing."""
         before = self._expect(first, "GET /ops/switches", ADMIN, role="admin")
         changed = {**before["switches"], **_DEFAULT_SWITCHES, "log_sample_rate": 1.0}
         body = {"reason": "A test.", "switches": changed, "version": before["version"]}
-        done = self._expect(first, "PUT /ops/switches", ADMIN, body, role="admin")
+        completed = self._expect(first, "PUT /ops/switches", ADMIN, body, role="admin")
         shown = self._expect(second, "GET /ops/switches", ADMIN, role="admin")
         self._check(
             f"switches by {second}",
             [shown["version"], shown["switches"]],
-            [done["version"], done["switches"]],
+            [completed["version"], completed["switches"]],
         )
         self._expect(second, "POST /ops/reconciliations", ADMIN, role="admin")
 
@@ -571,7 +571,7 @@ class Traffic:
         **query: Any,
     ) -> list[dict[str, Any]]:
         """Return the items of a list, of which each version gives a page in turn."""
-        found: list[dict[str, Any]] = []
+        items: list[dict[str, Any]] = []
         cursor: dict[str, Any] = {}
         for page in range(_MAX_PAGES):
             answer = self._expect(
@@ -583,13 +583,13 @@ class Traffic:
                 role="admin" if caller == ADMIN else "user",
             )
             if "items" not in answer:
-                return found
-            found += answer["items"]
+                return items
+            items += answer["items"]
             if answer["next"] is None:
-                return found
+                return items
             cursor = {"cursor": answer["next"]}
         self._note("", f"{operation} has no end")
-        return found
+        return items
 
     # ------------------------------------------------------------ asking
 
@@ -662,9 +662,9 @@ class Traffic:
         serial = self._serial
         return f"+1415555{serial % 10_000:04}", f"198.{serial // 250 % 250}.{serial % 250}.7"
 
-    def _check(self, what: str, found: Any, expected: Any) -> None:
-        if found != expected:
-            self.deployment.note(f"{what}: {json.dumps(found)}, not {json.dumps(expected)}")
+    def _check(self, what: str, result: Any, expected: Any) -> None:
+        if result != expected:
+            self.deployment.note(f"{what}: {json.dumps(result)}, not {json.dumps(expected)}")
 
     def _note(self, version: str, problem: str) -> None:
         self.deployment.note(f"{version} {problem}".strip())

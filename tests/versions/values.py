@@ -75,13 +75,13 @@ class Values:
         for shape, writers in sorted(self.written.items()):
             if any(re.fullmatch(pattern, shape) for pattern in UNSHARED):
                 continue
-            wanted = [
+            expected = [
                 (writer, reader)
                 for writer in versions
                 for reader in versions
                 if reader != writer and writers[writer] >= MIN_WRITES
             ]
-            if lost := [f"{w} -> {r}" for w, r in wanted if (w, r) not in self.crossed[shape]]:
+            if lost := [f"{w} -> {r}" for w, r in expected if (w, r) not in self.crossed[shape]]:
                 missing[shape] = lost
         return missing
 
@@ -124,18 +124,18 @@ class Monitor:
 
 
 @contextmanager
-def monitoring(url: str, found: Values) -> Iterator[None]:
-    """Add to ``found`` what happens in the block at the Redis of ``url``, as a user who may
+def monitoring(url: str, result: Values) -> Iterator[None]:
+    """Add to ``result`` what happens in the block at the Redis of ``url``, as a user who may
     MONITOR."""
     monitor = Monitor(url)
     try:
         yield
     finally:
-        add_commands(found, monitor.stop())
+        add_commands(result, monitor.stop())
 
 
-def add_commands(found: Values, lines: Sequence[bytes]) -> None:
-    """Read the lines of MONITOR in order. A command of a script is that of the script's client."""
+def add_commands(result: Values, lines: Sequence[bytes]) -> None:
+    """Read the lines of MONITOR in order. A command of a script counts for the script's client."""
     names: dict[bytes, str] = {}
     last_writers: dict[str, str] = {}
     client = b""
@@ -149,11 +149,11 @@ def add_commands(found: Values, lines: Sequence[bytes]) -> None:
         if command == "CLIENT" and arguments[1].upper() == "SETNAME":
             names[client] = arguments[2]
         elif command in _READS | _WRITES | _ENDS:
-            _add(found, last_writers, names.get(client, ""), command, arguments[1:])
+            _add(result, last_writers, names.get(client, ""), command, arguments[1:])
 
 
 def _add(
-    found: Values, last_writers: dict[str, str], version: str, command: str, arguments: list[str]
+    result: Values, last_writers: dict[str, str], version: str, command: str, arguments: list[str]
 ) -> None:
     if command == "FLUSHALL":
         last_writers.clear()
@@ -166,13 +166,13 @@ def _add(
     for key in keys:
         writer = last_writers.get(key, "")
         if version and writer not in ("", version) and (command in _READS or is_set_once):
-            found.crossed[shape_of(key)].add((writer, version))
+            result.crossed[shape_of(key)].add((writer, version))
         if command in _ENDS:
             last_writers.pop(key, None)
         elif command in _WRITES:
             last_writers[key] = version
             if version:
-                found.written[shape_of(key)][version] += 1
+                result.written[shape_of(key)][version] += 1
 
 
 def describe(missing: Mapping[str, Sequence[str]]) -> list[str]:

@@ -57,18 +57,18 @@ def write_pages() -> None:
 def build() -> None:
     """Build the pages. Raises CommandError with what is broken."""
     shutil.rmtree(HTML, ignore_errors=True)
-    done = subprocess.run(
+    completed = subprocess.run(
         [TOOLS / "zensical", "build", "--clean", "--strict"],
         cwd=SITE,
         env={**os.environ, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
     )
-    if done.returncode:
-        problems = (done.stdout + done.stderr).partition("Traceback")[0]
+    if completed.returncode:
+        problems = (completed.stdout + completed.stderr).partition("Traceback")[0]
         raise CommandError(f"the site has broken links:\n{problems.strip()}")
     for page in HTML.rglob("*.html"):
         up = "../" * (len(page.relative_to(HTML).parts) - 1)
         page.write_text(page.read_text().replace(SHIM, f"{up}assets/iframe-worker.js"))
-        if found := _LOADED.findall(page.read_text()):
-            raise CommandError(f"{page.relative_to(HTML)} loads {found[0]} from another host")
+        if addresses := _LOADED.findall(page.read_text()):
+            raise CommandError(f"{page.relative_to(HTML)} loads {addresses[0]} from another host")

@@ -27,19 +27,19 @@ NAMES = {
 def copy_pages(pages: Path) -> None:
     """Write all pages and the files that they link to. Raises CommandError for a broken link."""
     todo = [ROOT / name for name in NAMES] + sorted(DOCS.rglob("*.md"))
-    places = {file: _place(file) for file in todo}
+    paths = {file: _path_of(file) for file in todo}
     for file in todo:  # grows: a document outside of docs/ becomes a page when one links to it
         text = file.read_text()
         for link, target in find_links(file, text):
-            if target not in places:
-                places[target] = _place(target)
+            if target not in paths:
+                paths[target] = _path_of(target)
                 if target.suffix == ".md":
                     todo.append(target)
                 else:
-                    _copy(target, pages / places[target])
-            text = text.replace(f"]({link})", f"]({_relative(link, places[file], places[target])})")
-        (pages / places[file]).parent.mkdir(parents=True, exist_ok=True)
-        (pages / places[file]).write_text(text)
+                    _copy(target, pages / paths[target])
+            text = text.replace(f"]({link})", f"]({_relative(link, paths[file], paths[target])})")
+        (pages / paths[file]).parent.mkdir(parents=True, exist_ok=True)
+        (pages / paths[file]).write_text(text)
     for file in DOCS.rglob("*"):
         if file.is_file() and file.suffix != ".md":
             _copy(file, pages / file.relative_to(DOCS))
@@ -59,7 +59,7 @@ def find_links(file: Path, text: str) -> Iterator[tuple[str, Path]]:
         yield link, target
 
 
-def _place(file: Path) -> PurePosixPath:
+def _path_of(file: Path) -> PurePosixPath:
     """Return the path of a document or a file in the site."""
     if file.is_relative_to(DOCS):
         return PurePosixPath(file.relative_to(DOCS))
@@ -76,9 +76,9 @@ def _relative(link: str, page: PurePosixPath, target: PurePosixPath) -> str:
     return str(PurePosixPath(*up, target)) + "".join(link.partition("#")[1:])
 
 
-def _copy(file: Path, place: Path) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(file, place)
+def _copy(file: Path, target_path: Path) -> None:
+    target_path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, target_path)
 
 
 def expand_navigation(configuration: str, pages: Path) -> str:
@@ -88,9 +88,9 @@ def expand_navigation(configuration: str, pages: Path) -> str:
         files = sorted(folder.glob("*.md"), key=lambda file: (file.name != "README.md", file.name))
         return [str(file.relative_to(pages)) for file in files]
 
-    def render(found: list[str]) -> str:
-        return ", ".join(f'"{name}"' for name in found)
+    def render(titles: list[str]) -> str:
+        return ", ".join(f'"{name}"' for name in titles)
 
     unnamed = [name for name in names(pages) if f'"{name}"' not in configuration]
     configuration = re.sub(r',\s*"\*"', "".join(f', "{name}"' for name in unnamed), configuration)
-    return re.sub(r'"([a-z-]+)/"', lambda found: render(names(pages / found[1])), configuration)
+    return re.sub(r'"([a-z-]+)/"', lambda match: render(names(pages / match[1])), configuration)

@@ -67,7 +67,7 @@ def write_reference(pages: Path) -> None:
     contract = json.loads(CONTRACT.read_text())
     (pages / "reference.md").write_text(list_operations(contract))
     values = {"CONTRACT": contract, "OPTIONS": _OPTIONS, "DARK": _DARK}
-    page = re.sub("|".join(values), lambda found: to_script(values[found[0]]), _PAGE)
+    page = re.sub("|".join(values), lambda match: to_script(values[match[0]]), _PAGE)
     (pages / REDOC).write_text(page)
 
 

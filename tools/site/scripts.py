@@ -58,10 +58,10 @@ def fetch_scripts(directory: Path) -> None:
 def _fetch(script: Script, kept: Path) -> None:
     kept.mkdir(parents=True, exist_ok=True)
     command = [*npm_command(), "pack", script.package, "--json", "--pack-destination", str(kept)]
-    done = subprocess.run(command, env=node_environment(), capture_output=True, text=True)
-    if done.returncode:
-        raise CommandError(f"npm cannot fetch {script.package}: {done.stderr.strip()[-500:]}")
-    [packed] = json.loads(done.stdout)
+    completed = subprocess.run(command, env=node_environment(), capture_output=True, text=True)
+    if completed.returncode:
+        raise CommandError(f"npm cannot fetch {script.package}: {completed.stderr.strip()[-500:]}")
+    [packed] = json.loads(completed.stdout)
     archive = kept / packed["filename"]
     try:
         if packed["integrity"] != script.integrity:

@@ -1,4 +1,11 @@
-import { type ItemOf, type ListPath, ProblemError, type Reaction, type ReactionState, type Session } from "plaza-client";
+import {
+  type ItemOf,
+  type ListPath,
+  ProblemError,
+  type Reaction,
+  type ReactionState,
+  type Session,
+} from "plaza-client";
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { plaza } from "./plaza.ts";
 
@@ -8,7 +15,7 @@ export function useSession(): Session | null {
   return session;
 }
 
-/** Follows one reaction; `make` returns it for the present `inputs`. */
+/** Follows one reaction; `make` returns it for the current `inputs`. */
 export function useReaction(make: () => Reaction, inputs: unknown[]): [ReactionState, Reaction] {
   const session = useSession();
   const reaction = useMemo(make, [...inputs, session]);
@@ -102,7 +109,8 @@ export function usePages<P extends ListPath>(path: P, input: object = {}): Pages
 
   const load = async (before: Read<ItemOf<P>> | undefined) => {
     ends.current?.abort();
-    const { signal } = (ends.current = new AbortController());
+    ends.current = new AbortController();
+    const { signal } = ends.current;
     setLoading(true);
     setError(undefined);
     try {
@@ -168,9 +176,9 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
   const [problem, setProblem] = useState<unknown>();
   const fields = problem instanceof ProblemError ? problem.errors : [];
   const problemOf = (name: string) => {
-    const place = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
-    const found = fields.find((one) => place.test(one.field));
-    return found && inWords(found.detail);
+    const pattern = new RegExp(`^(body|query)\\.${name}(\\.|$)`);
+    const problem = fields.find((field) => pattern.test(field.field));
+    return problem && inWords(problem.detail);
   };
   const submit = async (event: Event) => {
     event.preventDefault();
@@ -194,7 +202,7 @@ export function useForm(send: (data: FormData) => Promise<void>): Form {
   };
 }
 
-/** The present time, renewed every second while `isActive`. */
+/** The current time, renewed every second while `isActive`. */
 export function useNow(isActive: boolean): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {

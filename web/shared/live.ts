@@ -24,7 +24,7 @@ export function useLive<T>(read: (signal: AbortSignal) => Promise<T>, everyMs = 
   const [state, setState] = useState<Omit<Live<T>, "reload">>({ data: undefined, error: undefined, at: undefined });
   const latest = useRef(read);
   latest.current = read;
-  const tick = useRef(() => undefined as void);
+  const tick = useRef((): void => undefined);
   useEffect(() => {
     const ends = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;

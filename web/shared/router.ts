@@ -35,14 +35,14 @@ export function replaceQuery(path: string, query: Record<string, string>): void 
 
 /** Returns the parameters of a path that fits `pattern` (`/posts/:id`), or null. */
 export function match(pattern: string, path: string): Record<string, string> | null {
-  const wanted = pattern.split("/");
+  const names = pattern.split("/");
   const parts = path.split("/");
-  if (wanted.length !== parts.length) return null;
-  const found: Record<string, string> = {};
-  for (const [place, part] of wanted.entries()) {
-    const value = parts[place] ?? "";
-    if (part.startsWith(":")) found[part.slice(1)] = decodeURIComponent(value);
+  if (names.length !== parts.length) return null;
+  const parameters: Record<string, string> = {};
+  for (const [index, part] of names.entries()) {
+    const value = parts[index] ?? "";
+    if (part.startsWith(":")) parameters[part.slice(1)] = decodeURIComponent(value);
     else if (part !== value) return null;
   }
-  return found;
+  return parameters;
 }

@@ -45,7 +45,7 @@ function AskForCode({ onSent }: { onSent: (sent: Challenge) => void }) {
           hint={IS_LOCAL ? "Any valid number: on this stack, texts appear in the corner." : "With the country code."}
         />
         <Problem error={form.problem} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           {form.isSending ? "Sending…" : "Send code"}
         </button>
       </form>
@@ -64,9 +64,17 @@ function EnterCode({ sent, then, back }: { sent: Challenge; then: string; back: 
       <Title text="Enter the code" />
       <form class="narrow" noValidate onSubmit={form.submit}>
         <p>We sent six digits to {sent.phone}.</p>
-        <Field form={form} name="code" label="Code" inputMode="numeric" autocomplete="one-time-code" maxLength={6} class="code" />
+        <Field
+          form={form}
+          name="code"
+          label="Code"
+          inputMode="numeric"
+          autocomplete="one-time-code"
+          maxLength={6}
+          class="code"
+        />
         <Problem error={form.problem} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           {form.isSending ? "Checking…" : "Sign in"}
         </button>{" "}
         <button type="button" class="quiet" onClick={back}>

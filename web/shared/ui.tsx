@@ -70,13 +70,13 @@ export function Count({ of }: { of: number | null }) {
   );
 }
 
-export function Total({ of, one, many }: { of: number | null; one: string; many: string }) {
+export function Total({ of, singular, plural }: { of: number | null; singular: string; plural: string }) {
   return (
     <>
       <b>
         <Count of={of} />
       </b>{" "}
-      {of === 1 ? one : many}
+      {of === 1 ? singular : plural}
     </>
   );
 }
@@ -86,7 +86,15 @@ const SITE = document.title;
 let isFirstPage = true;
 
 /** The title of a page: it gets the focus when the app shows another one, as after a link. */
-export function Title({ children, text, actions }: { children?: ComponentChildren; text: string; actions?: ComponentChildren }) {
+export function Title({
+  children,
+  text,
+  actions,
+}: {
+  children?: ComponentChildren;
+  text: string;
+  actions?: ComponentChildren;
+}) {
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     document.title = `${text} · ${SITE}`;
@@ -167,7 +175,15 @@ export function List<Item>({ of, empty, children, class: name = "list" }: ListPr
   if (items === undefined) return error === undefined ? <Skeleton /> : <Problem error={error} retry={of.reload} />;
   return (
     <>
-      {items.length === 0 && !of.hasMore ? empty : <ul class={name}>{items.map((item) => <li>{children(item)}</li>)}</ul>}
+      {items.length === 0 && !of.hasMore ? (
+        empty
+      ) : (
+        <ul class={name}>
+          {items.map((item) => (
+            <li>{children(item)}</li>
+          ))}
+        </ul>
+      )}
       <Problem error={error} retry={of.more} />
       {of.hasMore && error === undefined && (
         <button type="button" class="more" onClick={of.more} disabled={isLoading}>
@@ -253,7 +269,17 @@ interface Tab {
 }
 
 /** Links that choose what a page shows. */
-export function Tabs({ label, tabs, value, href }: { label: string; tabs: Tab[]; value: string; href: (value: string) => string }) {
+export function Tabs({
+  label,
+  tabs,
+  value,
+  href,
+}: {
+  label: string;
+  tabs: Tab[];
+  value: string;
+  href: (value: string) => string;
+}) {
   return (
     <nav class="tabs" aria-label={label}>
       {tabs.map((tab) => (

@@ -22,7 +22,7 @@ const { paths, ...rest }: Contract = JSON.parse(readFileSync(CONTRACT, "utf8"), 
   isExample(name, Object(value)) ? undefined : value,
 );
 const keyed = Object.keys(paths)
-  .filter((path) => paths[path]?.["post"]?.parameters?.some((one) => one.name === "Idempotency-Key"))
+  .filter((path) => paths[path]?.post?.parameters?.some((parameter) => parameter.name === "Idempotency-Key"))
   .sort();
 for (const operation of Object.values(paths).flatMap((methods) => Object.values(methods))) {
   // Problems have one type, which is among the schemas; `fetch` follows a 304 itself.

@@ -58,7 +58,7 @@ interface AnyInput extends RequestOptions {
   query?: Record<string, unknown>;
   body?: unknown;
 }
-type WishPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
+type ReactionPath = PathOf<"put"> & PathOf<"delete"> & `${string}/me`;
 
 /** A client of one deployment of Plaza, with at most one session. */
 export class Plaza {
@@ -80,10 +80,12 @@ export class Plaza {
     this.#store = options.store ?? memoryStore();
     const stored = this.#store.load();
     if (stored instanceof Promise) {
-      this.#loading = stored.catch(() => null).then((session) => {
-        this.#loading = undefined;
-        this.#set(session);
-      });
+      this.#loading = stored
+        .catch(() => null)
+        .then((session) => {
+          this.#loading = undefined;
+          this.#set(session);
+        });
     } else {
       this.#session = stored;
     }
@@ -110,7 +112,11 @@ export class Plaza {
   }
 
   /** Sends a request and returns its response with status and request id. */
-  send<M extends Method, P extends PathOf<M>>(method: M, path: P, ...[input]: Args<M, P>): Promise<Reply<Result<M, P>>> {
+  send<M extends Method, P extends PathOf<M>>(
+    method: M,
+    path: P,
+    ...[input]: Args<M, P>
+  ): Promise<Reply<Result<M, P>>> {
     return this.#send(method, path, input as AnyInput | undefined) as Promise<Reply<Result<M, P>>>;
   }
 
@@ -179,21 +185,21 @@ export class Plaza {
   like(type: Schemas["TargetReference"]["type"], target: Likeable): Reaction {
     const total = (body: Schemas["LikeResponse"]) => body.likes;
     const { likes = null, mine } = target;
-    return this.#reaction(`/${type}s/{id}/likes/me` as WishPath, target, mine?.liked, likes, total);
+    return this.#reaction(`/${type}s/{id}/likes/me` as ReactionPath, target, mine?.liked, likes, total);
   }
 
   /** Returns the caller's collect of a post. */
   collect(post: Collectable): Reaction {
     const total = (body: Schemas["CollectResponse"]) => body.collects;
     const { collects = null, mine } = post;
-    return this.#reaction("/posts/{id}/collects/me" as WishPath, post, mine?.collected, collects, total);
+    return this.#reaction("/posts/{id}/collects/me" as ReactionPath, post, mine?.collected, collects, total);
   }
 
   /** Returns the caller's follow of a user. */
   follow(user: Followable): Reaction {
     const total = (body: Schemas["FollowResponse"]) => body.followers;
     const { followers = null, mine } = user;
-    return this.#reaction("/users/{id}/followers/me" as WishPath, user, mine?.following, followers, total);
+    return this.#reaction("/users/{id}/followers/me" as ReactionPath, user, mine?.following, followers, total);
   }
 
   /** Orders one unit and waits until the order is decided. Repeated, it returns the same order. */
@@ -224,7 +230,7 @@ export class Plaza {
     await this.#loading;
     const { token } = this.#session ?? {};
     const headers: Record<string, string> = { accept: "application/json" };
-    if (token !== undefined) headers["authorization"] = `Bearer ${token}`;
+    if (token !== undefined) headers.authorization = `Bearer ${token}`;
     else if (method === "get" && path === VIEW) {
       const visitorId = await this.#loadVisitorId();
       if (visitorId !== undefined) headers["x-visitor-id"] = visitorId;
@@ -285,8 +291,8 @@ export class Plaza {
 
   #remember(body: unknown, began: number): void {
     const { items } = body as { items?: unknown };
-    for (const one of [body, ...(Array.isArray(items) ? items : [])]) {
-      if (typeof one === "object" && one !== null) this.#readAt.set(one, began);
+    for (const item of [body, ...(Array.isArray(items) ? items : [])]) {
+      if (typeof item === "object" && item !== null) this.#readAt.set(item, began);
     }
   }
 
@@ -302,7 +308,7 @@ export class Plaza {
   }
 
   #reaction<Body>(
-    path: WishPath,
+    path: ReactionPath,
     target: { id: string; exact?: boolean },
     active = false,
     total: number | null,
@@ -316,8 +322,8 @@ export class Plaza {
       known.observe(read, at);
       return known;
     }
-    const send = async (wanted: boolean) => {
-      const reply = await this.#send(wanted ? "put" : "delete", path, { path: { id: target.id } });
+    const send = async (active: boolean) => {
+      const reply = await this.#send(active ? "put" : "delete", path, { path: { id: target.id } });
       return totalOf(reply.body as Body);
     };
     const made = new Reaction(send, () => this.#tick(), read, at);
@@ -327,20 +333,20 @@ export class Plaza {
   }
 
   #dropIdle(): void {
-    for (const [name, one] of this.#reactions) {
+    for (const [name, reaction] of this.#reactions) {
       if (this.#reactions.size <= MAX_IDLE_REACTIONS) return;
-      if (!one.inUse) this.#reactions.delete(name);
+      if (!reaction.inUse) this.#reactions.delete(name);
     }
   }
 }
 
 function expand(path: string, { path: parameters = {}, query = {} }: AnyInput): string {
-  const found = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
+  const expanded = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(parameters[name] ?? ""));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null) search.set(name, String(value));
   }
-  return search.size > 0 ? `${found}?${search}` : found;
+  return search.size > 0 ? `${expanded}?${search}` : expanded;
 }
 
 /** Returns 128 random bits in hexadecimal, also where `crypto.randomUUID` is missing (plain HTTP). */

@@ -356,7 +356,7 @@ export interface paths {
         };
         /**
          * Get the largest and the hottest keys of Redis
-         * @description Large keys are those of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
+         * @description Large keys are as of the last complete scan, which takes some minutes. For admins. Needs a session. Counts as one read of the caller.
          */
         get: operations["get_keys"];
         put?: never;
@@ -673,7 +673,7 @@ export interface paths {
         get?: never;
         /**
          * Set a level of degradation
-         * @description Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
+         * @description Replaces all switches by the level's; `stopped_sales` stays. Otherwise as `PUT /ops/switches`. For admins. Needs a session. Counts as one write of the caller.
          */
         put: operations["replace_level"];
         post?: never;
@@ -1425,7 +1425,7 @@ export interface paths {
         get?: never;
         /**
          * Block a user
-         * @description Ends the follows between the two users. While the block lasts, neither can follow the other or comment on the other's posts, and the caller's lists of comments and reviews leave out those of the blocked user. What is public stays readable. Idempotent. A user blocks at most 1,000 users. Needs a session. Counts as one write of the caller.
+         * @description Ends the follows between the two users. While the block lasts, neither can follow the other or comment on the other's posts, and the caller's lists of comments and reviews leave out texts of the blocked user. What is public stays readable. Idempotent. A user blocks at most 1,000 users. Needs a session. Counts as one write of the caller.
          */
         put: operations["block_user"];
         post?: never;
@@ -1762,7 +1762,7 @@ export interface components {
             /** @description COUNT(*) of the rows; null if the audit would count too many rows. */
             rows: number | null;
             /**
-             * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so likewise.
+             * @description `agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis has not applied all commits, so only counter and rows were compared. `not-loaded`: Redis does not have the target, so only counter and rows were compared.
              * @enum {string}
              */
             state: "agrees" | "in-transit" | "not-loaded" | "differs";
@@ -2700,11 +2700,11 @@ export interface components {
         };
         /** @description A sale. If it is loaded, `stock` is `left` + `pending` + `sold` + `offered`. */
         SaleResponse: {
-            /** @description Orders that buyers cancelled; likewise. */
+            /** @description Cancelled orders; their units returned to the sale. */
             cancelled: number;
             /** @description End of the sale; null for an ordinary voucher without one. */
             closes_at: string | null;
-            /** @description Orders that failed; their units returned. */
+            /** @description Failed orders; their units returned to the sale. */
             failed: number;
             /**
              * @description `flash`: a sale with a start and an end. `ordinary`: one that may have neither.
@@ -2713,7 +2713,7 @@ export interface components {
             kind: "flash" | "ordinary";
             /** @description Units that can still be ordered. */
             left: number;
-            /** @description Whether Redis has the sale. If not, the units are those of MySQL. */
+            /** @description Whether Redis has the sale. If not, the units are as MySQL has them. */
             loaded: boolean;
             /** @description Returned units set aside for waiting buyers. */
             offered: number;
@@ -2792,7 +2792,7 @@ export interface components {
         };
         /** @description Samples of gauges, one a minute. */
         SeriesResponse: {
-            /** @description Begin of each minute; the last is the present one. */
+            /** @description Begin of each minute; the last is the current one. */
             minutes: string[];
             /** @description By name and queue. */
             series: components["schemas"]["GaugeSeriesResponse"][];
@@ -2934,7 +2934,7 @@ export interface components {
             /** @description `version` of the switches that the caller read. */
             version: number;
         };
-        /** @description The present switches, and their newest change. */
+        /** @description The current switches, and their newest change. */
         SwitchesResponse: {
             changed_at: string | null;
             /** @description User id of the operator. */
@@ -3208,7 +3208,7 @@ export interface operations {
     get_check_ins: {
         parameters: {
             query?: {
-                /** @description The month, as `YYYY-MM`; by default that of today in the caller's time zone. */
+                /** @description The month, as `YYYY-MM`; by default the caller's current one. */
                 month?: string;
             };
             header?: never;
@@ -4021,7 +4021,7 @@ export interface operations {
     list_series: {
         parameters: {
             query?: {
-                /** @description How many minutes, the present one included. */
+                /** @description How many minutes, with the current one. */
                 minutes?: number;
             };
             header?: never;
@@ -4052,7 +4052,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The present switches. */
+            /** @description The current switches. */
             200: {
                 headers: {
                     RateLimit: components["headers"]["RateLimit"];

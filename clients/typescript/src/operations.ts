@@ -69,6 +69,5 @@ export type Input<M extends Method, P extends PathOf<M>> = Parameter<OperationOf
   RequestOptions;
 
 /** The last argument of a call; optional when nothing of it is required. */
-export type Args<M extends Method, P extends PathOf<M>> = object extends Input<M, P>
-  ? [input?: Input<M, P>]
-  : [input: Input<M, P>];
+export type Args<M extends Method, P extends PathOf<M>> =
+  object extends Input<M, P> ? [input?: Input<M, P>] : [input: Input<M, P>];

@@ -42,21 +42,21 @@ export class ProblemError extends PlazaError {
   readonly retryAfterS: number | undefined;
 
   constructor(status: number, body: unknown, requestId?: string, retryAfterS?: number) {
-    const found = (typeof body === "object" && body !== null ? body : {}) as Partial<ProblemError>;
-    const title = found.title ?? `HTTP ${status}`;
-    const detail = found.detail ?? title;
+    const problem = (typeof body === "object" && body !== null ? body : {}) as Partial<ProblemError>;
+    const title = problem.title ?? `HTTP ${status}`;
+    const detail = problem.detail ?? title;
     super(detail, requestId);
-    this.type = found.type ?? "about:blank";
+    this.type = problem.type ?? "about:blank";
     this.slug = this.type.slice(this.type.lastIndexOf("/") + 1);
     this.title = title;
     this.status = status;
     this.detail = detail;
-    this.errors = found.errors ?? [];
+    this.errors = problem.errors ?? [];
     this.retryAfterS = retryAfterS;
   }
 
   /** Returns what is wrong with a field of the request's body, or undefined. */
   field(name: string): string | undefined {
-    return this.errors.find((one) => one.field === `body.${name}`)?.detail;
+    return this.errors.find((error) => error.field === `body.${name}`)?.detail;
   }
 }

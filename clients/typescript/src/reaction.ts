@@ -1,15 +1,15 @@
 /** A like, a collect or a follow of the caller, shown at once and confirmed later. */
 
 export interface ReactionState {
-  /** What the user wants: it changes at once, and back only if the API refuses it. */
+  /** The optimistic state: it changes at once, and back only if the API refuses it. */
   readonly active: boolean;
-  /** The total of all users, the caller's wish included; null when it is unknown. */
+  /** The total of all users, with the optimistic state of the caller; null when it is unknown. */
   readonly total: number | null;
-  /** True until the API has confirmed what the user wants. */
+  /** True until the API has confirmed the optimistic state. */
   readonly pending: boolean;
   /** False while the API has accepted the reaction and not counted it yet (202). */
   readonly exact: boolean;
-  /** Why the last wish was taken back; undefined otherwise. */
+  /** Why the optimistic state was reverted; undefined otherwise. */
   readonly error?: unknown;
 }
 
@@ -21,18 +21,18 @@ export interface Snapshot {
   exact: boolean;
 }
 
-/** Sends a wish; returns the new total, null for 202. */
-export type SendWish = (active: boolean) => Promise<number | null>;
+/** Sends a state to the API; returns the new total, null for 202. */
+export type SendReaction = (active: boolean) => Promise<number | null>;
 
 /**
  * The caller's reaction to one target.
  *
- * At most one request is in flight. A wish that is expressed meanwhile waits, and the last one
- * wins, so answers cannot overtake each other. A read changes the state only if it began after the
- * last answer: `clock` counts requests and answers of the client.
+ * At most one request is in flight. A state that is set meanwhile waits, and the last one is sent,
+ * so responses cannot overtake each other. A read changes the state only if it began after the
+ * last response: `clock` counts requests and responses of the client.
  */
 export class Reaction {
-  readonly #send: SendWish;
+  readonly #send: SendReaction;
   readonly #clock: () => number;
   readonly #listeners = new Set<(state: ReactionState) => void>();
   #confirmed: Pick<Snapshot, "active" | "total">;
@@ -40,21 +40,21 @@ export class Reaction {
   #exact = true;
   /** False after a failed request, which the API may have carried out. */
   #certain = true;
-  #wanted: boolean;
+  #active: boolean;
   #error: unknown;
   #running: Promise<void> | null = null;
   #state: ReactionState;
 
-  constructor(send: SendWish, clock: () => number, first: Snapshot, at: number) {
+  constructor(send: SendReaction, clock: () => number, first: Snapshot, at: number) {
     this.#send = send;
     this.#clock = clock;
     this.#confirmed = first;
     this.#confirmedAt = at;
-    this.#wanted = first.active;
+    this.#active = first.active;
     this.#state = this.#describe();
   }
 
-  /** The present state; the same object until it changes. */
+  /** The current state; the same object until it changes. */
   get state(): ReactionState {
     return this.#state;
   }
@@ -71,47 +71,47 @@ export class Reaction {
   }
 
   /**
-   * Sets the wish. The promise resolves with the confirmed state of the last wish, or is rejected
-   * with the error that took it back; it may be ignored, because `state.error` has the error too.
+   * Sets the state. The promise resolves with the confirmed state of the last call, or is rejected
+   * with the error that reverted it; it may be ignored, because `state.error` has the error too.
    */
   set(active: boolean): Promise<ReactionState> {
-    this.#wanted = active;
+    this.#active = active;
     this.#error = undefined;
     if (this.#running === null && !this.#isSettled()) this.#running = this.#confirm();
-    const done = Promise.resolve(this.#running).then(() => {
+    const confirmed = Promise.resolve(this.#running).then(() => {
       if (this.#error !== undefined) throw this.#error;
       return this.#state;
     });
-    done.catch(() => undefined);
+    confirmed.catch(() => undefined);
     this.#notify();
-    return done;
+    return confirmed;
   }
 
   toggle(): Promise<ReactionState> {
-    return this.set(!this.#wanted);
+    return this.set(!this.#active);
   }
 
   /**
    * Takes over what a read returned that began `at`. Ignores it while a request is in flight, when
-   * an answer or another read is newer, and when it may lack a reaction that is not counted yet.
+   * a response or another read is newer, and when it may lack a reaction that is not counted yet.
    */
   observe(read: Snapshot, at: number): void {
     if (this.#running !== null || at < this.#confirmedAt || (!read.exact && !this.#exact)) return;
     this.#confirmed = { active: read.active, total: read.total ?? this.#confirmed.total };
     this.#confirmedAt = at;
-    this.#wanted = read.active;
+    this.#active = read.active;
     this.#exact = this.#certain = true;
     this.#notify();
   }
 
   #isSettled(): boolean {
-    return this.#certain && this.#wanted === this.#confirmed.active;
+    return this.#certain && this.#active === this.#confirmed.active;
   }
 
-  /** Sends wishes until the last one is confirmed or refused. */
+  /** Sends states until the last one is confirmed or refused. */
   async #confirm(): Promise<void> {
     do {
-      const sent = this.#wanted;
+      const sent = this.#active;
       try {
         const total = await this.#send(sent);
         this.#exact = total !== null;
@@ -119,8 +119,8 @@ export class Reaction {
         this.#certain = true;
       } catch (error) {
         this.#certain = false;
-        if (this.#wanted === sent) {
-          this.#wanted = this.#confirmed.active;
+        if (this.#active === sent) {
+          this.#active = this.#confirmed.active;
           this.#error = error;
         }
       }
@@ -139,8 +139,8 @@ export class Reaction {
 
   #describe(): ReactionState {
     return {
-      active: this.#wanted,
-      total: this.#totalFor(this.#wanted),
+      active: this.#active,
+      total: this.#totalFor(this.#active),
       pending: this.#running !== null,
       exact: this.#exact,
       ...(this.#error === undefined ? {} : { error: this.#error }),

@@ -41,8 +41,8 @@ export function webStore<T extends { expiresAt: number } = Session>(
   return {
     load() {
       try {
-        const found: T | null = JSON.parse(storage().getItem(key) ?? "null");
-        return found !== null && found.expiresAt > Date.now() ? found : null;
+        const stored: T | null = JSON.parse(storage().getItem(key) ?? "null");
+        return stored !== null && stored.expiresAt > Date.now() ? stored : null;
       } catch {
         return memory.load();
       }

@@ -41,7 +41,12 @@ export function json(body: unknown, status = 200, headers: Record<string, string
   return new Response(text, { status, headers: { "x-request-id": `request-${status}`, ...headers } });
 }
 
-export function problem(status: number, slug: string, more: object = {}, headers: Record<string, string> = {}): Response {
+export function problem(
+  status: number,
+  slug: string,
+  more: object = {},
+  headers: Record<string, string> = {},
+): Response {
   const type = `https://plaza.example/problems/${slug}`;
   return json({ type, title: slug, status, detail: `It is ${slug}.`, ...more }, status, headers);
 }
@@ -52,9 +57,9 @@ export const SIGNED_IN = { token: "t-1", expires_in: 60, user: { id: "7", nickna
 export function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void; reject: (error: unknown) => void } {
   let resolve!: (value: T) => void;
   let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((one, other) => {
-    resolve = one;
-    reject = other;
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil;
+    reject = refuse;
   });
   return { promise, resolve, reject };
 }

@@ -1,7 +1,16 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { memoryStore, NetworkError, Plaza, PlazaError, ProblemError, type Session, type Visitor, webStore } from "../src/index.ts";
-import { json, problem, type Request, serve, SIGNED_IN } from "./api.ts";
+import {
+  memoryStore,
+  NetworkError,
+  Plaza,
+  PlazaError,
+  ProblemError,
+  type Session,
+  type Visitor,
+  webStore,
+} from "../src/index.ts";
+import { json, problem, type Request, SIGNED_IN, serve } from "./api.ts";
 
 const POST = { kind: "note", title: "Hello", body: "First" } as const;
 const rejectionOf = (promise: Promise<unknown>): Promise<unknown> =>
@@ -16,7 +25,7 @@ test("path and query parameters are encoded, and undefined ones are left out", a
   await plaza.get("/posts/{post_id}/likers", { path: { post_id: "1/2?" }, query: { limit: 5, order: "latest" } });
   await plaza.get("/posts/ranking", { query: {} });
   assert.deepEqual(
-    requests.map((one) => one.path),
+    requests.map((request) => request.path),
     ["/posts/1%2F2%3F/likers?limit=5&order=latest", "/posts/ranking"],
   );
 });
@@ -28,11 +37,13 @@ test("a read without a session has no header that needs a preflight", async () =
 });
 
 test("a creation keeps its idempotency key over its attempts, and each call has its own", async () => {
-  const { plaza, requests } = serve((_, number) => [UNAVAILABLE(), new TypeError("reset")][number - 1] ?? json({}, 201));
+  const { plaza, requests } = serve(
+    (_, number) => [UNAVAILABLE(), new TypeError("reset")][number - 1] ?? json({}, 201),
+  );
   await plaza.post("/posts", { body: POST });
   await plaza.post("/posts", { body: POST });
   await plaza.post("/posts", { body: POST, idempotencyKey: "mine" });
-  const keys = requests.map((one) => one.headers.get("idempotency-key"));
+  const keys = requests.map((request) => request.headers.get("idempotency-key"));
   assert.equal(keys.length, 5);
   assert.equal(new Set(keys.slice(0, 3)).size, 1);
   assert.match(keys[0] ?? "", /^[0-9a-f]{32}$/);
@@ -48,7 +59,7 @@ test("requests that may have a second effect are not repeated", async () => {
     await assert.rejects(plaza.post("/shop-types", { body: { name: "Food", sort: 1 } }), PlazaError);
     await assert.rejects(plaza.patch("/users/me", { body: { nickname: "ada" } }), PlazaError);
     assert.equal(requests.length, 4);
-    assert.ok(requests.every((one) => !one.headers.has("idempotency-key")));
+    assert.ok(requests.every((request) => !request.headers.has("idempotency-key")));
   }
 });
 
@@ -81,18 +92,22 @@ test("delays are Retry-After plus full jitter that doubles", async (t) => {
   t.mock.method(Math, "random", () => 0.5);
   const waits: number[] = [];
   const schedule = globalThis.setTimeout;
-  t.mock.method(globalThis, "setTimeout", (done: () => void, delayMs: number) => {
+  t.mock.method(globalThis, "setTimeout", (callback: () => void, delayMs: number) => {
     waits.push(delayMs);
-    return schedule(done, 0);
+    return schedule(callback, 0);
   });
-  const answers = [problem(429, "too-many-requests", {}, { "retry-after": "2" }), problem(503, "unavailable"), new TypeError("x")];
+  const answers = [
+    problem(429, "too-many-requests", {}, { "retry-after": "2" }),
+    problem(503, "unavailable"),
+    new TypeError("x"),
+  ];
   const { plaza } = serve((_, number) => answers[number - 1] ?? json({}), { retry: { baseMs: 100 } });
-  const done = plaza.get("/health");
+  const health = plaza.get("/health");
   for (let turn = 0; turn < 100; turn += 1) {
     await new Promise(setImmediate);
     t.mock.timers.tick(0);
   }
-  await done;
+  await health;
   assert.deepEqual(waits, [2050, 100, 200]);
 });
 
@@ -161,10 +176,13 @@ test("an aborted request throws the reason at once, also between attempts", asyn
   const reason = new Error("the page is closed");
   for (const headers of [{ "retry-after": "10" }, {}] as Record<string, string>[]) {
     const ends = new AbortController();
-    const { plaza, requests } = serve(() => {
-      setImmediate(() => ends.abort(reason));
-      return problem(503, "unavailable", {}, headers);
-    }, { retry: { baseMs: 60_000 } });
+    const { plaza, requests } = serve(
+      () => {
+        setImmediate(() => ends.abort(reason));
+        return problem(503, "unavailable", {}, headers);
+      },
+      { retry: { baseMs: 60_000 } },
+    );
     await assert.rejects(plaza.get("/feed", { signal: ends.signal }), (error) => error === reason);
     assert.equal(requests.length, 1);
   }
@@ -180,12 +198,12 @@ test("items asks for a page when it is needed, and keeps the parameters", async 
     "/feed?limit=2&cursor=c2": { items: [{ id: "2" }], next: null },
   };
   const { plaza, requests } = serve(({ path }) => json(pages[path]));
-  const found: string[] = [];
+  const ids: string[] = [];
   for await (const post of plaza.items("/feed", { query: { limit: 2 } })) {
-    found.push(post.id);
-    if (found.length === 2) assert.equal(requests.length, 1);
+    ids.push(post.id);
+    if (ids.length === 2) assert.equal(requests.length, 1);
   }
-  assert.deepEqual(found, ["4", "3", "2"]);
+  assert.deepEqual(ids, ["4", "3", "2"]);
   for await (const post of plaza.items("/feed", { query: { limit: 2 } })) if (post.id === "4") break;
   assert.equal(requests.length, 4);
 });
@@ -193,17 +211,22 @@ test("items asks for a page when it is needed, and keeps the parameters", async 
 test("sign-in stores the session, and its token is sent", async () => {
   const saved: (Session | null)[] = [];
   const store = { load: () => null, save: (session: Session | null) => void saved.push(session) };
-  const { plaza, requests } = serve(({ path }) => (path === "/auth/sessions" ? json(SIGNED_IN, 201) : json({})), { store });
+  const { plaza, requests } = serve(({ path }) => (path === "/auth/sessions" ? json(SIGNED_IN, 201) : json({})), {
+    store,
+  });
   const heard: unknown[] = [];
   plaza.onSession((session) => heard.push(session?.user.id));
   await plaza.signIn("c", "123456");
   await plaza.get("/feed");
   await plaza.signOut();
   await plaza.get("/health");
-  assert.deepEqual(saved.map((one) => one?.token), ["t-1", undefined]);
+  assert.deepEqual(
+    saved.map((session) => session?.token),
+    ["t-1", undefined],
+  );
   assert.deepEqual(heard, ["7", undefined]);
   assert.deepEqual(
-    requests.map((one) => [one.path, one.headers.get("authorization")]),
+    requests.map((request) => [request.path, request.headers.get("authorization")]),
     [
       ["/auth/sessions", null],
       ["/feed", "Bearer t-1"],
@@ -223,7 +246,10 @@ test("sign-out ends the session here although the API is unreachable", async () 
 test("a 401 ends the session whose token it refused, and no newer one", async () => {
   let signIns = 0;
   const { plaza } = serve(async ({ path }) => {
-    if (path === "/auth/sessions") return json({ ...SIGNED_IN, token: `t-${(signIns += 1)}` }, 201);
+    if (path === "/auth/sessions") {
+      signIns += 1;
+      return json({ ...SIGNED_IN, token: `t-${signIns}` }, 201);
+    }
     if (path === "/feed") await plaza.signIn("c", "654321");
     return problem(401, "unauthenticated");
   });
@@ -247,7 +273,9 @@ test("requests wait for a session that is loaded asynchronously", async () => {
   const { plaza, requests } = serve(() => json({}), { store });
   await plaza.get("/feed");
   assert.equal(requests[0]?.headers.get("authorization"), "Bearer t-9");
-  const broken = serve(() => json({}), { store: { ...memoryStore(), load: () => Promise.reject(new Error("locked")) } });
+  const broken = serve(() => json({}), {
+    store: { ...memoryStore(), load: () => Promise.reject(new Error("locked")) },
+  });
   await broken.plaza.get("/health");
   assert.equal(broken.plaza.session, null);
 });
@@ -280,7 +308,7 @@ test("views of posts without a session send one anonymous id until it ends", asy
   const view = () => plaza.get("/posts/{post_id}", { path: { post_id: "1" } });
   await Promise.all([view(), view()]);
   await plaza.get("/posts/ranking", {});
-  const sent = requests.map((one) => [one.method, one.path, one.headers.get("x-visitor-id")]);
+  const sent = requests.map((request) => [request.method, request.path, request.headers.get("x-visitor-id")]);
   assert.deepEqual(sent, [
     ["POST", "/visitors", null],
     ["GET", "/posts/1", "v-1"],
@@ -301,7 +329,10 @@ test("a view does not fail without an anonymous id, and a session sends none", a
   const view = () => plaza.get("/posts/{post_id}", { path: { post_id: "1" } });
   await view();
   await view();
-  assert.deepEqual(requests.map((one) => one.path), ["/visitors", "/posts/1", "/posts/1"]);
+  assert.deepEqual(
+    requests.map((request) => request.path),
+    ["/visitors", "/posts/1", "/posts/1"],
+  );
   void visitor.save({ id: "v-1", expiresAt: Date.now() + 1000 });
   await plaza.signIn("c", "123456");
   await view();
@@ -313,7 +344,10 @@ test("buy waits for the decision at the pace of Retry-After", async () => {
   const answers = [json(order, 202), json(order, 200, { "retry-after": "0" }), json({ ...order, status: "success" })];
   const { plaza, requests } = serve((_, number) => answers[number - 1] ?? new Error("no more"));
   assert.equal((await plaza.buy("1")).status, "success");
-  assert.deepEqual(requests.map((one) => `${one.method} ${one.path}`), ["POST /vouchers/1/orders", "GET /orders/9", "GET /orders/9"]);
+  assert.deepEqual(
+    requests.map((request) => `${request.method} ${request.path}`),
+    ["POST /vouchers/1/orders", "GET /orders/9", "GET /orders/9"],
+  );
 });
 
 test("a client without an own fetch uses the one of the platform", async (t) => {

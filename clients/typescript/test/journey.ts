@@ -21,8 +21,8 @@ async function signIn(phone: string): Promise<Plaza> {
 async function until<T>(what: string, read: () => Promise<T | undefined | false>): Promise<T> {
   const deadline = Date.now() + DEADLINE_MS;
   for (;;) {
-    const found = await read();
-    if (found !== undefined && found !== false) return found;
+    const value = await read();
+    if (value !== undefined && value !== false) return value;
     assert.ok(Date.now() < deadline, `waited ${DEADLINE_MS} ms: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
@@ -50,12 +50,14 @@ assert.ok(refusal instanceof ProblemError && refusal.field("title") && refusal.r
 // Bo follows Ada and reads both posts in the feed, page by page.
 assert.equal((await bo.follow(await bo.get("/users/{user_id}", { path: { user_id: adaId } })).set(true)).total, 1);
 await until("both posts are in the feed", async () => {
-  const found = [];
-  for await (const one of bo.items("/feed", { query: { limit: 1 } })) found.push(one.id);
-  return found.length === 2 && (assert.deepEqual(found, [second.id, post.id]), true);
+  const ids = [];
+  for await (const item of bo.items("/feed", { query: { limit: 1 } })) ids.push(item.id);
+  if (ids.length < 2) return false;
+  assert.deepEqual(ids, [second.id, post.id]);
+  return true;
 });
 
-// Bo toggles a like quickly; the last wish is what all others see.
+// Bo toggles a like quickly; all others see the last state.
 const read = await bo.get("/posts/{post_id}", { path: { post_id: post.id } });
 const like = bo.like("post", read);
 for (let toggle = 0; toggle < 4; toggle += 1) void like.toggle();
@@ -74,8 +76,15 @@ await until("the like is listed", async () => {
 });
 
 // Both want the last unit: one of them gets it, and gets it once.
-const outcomes = await Promise.allSettled([ada.buy(voucherId), bo.buy(voucherId), ada.buy(voucherId), bo.buy(voucherId)]);
-const bought = outcomes.flatMap((one) => (one.status === "fulfilled" && one.value.status === "success" ? [one.value.order_id] : []));
+const outcomes = await Promise.allSettled([
+  ada.buy(voucherId),
+  bo.buy(voucherId),
+  ada.buy(voucherId),
+  bo.buy(voucherId),
+]);
+const bought = outcomes.flatMap((outcome) =>
+  outcome.status === "fulfilled" && outcome.value.status === "success" ? [outcome.value.order_id] : [],
+);
 assert.equal(new Set(bought).size, 1);
 
 assert.equal((await bo.put("/checkins/today")).total, 1);

@@ -1,11 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ReactionState } from "../src/index.ts";
-import { deferred, json, problem, type Request, serve, SIGNED_IN } from "./api.ts";
+import { deferred, json, problem, type Request, SIGNED_IN, serve } from "./api.ts";
 
 const POST = { id: "12", likes: 41, mine: { liked: false }, exact: true };
 const liked = (likes: number | null, active = true) =>
-  json({ liked: active, likes, changed: likes === null ? null : true, exact: likes !== null }, likes === null ? 202 : 200);
+  json(
+    { liked: active, likes, changed: likes === null ? null : true, exact: likes !== null },
+    likes === null ? 202 : 200,
+  );
 
 /** Returns what a user sees after each change: "♥ 42". */
 function watch(reaction: { subscribe: (listener: (state: ReactionState) => void) => void }): string[] {
@@ -20,11 +23,14 @@ function watch(reaction: { subscribe: (listener: (state: ReactionState) => void)
 /** Serves requests whose answers the test gives in any order. */
 function serveByHand() {
   const waiting: { request: Request; answer: (response: Response) => void; fail: (error: unknown) => void }[] = [];
-  const api = serve((request) => {
-    const { promise, resolve, reject } = deferred<Response>();
-    waiting.push({ request, answer: resolve, fail: reject });
-    return promise;
-  }, { retry: { attempts: 1 } });
+  const api = serve(
+    (request) => {
+      const { promise, resolve, reject } = deferred<Response>();
+      waiting.push({ request, answer: resolve, fail: reject });
+      return promise;
+    },
+    { retry: { attempts: 1 } },
+  );
   return { ...api, waiting, turn: () => new Promise(setImmediate) };
 }
 
@@ -32,29 +38,32 @@ test("a like is shown before its answer and confirmed by it", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   const seen = watch(like);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   assert.deepEqual(like.state, { active: true, total: 42, pending: true, exact: true });
   await turn();
   waiting[0]?.answer(liked(50));
-  assert.deepEqual(await done, { active: true, total: 50, pending: false, exact: true });
+  assert.deepEqual(await confirmed, { active: true, total: 50, pending: false, exact: true });
   assert.deepEqual(seen, ["♥ 42", "♥ 50"]);
 });
 
-test("of rapid toggles one request is in flight, and the last wish wins", async () => {
+test("of rapid toggles one request is in flight, and the last state is sent", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   const seen = watch(like);
   void like.toggle();
   void like.toggle();
   void like.toggle();
-  const done = like.toggle();
+  const confirmed = like.toggle();
   await turn();
   assert.equal(waiting.length, 1);
   waiting[0]?.answer(liked(42));
   await turn();
   waiting[1]?.answer(liked(41, false));
-  assert.equal((await done).active, false);
-  assert.deepEqual(waiting.map((one) => one.request.method), ["PUT", "DELETE"]);
+  assert.equal((await confirmed).active, false);
+  assert.deepEqual(
+    waiting.map((answer) => answer.request.method),
+    ["PUT", "DELETE"],
+  );
   assert.deepEqual(seen, ["♥ 42", "♡ 41", "♥ 42", "♡ 41"]);
 });
 
@@ -63,14 +72,14 @@ test("toggles that end where they began need no second request", async () => {
   const like = plaza.like("post", POST);
   void like.set(true);
   void like.set(false);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   waiting[0]?.answer(liked(42));
-  assert.equal((await done).active, true);
+  assert.equal((await confirmed).active, true);
   assert.equal(waiting.length, 1);
 });
 
-test("a wish that is already confirmed sends nothing", async () => {
+test("a state that is already confirmed sends nothing", async () => {
   const { plaza, requests } = serve(() => liked(1));
   assert.equal((await plaza.like("post", POST).set(false)).total, 41);
   assert.equal(requests.length, 0);
@@ -82,10 +91,10 @@ test("a read that began before the answer of a like changes nothing", async () =
   const seen = watch(like);
   const read = plaza.get("/posts/{post_id}", { path: { post_id: "12" } });
   await turn();
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   waiting[1]?.answer(liked(42));
-  await done;
+  await confirmed;
   waiting[0]?.answer(json({ ...POST, likes: 40 }));
   assert.equal(plaza.like("post", await read), like);
   assert.deepEqual(seen, ["♥ 42"]);
@@ -111,7 +120,7 @@ test("of two reads the one that began later counts, whichever arrives first", as
 test("a read that arrives while a like is in flight changes nothing", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
-  const done = like.set(true);
+  const confirmed = like.set(true);
   await turn();
   const read = plaza.get("/posts/{post_id}", { path: { post_id: "12" } });
   await turn();
@@ -119,7 +128,7 @@ test("a read that arrives while a like is in flight changes nothing", async () =
   plaza.like("post", await read);
   assert.equal(like.state.active, true);
   waiting[0]?.answer(liked(42));
-  assert.equal((await done).active, true);
+  assert.equal((await confirmed).active, true);
 });
 
 test("a provisional like keeps the shown number, and an inexact read does not take it back", async () => {
@@ -154,7 +163,7 @@ test("an ignored promise of a refused like is no unhandled rejection", async () 
   assert.deepEqual(unhandled, []);
 });
 
-test("after a lost answer the next wish is sent although it equals the last known state", async () => {
+test("after a lost response the next state is sent although it equals the last known state", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   void like.set(true);
@@ -162,27 +171,27 @@ test("after a lost answer the next wish is sent although it equals the last know
   waiting[0]?.fail(new TypeError("reset"));
   await turn();
   assert.equal(like.state.active, false);
-  const done = like.set(false);
+  const confirmed = like.set(false);
   await turn();
   assert.equal(waiting[1]?.request.method, "DELETE");
   waiting[1]?.answer(liked(41, false));
-  assert.deepEqual(await done, { active: false, total: 41, pending: false, exact: true });
+  assert.deepEqual(await confirmed, { active: false, total: 41, pending: false, exact: true });
 });
 
-test("a wish that follows a failing one is sent, and no error is shown", async () => {
+test("a state after a failing one is sent, and no error is shown", async () => {
   const { plaza, waiting, turn } = serveByHand();
   const like = plaza.like("post", POST);
   void like.set(true);
   await turn();
-  const done = like.set(false);
+  const confirmed = like.set(false);
   waiting[0]?.fail(new TypeError("reset"));
   await turn();
   assert.equal(waiting[1]?.request.method, "DELETE");
   waiting[1]?.answer(liked(41, false));
-  assert.equal((await done).error, undefined);
+  assert.equal((await confirmed).error, undefined);
 });
 
-test("a wish from a listener is sent", async () => {
+test("a state set by a listener is sent", async () => {
   const { plaza, requests } = serve(({ method }) => liked(method === "PUT" ? 42 : 41, method === "PUT"));
   const like = plaza.like("post", POST);
   const end = like.subscribe((state) => {
@@ -191,10 +200,13 @@ test("a wish from a listener is sent", async () => {
   await like.set(true);
   while (like.state.pending || like.state.active) await new Promise(setImmediate);
   end();
-  assert.deepEqual(requests.map((one) => one.method), ["PUT", "DELETE"]);
+  assert.deepEqual(
+    requests.map((request) => request.method),
+    ["PUT", "DELETE"],
+  );
 });
 
-test("any order of toggles, answers, failures and reads ends with the last wish", async () => {
+test("any order of toggles, answers, failures and reads ends with the last state", async () => {
   for (let seed = 1; seed <= 60; seed += 1) {
     let state = seed * 7919;
     const chance = (below: number) => {
@@ -204,23 +216,29 @@ test("any order of toggles, answers, failures and reads ends with the last wish"
     const server = { liked: false, others: 10 };
     const { plaza, waiting, turn } = serveByHand();
     const like = plaza.like("post", { ...POST, likes: 10 });
-    let wanted = false;
+    let last = false;
     const shown: boolean[] = [];
-    like.subscribe(({ active }) => shown.push(active === wanted));
+    like.subscribe(({ active }) => shown.push(active === last));
     const answerOne = () => {
-      const [one] = waiting.splice(chance(waiting.length), 1);
-      if (one === undefined) return;
-      if (one.request.method !== "GET") server.liked = one.request.method === "PUT";
+      const [sent] = waiting.splice(chance(waiting.length), 1);
+      if (sent === undefined) return;
+      if (sent.request.method !== "GET") server.liked = sent.request.method === "PUT";
       server.others += chance(2);
       const likes = server.others + Number(server.liked);
-      one.answer(
-        one.request.method === "GET" ? json({ ...POST, likes, mine: { liked: server.liked } }) : liked(likes, server.liked),
+      sent.answer(
+        sent.request.method === "GET"
+          ? json({ ...POST, likes, mine: { liked: server.liked } })
+          : liked(likes, server.liked),
       );
     };
     for (let step = 0; step < 30; step += 1) {
       const act = chance(3);
-      if (act === 0) void like.set((wanted = !wanted));
-      if (act === 1) void plaza.get("/posts/{post_id}", { path: { post_id: "12" } }).then((post) => plaza.like("post", post));
+      if (act === 0) {
+        last = !last;
+        void like.set(last);
+      }
+      if (act === 1)
+        void plaza.get("/posts/{post_id}", { path: { post_id: "12" } }).then((post) => plaza.like("post", post));
       if (act === 2) answerOne();
       await turn();
     }
@@ -230,7 +248,7 @@ test("any order of toggles, answers, failures and reads ends with the last wish"
       await turn();
     }
     assert.ok(shown.every(Boolean), `seed ${seed}: an older state was shown`);
-    assert.deepEqual([like.state.active, server.liked, like.state.pending], [wanted, wanted, false], `seed ${seed}`);
+    assert.deepEqual([like.state.active, server.liked, like.state.pending], [last, last, false], `seed ${seed}`);
   }
 });
 
@@ -244,7 +262,10 @@ test("collect and follow work as like does, and need no total", async () => {
   const follow = plaza.follow({ id: "9" });
   assert.equal(follow.state.total, null);
   assert.equal((await follow.set(true)).total, 3);
-  assert.deepEqual(requests.map((one) => one.path), ["/posts/5/collects/me", "/users/9/followers/me"]);
+  assert.deepEqual(
+    requests.map((request) => request.path),
+    ["/posts/5/collects/me", "/users/9/followers/me"],
+  );
 });
 
 test("another session starts with reactions of its own", async () => {

@@ -60,8 +60,8 @@ def create_session(request: SessionRequest) -> tuple[SessionResponse, int]:
     user, unless operators stopped new accounts. A code works once: do not repeat a request that
     succeeded. Five wrong codes end the challenge.
     """
-    done = phone_sign_in.sign_in(request.challenge, request.code, app.client_ip)
-    return SessionResponse.of(done), 201
+    signed_in = phone_sign_in.sign_in(request.challenge, request.code, app.client_ip)
+    return SessionResponse.of(signed_in), 201
 
 
 @app.post(

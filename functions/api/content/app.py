@@ -114,8 +114,10 @@ _LIST_BY_ID = _ANY | {
 
 
 def _get(model: Any, description: str, *problems: int) -> dict[str, Any]:
-    found = describe_response(200, model, description)
-    return _ANY | {"responses": found | describe_problems(*problems, 401, 404, 410, TargetHidden)}
+    described = describe_response(200, model, description)
+    return _ANY | {
+        "responses": described | describe_problems(*problems, 401, 404, 410, TargetHidden)
+    }
 
 
 def _list(model: Any, *problems: int | type[PlazaError]) -> dict[str, Any]:
@@ -143,13 +145,13 @@ def list_posts_by_id(ids: Ids, cursor: Cursor = None) -> str:
     """
     actor_id = find_caller(app)
     begin = unpack_cursor(cursor, (int,))[0] if cursor else 0
-    wanted = list(dict.fromkeys(map(int, ids)))
-    if not 0 <= begin < len(wanted):
+    post_ids = list(dict.fromkeys(map(int, ids)))
+    if not 0 <= begin < len(post_ids):
         raise BadInput("cursor", "was not returned by this API")
-    posts, answered = queries.read_posts_by_id(wanted[begin:], actor_id)
+    posts, answered = queries.read_posts_by_id(post_ids[begin:], actor_id)
     end = begin + answered
     items = [encode_preview(view, actor_id) for view in posts]
-    return encode_page(items, (end,) if end < len(wanted) else None)
+    return encode_page(items, (end,) if end < len(post_ids) else None)
 
 
 @app.get("/posts/<post_id>", **_get(PostDetails, "The post.", 400))
@@ -387,13 +389,13 @@ def _my_reactions(kind: Kind, limit: int, cursor: str | None, expand: str | None
         after = ReactedTarget(Target(target_type, target_id), version_us)
     page, last = reaction_lists.list_reacted(kind, actor_id, after, limit, expand == "post")
     next_after = (last.version_us, *last.target) if last else None
-    return encode_page([encode_reacted(one, actor_id) for one in page], next_after)
+    return encode_page([encode_reacted(item, actor_id) for item in page], next_after)
 
 
 def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if cursor is None:
         return None
-    place = ListPosition(*unpack_cursor(cursor, (int, int)))
-    if not place.is_valid:
+    position = ListPosition(*unpack_cursor(cursor, (int, int)))
+    if not position.is_valid:
         raise BadInput("cursor", "was not returned by this API")
-    return place
+    return position

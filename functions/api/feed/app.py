@@ -54,7 +54,7 @@ def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
 def _parse_cursor(cursor: str | None) -> ListPosition | None:
     if cursor is None:
         return None
-    place = ListPosition(*unpack_cursor(cursor, (int, int)))
-    if not place.is_valid:
+    position = ListPosition(*unpack_cursor(cursor, (int, int)))
+    if not position.is_valid:
         raise BadInput("cursor", "was not returned by this API")
-    return place
+    return position

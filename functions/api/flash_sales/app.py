@@ -141,11 +141,11 @@ _REDEEM = _ADMIN | {
     | describe_problems(400, 401, 403, WrongCode, AlreadyUsed, NotUsable, KeyReused)
 }
 _JOIN = _WRITE | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's place.")
+    "responses": describe_response(200, WaitlistResponse, "The caller's position.")
     | describe_problems(401, 404, UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, 410)
 }
 _PLACE = _OWN | {
-    "responses": describe_response(200, WaitlistResponse, "The caller's place.", example=1)
+    "responses": describe_response(200, WaitlistResponse, "The caller's position.", example=1)
     | describe_problems(401, 404, NotOpen, 410)
 }
 _LEAVE = _WRITE | {
@@ -256,20 +256,20 @@ def join_waitlist(voucher_id: Id) -> WaitlistResponse:
     """Wait for a unit of a voucher.
 
     For vouchers that are sold out. Units that return are offered in the order of joining; an offer
-    lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same place.
+    lasts 15 minutes and is accepted by ordering the voucher. A repeat returns the same position.
     """
-    place = waitlist.join_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
-    return WaitlistResponse.of(voucher_id, place)
+    position = waitlist.join_waitlist(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, position)
 
 
 @app.get("/vouchers/<voucher_id>/waitlist/me", **_PLACE)
 def get_waitlist_place(voucher_id: Id) -> WaitlistResponse:
-    """Get the caller's place in a waitlist.
+    """Get the caller's position in a waitlist.
 
     404 if the caller does not wait, has ordered, or let the offer end.
     """
-    place = waitlist.read_place(read_id(voucher_id, "voucher"), require_caller(app))
-    return WaitlistResponse.of(voucher_id, place)
+    position = waitlist.read_position(read_id(voucher_id, "voucher"), require_caller(app))
+    return WaitlistResponse.of(voucher_id, position)
 
 
 @app.delete("/vouchers/<voucher_id>/waitlist/me", **_LEAVE)

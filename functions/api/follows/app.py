@@ -136,7 +136,7 @@ def block_user(user_id: Id) -> BlockResponse:
     """Block a user.
 
     Ends the follows between the two users. While the block lasts, neither can follow the other or
-    comment on the other's posts, and the caller's lists of comments and reviews leave out those of
+    comment on the other's posts, and the caller's lists of comments and reviews leave out texts of
     the blocked user. What is public stays readable. Idempotent. A user blocks at most 1,000 users.
     """
     actor_id = require_caller(app)
@@ -166,7 +166,7 @@ def list_my_blocks(limit: Limit = 20, cursor: Cursor = None) -> Page[BlockListIt
         raise BadInput("cursor", "was not returned by this API")
     page, last = queries.list_blocked(require_caller(app), after, limit)
     return Page(
-        items=[BlockListItem.of(one) for one in page], next=pack_cursor(*last) if last else None
+        items=[BlockListItem.of(item) for item in page], next=pack_cursor(*last) if last else None
     )
 
 

@@ -92,7 +92,7 @@ _SERIES = _ADMIN | {
 }
 _METERS = (read_outboxes, read_checkin_outboxes, spill.read_gauges, read_binlog_lag)
 _SWITCHES = _ADMIN | {
-    "responses": describe_response(200, SwitchesResponse, "The present switches.")
+    "responses": describe_response(200, SwitchesResponse, "The current switches.")
     | describe_problems(401, 403)
 }
 _CHANGE = _ADMIN | {
@@ -120,7 +120,7 @@ def get_store_health() -> HealthResponse:
 def get_keys() -> KeysResponse:
     """Get the largest and the hottest keys of Redis.
 
-    Large keys are those of the last complete scan, which takes some minutes. For admins.
+    Large keys are as of the last complete scan, which takes some minutes. For admins.
     """
     return KeysResponse.of(key_scan.read_report(), key_scan.read_hot_keys())
 
@@ -141,7 +141,7 @@ def list_queues() -> Page[QueueResponse]:
 
     Returns the state of each queue that has a dead-letter queue. For admins.
     """
-    return Page(items=[QueueResponse.of(one) for one in queue_admin.read_queues()], next=None)
+    return Page(items=[QueueResponse.of(queue) for queue in queue_admin.read_queues()], next=None)
 
 
 @app.get("/ops/queues/<queue>/dead-letters", **_DEAD_LETTERS)
@@ -153,7 +153,7 @@ def list_dead_letters(queue: QueueName, limit: Limit = 20) -> Page[DeadLetterRes
     """
     admin_id = require_caller(app)
     letters = queue_admin.list_dead_letters(queue, limit, operator_id=str(admin_id))
-    return Page(items=[DeadLetterResponse.of(one) for one in letters], next=None)
+    return Page(items=[DeadLetterResponse.of(letter) for letter in letters], next=None)
 
 
 @app.post("/ops/queues/<queue>/redrives", **_REDRIVE)
@@ -194,8 +194,8 @@ def list_series(minutes: Minutes = 60) -> SeriesResponse:
 
     Gauges are sampled once a minute and kept for a day. For admins.
     """
-    first_minute, found = gauges.read_series(minutes)
-    return SeriesResponse.of(first_minute, minutes, found)
+    first_minute, series = gauges.read_series(minutes)
+    return SeriesResponse.of(first_minute, minutes, series)
 
 
 @app.get("/ops/switches", **_SWITCHES)
@@ -224,7 +224,7 @@ def replace_switches(request: SwitchesRequest) -> SwitchesResponse:
 def replace_level(request: LevelRequest) -> SwitchesResponse:
     """Set a level of degradation.
 
-    Replaces all switches by those of the level; `stopped_sales` stays. Otherwise as
+    Replaces all switches by the level's; `stopped_sales` stays. Otherwise as
     `PUT /ops/switches`. For admins.
     """
     changed = change_switches.set_level(
@@ -242,7 +242,7 @@ def list_switch_changes(limit: Limit = 20, cursor: Cursor = None) -> Page[Switch
     below = unpack_cursor(cursor, (int,))[0] if cursor else MAX_ID
     page, last = change_switches.list_changes(below, limit)
     return Page(
-        items=[SwitchChangeResponse.of(one) for one in page],
+        items=[SwitchChangeResponse.of(change) for change in page],
         next=pack_cursor(last) if last else None,
     )
 

@@ -56,8 +56,8 @@ _UNCOLLECT = _change(lambda: schemas.CollectResponse, "The caller does not colle
 
 
 def _describe_query() -> dict[int, Any]:
-    found = http.describe_response(200, schemas.ReactionQueryResponse, "The totals.")
-    return found | http.describe_problems(400, 401)
+    described = http.describe_response(200, schemas.ReactionQueryResponse, "The totals.")
+    return described | http.describe_problems(400, 401)
 
 
 _QUERY: dict[str, Any] = {"security": OPTIONAL, "tags": ["reactions"], "responses": _describe_query}
@@ -144,13 +144,13 @@ def query_reactions(request: schemas.ReactionQueryRequest) -> dict[str, Any]:
     """
     actor_id = find_caller(app)
     targets = [Target(ref.type, int(ref.id)) for ref in request.targets]
-    wanted = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
-    counts, exact = queries.read_counts(wanted, actor_id)
-    found = iter(counts)  # in the order of ``wanted``
+    pairs = [(kind, t) for t in targets for kind in (LIKE, COLLECT) if t.type in kind.targets]
+    counts, exact = queries.read_counts(pairs, actor_id)
+    next_counts = iter(counts)  # in the order of ``pairs``
     items = []
     for ref in request.targets:
-        likes = next(found)
-        collects = next(found) if ref.type in COLLECT.targets else None
+        likes = next(next_counts)
+        collects = next(next_counts) if ref.type in COLLECT.targets else None
         mine = {"liked": likes.viewer_state, "collected": collects and collects.viewer_state}
         items.append(
             {

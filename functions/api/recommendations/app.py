@@ -25,7 +25,7 @@ from plaza.infra.runtime.errors import BadInput, SwitchedOff
 from plaza.infra.runtime.observability import CORRELATION_ID, logger, metrics
 from plaza.reactions.model import PostRank, Window
 from plaza.recommendations import post_rankings, recommend
-from plaza.recommendations.model import ListPlace
+from plaza.recommendations.model import RecommendedPosition
 from plaza.recommendations.schemas import RankedPostResponse, ReviewScoreResponse
 
 InWindow = Annotated[
@@ -68,10 +68,14 @@ def list_recommended_reviews(shop_id: Id, limit: Limit = 20, cursor: Cursor = No
     minutes later. The pages of one client are of one list, unless it was replaced several times.
     """
     actor_id = find_caller(app)
-    place = ListPlace(*unpack_cursor(cursor, (int, int))) if cursor else ListPlace(0, 0)
-    if not place.is_valid:
+    position = (
+        RecommendedPosition(*unpack_cursor(cursor, (int, int)))
+        if cursor
+        else RecommendedPosition(0, 0)
+    )
+    if not position.is_valid:
         raise BadInput("cursor", "was not returned by this API")
-    page = recommend.recommend(read_id(shop_id, "shop"), place, limit, actor_id)
+    page = recommend.recommend(read_id(shop_id, "shop"), position, limit, actor_id)
     return encode_page([encode_review(view, actor_id) for view in page.reviews], page.next)
 
 

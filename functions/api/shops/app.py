@@ -137,7 +137,9 @@ def list_shop_types() -> Page[ShopTypeResponse]:
     Returns all shop types, ordered by `sort`.
     """
     find_caller(app)
-    return Page(items=[ShopTypeResponse.of(one) for one in queries.read_types()], next=None)
+    return Page(
+        items=[ShopTypeResponse.of(shop_type) for shop_type in queries.read_types()], next=None
+    )
 
 
 @app.get("/shop-types/<type_id>", **_GET_TYPE)
@@ -202,8 +204,8 @@ def search_shops(name: NamePrefix, type_id: TypeId = None, limit: Limit = 20) ->
     for 3 seconds.
     """
     find_caller(app)
-    found = lists.search(name, None if type_id is None else int(type_id), limit)
-    return Page(items=[ShopResponse.of(shop) for shop in found], next=None)
+    shops = lists.search(name, None if type_id is None else int(type_id), limit)
+    return Page(items=[ShopResponse.of(shop) for shop in shops], next=None)
 
 
 @app.get("/shops/<shop_id>", **_READ)

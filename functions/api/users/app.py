@@ -129,7 +129,7 @@ def list_erasures(limit: Limit = 100) -> Page[ErasureResponse]:
 
     Returns the latest ones; those that are not closed come first. For admins.
     """
-    return Page(items=[ErasureResponse.of(one) for one in read_latest(limit)], next=None)
+    return Page(items=[ErasureResponse.of(erasure) for erasure in read_latest(limit)], next=None)
 
 
 @app.get("/users", **_LIST_BY_ID)
@@ -139,8 +139,8 @@ def list_users_by_id(ids: Ids) -> Page[UserProfile]:
     Leaves out ids of users that do not exist.
     """
     actor_id = find_caller(app)
-    found = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
-    return Page(items=[UserProfile.of(profile) for profile in found], next=None)
+    found_profiles = profiles.read_profiles(list(dict.fromkeys(map(int, ids))), actor_id)
+    return Page(items=[UserProfile.of(profile) for profile in found_profiles], next=None)
 
 
 @app.get("/users/<user_id>", **_GET)

@@ -1,4 +1,4 @@
-"""Add posts of newly followed authors to inboxes; remove those of unfollowed ones."""
+"""Add posts of newly followed authors to inboxes; remove posts of unfollowed ones."""
 
 from typing import Any
 

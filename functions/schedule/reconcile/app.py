@@ -11,5 +11,5 @@ from plaza.reconciliation.orchestrator import start
 @metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("reconcile")
 def handler(event: object, context: LambdaContext) -> dict[str, int]:
-    """Start a run, or continue the present one."""
+    """Start a run, or continue the open one."""
     return {"run": start()}

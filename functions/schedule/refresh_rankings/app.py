@@ -11,5 +11,5 @@ from plaza.recommendations.post_rankings import refresh_rankings
 @metrics.log_metrics(capture_cold_start_metric=True)
 @scheduled("refresh_rankings")
 def handler(event: object, context: LambdaContext) -> dict[str, int]:
-    """Repair the ranking of all time; replace those of the day and the week."""
+    """Repair the ranking of all time; replace the rankings of the day and the week."""
     return {"ranked": refresh_rankings()}

@@ -70,8 +70,8 @@ def run_until_erased(plaza: World, user_id: int) -> int:
         let_pass_be_due(user_id)
         erase.run_passes()
         plaza.queues.drain()
-        [found] = mysql_store.read_latest(1)
-        if found.erased_at:
+        [result] = mysql_store.read_latest(1)
+        if result.erased_at:
             return passes
     raise AssertionError("not erased after 9 passes")
 
@@ -228,7 +228,7 @@ def test_a_pass_that_is_cut_off_is_due_again(account: Account, plaza: World, aud
     request_erasure(account.id)
     [erasure] = mysql_store.find_due(10)
     assert erase._run_pass(erasure, Deadline.in_s(0)) is False
-    assert [one.user_id for one in mysql_store.find_due(10)] == [account.id]
+    assert [item.user_id for item in mysql_store.find_due(10)] == [account.id]
     run_until_erased(plaza, account.id)
     require_erased(plaza, account, audit)
 
@@ -287,7 +287,7 @@ def test_a_failed_erasure_does_not_stop_the_others(
     monkeypatch.setattr(users_erasure, "erase", fail)
     with pytest.raises(ValueError, match="broken"):
         erase.run_passes()
-    due = [one.user_id for one in mysql_store.find_due(10)]
+    due = [item.user_id for item in mysql_store.find_due(10)]
     assert due == [1]
 
 

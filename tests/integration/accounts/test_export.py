@@ -90,7 +90,7 @@ def test_rows_of_others_are_not_exported(account: Account) -> None:
 
 def test_every_column_that_can_name_a_user_is_exported_or_has_a_reason(plaza: World) -> None:
     names = r"(user|actor|author|buyer|holder|target|owner|block\w+|report\w+)_id|\w+_by"
-    found = {
+    results = {
         (table, column)
         for table, column in mysql.fetch_all(
             "SELECT TABLE_NAME, COLUMN_NAME FROM information_schema.COLUMNS"
@@ -98,5 +98,5 @@ def test_every_column_that_can_name_a_user_is_exported_or_has_a_reason(plaza: Wo
         )
         if re.fullmatch(names, column) or (table, column) == ("user", "id")
     }
-    assert found == set(COLUMNS)
+    assert results == set(COLUMNS)
     assert {to for to in COLUMNS.values() if " " not in to} <= SECTIONS

@@ -64,10 +64,10 @@ def test_each_sample_request_gets_the_same_answer(content: World) -> None:
     for sample in SAMPLES:
         event = json.loads((ROOT / "events" / f"{sample}.json").read_text())
         ask(sample, event)
-        expected, found = ask(sample, event), ask(sample, of_balancer(event))
-        statuses.add(found[0])
-        if found != expected:
-            differing[sample] = (expected, found)
+        expected, result = ask(sample, event), ask(sample, of_balancer(event))
+        statuses.add(result[0])
+        if result != expected:
+            differing[sample] = (expected, result)
     assert differing == {}
     assert len(SAMPLES) > 60
     assert {200, 201, 202, 204, 400, 401, 403, 404, 405} <= statuses

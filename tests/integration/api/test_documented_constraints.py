@@ -28,13 +28,17 @@ SCHEMAS = DOCUMENT["components"]["schemas"]
 
 def operation_of(route: Route) -> dict[str, Any]:
     """The operation of a route, empty if the contract has none."""
-    found: dict[str, Any] = DOCUMENT["paths"].get(route.path, {}).get(route.method.lower(), {})
-    return found
+    document: dict[str, Any] = DOCUMENT["paths"].get(route.path, {}).get(route.method.lower(), {})
+    return document
 
 
-def parameters_of(route: Route, place: str) -> list[dict[str, Any]]:
+def parameters_of(route: Route, source: str) -> list[dict[str, Any]]:
     """The parameters of a route that are in the ``query`` or in the ``header``."""
-    return [one for one in operation_of(route).get("parameters", ()) if one["in"] == place]
+    return [
+        parameter
+        for parameter in operation_of(route).get("parameters", ())
+        if parameter["in"] == source
+    ]
 
 
 WITH_BODY = [route for route in ROUTES if "requestBody" in operation_of(route)]
@@ -42,7 +46,7 @@ WITH_QUERY = [route for route in ROUTES if parameters_of(route, "query")]
 WITH_KEY = [
     route
     for route in ROUTES
-    if [one["name"] for one in parameters_of(route, "header")] == ["Idempotency-Key"]
+    if [p["name"] for p in parameters_of(route, "header")] == ["Idempotency-Key"]
 ]
 # Formats that no pattern can describe: the contract names them, the server has a list.
 OF_FORMAT: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
@@ -82,8 +86,8 @@ class Case(NamedTuple):
 def resolve(schema: dict[str, Any]) -> dict[str, Any]:
     """Returns ``schema``, or the one that it refers to."""
     if "$ref" in schema:
-        found: dict[str, Any] = SCHEMAS[schema["$ref"].rpartition("/")[2]]
-        return found
+        document: dict[str, Any] = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+        return document
     return schema
 
 
@@ -96,7 +100,7 @@ def cases_of(schema: dict[str, Any], example: Any) -> Iterator[Case]:
     """Values at and beyond each constraint of ``schema``; ``example`` is a valid one."""
     schema = resolve(schema)
     if "anyOf" in schema:
-        [inner] = [one for one in schema["anyOf"] if one != {"type": "null"}]
+        [inner] = [item for item in schema["anyOf"] if item != {"type": "null"}]
         yield Case(None, True)
         if example is not None:
             yield from (case for case in cases_of(inner, example) if case.value is not None)
@@ -235,7 +239,7 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
         name, "latest"
     )
     for case in cases_of(schema, example):
-        if isinstance(case.value, list) and all(isinstance(one, str) for one in case.value):
+        if isinstance(case.value, list) and all(isinstance(item, str) for item in case.value):
             if case.value and "" not in case.value:
                 yield Case(",".join(case.value), case.is_valid)
             continue
@@ -252,7 +256,7 @@ def queries_of(parameter: dict[str, Any], path: str) -> Iterator[Case]:
 def test_a_query_is_accepted_if_the_contract_does(send: Callable[..., Reply], route: Route) -> None:
     parameters = parameters_of(route, "query")
     needed = {"x": "13.4", "y": "52.5", "month": "2026-11", "ids": "11", "name": "a"}
-    always = {one["name"]: needed[one["name"]] for one in parameters if one["required"]}
+    always = {item["name"]: needed[item["name"]] for item in parameters if item["required"]}
     wrong = []
     for parameter in parameters:
         for value, is_accepted in queries_of(parameter, route.path):

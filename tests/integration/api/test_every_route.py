@@ -55,7 +55,7 @@ class Route(NamedTuple):
 
 def find_routes() -> list[Route]:
     paths = contract()["paths"]
-    found = []
+    results = []
     for name, function in resources(FUNCTION).items():
         folder = "/".join(template.folder_of(name).parts[-2:])
         for event in function.get("Events", {}).values():
@@ -64,8 +64,8 @@ def find_routes() -> list[Route]:
             properties = event["Properties"]
             method, path = properties.get("Method", "GET"), properties.get("Path", "/nowhere")
             security = paths.get(path, {}).get(method.lower(), {}).get("security", [])
-            found.append(Route(method, path, folder, security))
-    return sorted(found)
+            results.append(Route(method, path, folder, security))
+    return sorted(results)
 
 
 ROUTES = find_routes()

@@ -84,8 +84,8 @@ def test_head_is_answered_as_get_without_a_body(plaza: World, route: Route) -> N
     authorization = f"Bearer {sign_in(route)}"
     sent: list[Reply] = []
     for method in ("GET", "HEAD"):
-        one = route._replace(method=method)
-        sent += [one.call(authorization, query=query), one.call(None, query=query)]
+        item = route._replace(method=method)
+        sent += [item.call(authorization, query=query), item.call(None, query=query)]
     for of_get, of_head in zip(sent[:2], sent[2:], strict=True):
         assert of_get.body is not None
         assert (of_head.status, of_head.body) == (of_get.status, None)
@@ -192,9 +192,9 @@ def test_a_response_has_what_is_left_of_the_rate_limit(
 
 def left(reply: Reply) -> tuple[int, int]:
     """Return (requests that are left, seconds until all of them are, rounded to tens)."""
-    found = re.fullmatch(r'"default";r=(\d+);t=(\d+)', reply.headers["ratelimit"])
-    assert found
-    return int(found[1]), round(int(found[2]), -1)
+    match = re.fullmatch(r'"default";r=(\d+);t=(\d+)', reply.headers["ratelimit"])
+    assert match
+    return int(match[1]), round(int(match[2]), -1)
 
 
 @pytest.mark.parametrize("route", LIMITED, ids=lambda route: route.name)

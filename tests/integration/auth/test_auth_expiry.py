@@ -49,8 +49,8 @@ def test_only_expired_sessions_are_deleted(plaza: World) -> None:
     mysql.write(
         "UPDATE session SET expires_at = UTC_TIMESTAMP(6) + INTERVAL 60 SECOND WHERE user_id = 1"
     )
-    found = handler("schedule/delete_expired")(event("delete_expired.schedule"), None)
-    assert found == {"session": 29, "idempotency_key": 0, "gauge_sample": 0}
+    result = handler("schedule/delete_expired")(event("delete_expired.schedule"), None)
+    assert result == {"session": 29, "idempotency_key": 0, "gauge_sample": 0}
     assert len(expired) == 29
     assert session_lookup.find_session(live)
 

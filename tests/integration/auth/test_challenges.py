@@ -22,8 +22,8 @@ def challenge(plaza: World) -> None:
 
 def check(mac: str, name: str) -> list[str]:
     """Run the script with a name of the try, as a resent command does."""
-    found: list[str] = redis.run(redis_challenges._CHECK, (challenge_key(SHA),), (mac, 5, name))
-    return found
+    result: list[str] = redis.run(redis_challenges._CHECK, (challenge_key(SHA),), (mac, 5, name))
+    return result
 
 
 def test_a_right_code_works_once(challenge: None) -> None:

@@ -221,10 +221,10 @@ def test_a_limited_user_is_refused_with_the_time_to_wait(plaza: World) -> None:
 
 
 def test_the_sessions_of_a_user_share_a_bucket(plaza: World) -> None:
-    one, other = new_session.open_session(7), new_session.open_session(7)
-    identify(one)
+    session, other = new_session.open_session(7), new_session.open_session(7)
+    identify(session)
     empty(bucket_of_user(7, READ))
-    assert all(identify(token).wait_ms for token in (one, other))
+    assert all(identify(token).wait_ms for token in (session, other))
     assert identify(new_session.open_session(8)) == Caller(8, "user")
 
 
@@ -356,9 +356,9 @@ def test_without_redis_no_request_is_limited_and_it_is_counted(
         assert identify(token) == Caller(7, "user")
         assert identify() == Caller()
         assert identify(make_token()) == Caller(refusal="unknown")
-        found = [line for line in lines(capsys.readouterr().out) if "rate_limits_skipped" in line]
-    assert len(found) == 3
-    [metric] = found[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"]
+        results = [line for line in lines(capsys.readouterr().out) if "rate_limits_skipped" in line]
+    assert len(results) == 3
+    [metric] = results[0]["_aws"]["CloudWatchMetrics"][0]["Metrics"]
     assert metric == {"Name": "rate_limits_skipped", "Unit": "Count"}
 
 

@@ -271,9 +271,9 @@ def test_a_read_from_before_the_end_does_not_restore_a_session(
     read = mysql_store.read
 
     def read_then_end(sha: bytes, max_age_s: int) -> Session | None:
-        found = read(sha, max_age_s)
+        result = read(sha, max_age_s)
         session_end.end_session(token)
-        return found
+        return result
 
     monkeypatch.setattr(mysql_store, "read", read_then_end)
     assert session_lookup.find_session(token), "it existed when it was read"
@@ -310,9 +310,9 @@ def test_a_use_that_read_redis_before_the_end_is_refused_after_its_check(
     read = redis_sessions.read
 
     def read_then_end(sha: bytes) -> Session | None:
-        found = read(sha)
+        result = read(sha)
         session_end.end_session(token)
-        return found
+        return result
 
     monkeypatch.setattr(redis_sessions, "read", read_then_end)
     assert session_lookup.find_session(token) is None
@@ -419,10 +419,10 @@ def test_a_read_from_before_signing_out_everywhere_restores_no_session(
     read = mysql_store.read
 
     def read_then_end(sha: bytes, max_age_s: int) -> Session | None:
-        found = read(sha, max_age_s)
+        result = read(sha, max_age_s)
         monkeypatch.setattr(mysql_store, "read", read)
         session_end.end_all_sessions(token)
-        return found
+        return result
 
     monkeypatch.setattr(mysql_store, "read", read_then_end)
     assert session_lookup.find_session(other)
@@ -568,8 +568,8 @@ def test_a_repeat_ends_what_a_process_left_although_expired_rows_are_deleted(
 def test_a_token_is_refused_after_signing_out(plaza: World, path: str) -> None:
     token = signed_in()
     assert is_accepted(token)
-    done = send("DELETE", path, token=token)
-    assert (done.status, done.body) == (204, None)
+    completed = send("DELETE", path, token=token)
+    assert (completed.status, completed.body) == (204, None)
     assert not is_accepted(token)
     for again in ("/auth/sessions/current", "/auth/sessions"):
         refused = send("DELETE", again, token=token)
@@ -599,8 +599,8 @@ def test_an_admin_ends_all_sessions_of_one_user(
     admin, other = new_session.open_session(1), new_session.open_session(8)
     tokens = new_session.open_sessions([7] * 20)
     assert all(is_accepted(token) for token in [*tokens[:10], other])
-    done = end_sessions(7, admin)
-    assert (done.status, done.body) == (200, {"ended": 20})
+    completed = end_sessions(7, admin)
+    assert (completed.status, completed.body) == (200, {"ended": 20})
     assert not any(is_accepted(token) for token in tokens)
     assert is_accepted(other)
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -81,15 +81,15 @@ def test_a_code_opens_a_session_for_a_new_user(plaza: World) -> None:
     assert requested.status == 202
     assert requested.body == {"challenge": requested.body["challenge"], "expires_in": 300}
     assert re.fullmatch("[A-Za-z0-9_-]{43}", requested.body["challenge"])
-    done = sign_in(read_code())
-    assert done.status == 201
-    assert set(done.body) == {"token", "expires_in", "user"}
-    assert done.body["expires_in"] == 30 * 86_400
-    user = done.body["user"]
+    completed = sign_in(read_code())
+    assert completed.status == 201
+    assert set(completed.body) == {"token", "expires_in", "user"}
+    assert completed.body["expires_in"] == 30 * 86_400
+    user = completed.body["user"]
     assert re.fullmatch("[a-z]+ [a-z]+ [0-9]{4}", user["nickname"])
     assert user["avatar"] is None
     assert users() == [(int(user["id"]), user["nickname"], "user")]
-    session = session_lookup.find_session(done.body["token"])
+    session = session_lookup.find_session(completed.body["token"])
     assert session is not None
     assert (session.user_id, session.role) == (int(user["id"]), "user")
 
@@ -214,18 +214,18 @@ def outcomes(challenge: str, code: str, processes: int, tries: int) -> list[list
 
 def test_of_100_concurrent_sign_ins_with_one_code_one_succeeds(plaza: World) -> None:
     request_code()
-    found = [outcome for own in outcomes(challenge_of(), read_code(), 5, 20) for outcome in own]
-    signed = [outcome for outcome in found if outcome.isdigit()]
-    assert (len(found), len(signed)) == (100, 1)
-    assert set(found) - set(signed) == {"CodeRefused"}
+    results = [outcome for own in outcomes(challenge_of(), read_code(), 5, 20) for outcome in own]
+    signed = [outcome for outcome in results if outcome.isdigit()]
+    assert (len(results), len(signed)) == (100, 1)
+    assert set(results) - set(signed) == {"CodeRefused"}
     assert sessions_of(int(signed[0])) == 1
     assert len(users()) == 1
 
 
 def test_concurrent_first_sign_ins_of_one_phone_create_one_user(plaza: World) -> None:
-    found = outcomes(PHONE, "-", 5, 40)
-    assert len(set(found[0])) == 40
-    assert all(own == found[0] for own in found), "each phone is one user in all processes"
+    result = outcomes(PHONE, "-", 5, 40)
+    assert len(set(result[0])) == 40
+    assert all(own == result[0] for own in result), "each phone is one user in all processes"
     assert len(users()) == 40
     assert mysql.fetch_all("SELECT COUNT(*) FROM user_phone") == [(40,)]
 
@@ -563,18 +563,18 @@ def test_a_text_that_can_not_be_sent_is_503_and_counts(
 @pytest.fixture
 def codes_sent(plaza: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Collect the codes that are sent, without an echo in Redis."""
-    found: list[str] = []
+    results: list[str] = []
 
     def collect(_: EchoSender, phone: str, text: str) -> None:
-        found.extend(re.findall("[0-9]{6}", text))
+        results.extend(re.findall("[0-9]{6}", text))
 
     monkeypatch.setattr(EchoSender, "send", collect)
-    return found
+    return results
 
 
 def in_redis() -> str:
     """Return every key and value in Redis as text."""
-    client, found = redis.client(), []
+    client, result = redis.client(), []
     for key in find_keys():
         read_by_type = {
             "none": lambda k: None,  # a full bucket has expired
@@ -583,8 +583,8 @@ def in_redis() -> str:
             "zset": lambda k: client.zrange(k, 0, -1, withscores=True),
         }
         read = read_by_type[client.type(key)]
-        found.append(f"{key} {read(key)}")
-    return "\n".join(found)
+        result.append(f"{key} {read(key)}")
+    return "\n".join(result)
 
 
 def in_mysql(*excluded: str) -> str:
@@ -600,17 +600,17 @@ def test_phones_codes_and_tokens_are_stored_nowhere_in_plain_text(
     challenge = challenge_of()
     sign_in(wrong(codes_sent[0]))
     stored = [in_redis(), in_mysql("user_phone")]
-    done = sign_in(codes_sent[0])
-    is_accepted(done.body["token"])
+    completed = sign_in(codes_sent[0])
+    is_accepted(completed.body["token"])
     stored += [in_redis(), in_mysql("user_phone")]
     let_a_minute_pass()
     request_code()
     stored += [in_redis()]
     sign_in(codes_sent[-1])
-    send("DELETE", "/auth/sessions/current", token=done.body["token"])
+    send("DELETE", "/auth/sessions/current", token=completed.body["token"])
     stored += [in_redis(), in_mysql("user_phone"), capsys.readouterr().out]
     assert len(codes_sent) == 2
-    secrets = [PHONE, PHONE[1:], HOME, done.body["token"], challenge, challenge_of()]
+    secrets = [PHONE, PHONE[1:], HOME, completed.body["token"], challenge, challenge_of()]
     for text in stored:
         assert text
         for secret in secrets:
@@ -665,7 +665,7 @@ def rotate(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]
 
 
 def restart() -> None:
-    """Let the next call be that of a new process, which reads the secret."""
+    """Let the next call be made by a new process, which reads the secret."""
     clear_caches()
 
 

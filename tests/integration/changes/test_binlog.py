@@ -96,11 +96,11 @@ def test_a_row_that_an_operator_deletes_is_removed(followed: World) -> None:
 
 
 def test_types_that_an_operator_changes_are_projected(followed: World) -> None:
-    assert [one["name"] for one in ask("GET", "/shop-types").body["items"]] == ["Spa", "Food"]
+    assert [items["name"] for items in ask("GET", "/shop-types").body["items"]] == ["Spa", "Food"]
     operator("UPDATE shop_type SET name = 'Bath' WHERE id = %s", SPA)
     operator("INSERT INTO shop_type (id, name, sort) VALUES (3, 'Bar', 3)")
     follow_binlog.follow_changes()
-    names = [one["name"] for one in ask("GET", "/shop-types").body["items"]]
+    names = [items["name"] for items in ask("GET", "/shop-types").body["items"]]
     assert names == ["Bath", "Food", "Bar"]
 
 
@@ -248,8 +248,8 @@ def test_a_process_continues_after_others_were_killed(
             "follow_binlog.follow_changes()\n"
         )
         env = {**os.environ, "PYTHONPATH": str(LAYER)}
-        done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
-        assert done.returncode == -9, done.stderr
+        completed = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True)
+        assert completed.returncode == -9, completed.stderr
         assert name_of(7) == f"life {life} of 7"
     redis.execute("FLUSHALL")
     assert follow_binlog.follow_changes().rows >= 300
@@ -303,7 +303,7 @@ def test_a_purged_log_causes_a_full_refresh(
     assert name_of(30) == "shop 30"
     followed.queues.drain()
     assert [name_of(i) for i in (1, 30)] == ["new 1", "new 30"]
-    assert "Bath" in [one["name"] for one in ask("GET", "/shop-types").body["items"]]
+    assert "Bath" in [items["name"] for items in ask("GET", "/shop-types").body["items"]]
     assert mysql_shops.read([30])[30].version > old[30].version
     operator("UPDATE shop SET name = 'on'")
     assert follow_binlog.follow_changes().lost is False
@@ -406,8 +406,10 @@ def test_a_lost_position_raises_its_own_error(followed: World) -> None:
 def test_other_contexts_do_not_import_the_binlog_library() -> None:
     code = "import sys, plaza.shops, plaza.content; print('pymysqlreplication' in sys.modules)"
     env = {"PYTHONPATH": str(LAYER)}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
-    assert done.stdout.strip() == "False", done.stderr
+    completed = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True
+    )
+    assert completed.stdout.strip() == "False", completed.stderr
 
 
 def test_the_lag_is_reported_when_the_time_of_a_run_is_over(
@@ -415,7 +417,7 @@ def test_the_lag_is_reported_when_the_time_of_a_run_is_over(
 ) -> None:
     def lags() -> list[float]:
         events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-        return [one["binlog_lag_s"] for one in events if one["event"] == "binlog_followed"]
+        return [event["binlog_lag_s"] for event in events if event["event"] == "binlog_followed"]
 
     for n in range(3):
         insert([(n + 1, FOOD, *BERLIN)])

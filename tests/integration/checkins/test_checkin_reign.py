@@ -41,10 +41,10 @@ def previous_month() -> date:
 
 
 def read_days(month: date = MONTH) -> list[int]:
-    found = daily_checkin.read_month(USER, month)
-    assert found.exact
-    assert found.days is not None
-    return list(found.days)
+    result = daily_checkin.read_month(USER, month)
+    assert result.exact
+    assert result.days is not None
+    return list(result.days)
 
 
 def saved_days(month: date = MONTH) -> list[int]:
@@ -93,7 +93,7 @@ def test_check_in_after_one_that_was_not_replicated_continues_its_streak(
 def test_check_in_on_a_connection_that_outlived_two_failovers_continues_its_streak(
     world: World, pair: RedisPair
 ) -> None:
-    """The reply that shows the reign comes with that of the script, which the node has cached."""
+    """The reply that shows the reign comes with the script's, which the node has cached."""
     assert redis_store.check_in(OTHER, TODAY, clock.now_us()).state is None
     with pair.lose_unreplicated_writes():
         day_before = YESTERDAY - timedelta(days=1)

@@ -70,8 +70,8 @@ def move_to(zone: str) -> None:
 
 
 def rows(user_id: int = ADA) -> list[str]:
-    found = mysql.fetch_all("SELECT day FROM checkin WHERE user_id = %s ORDER BY day", (user_id,))
-    return [str(day) for (day,) in found]
+    result = mysql.fetch_all("SELECT day FROM checkin WHERE user_id = %s ORDER BY day", (user_id,))
+    return [str(day) for (day,) in result]
 
 
 def insert(*days: str) -> None:
@@ -96,8 +96,8 @@ def read_month(month: str = "2026-11") -> Month:
 
 
 def outbox() -> dict[str, str]:
-    found: dict[str, str] = redis.execute("HGETALL", KEYS.outbox)
-    return found
+    entries: dict[str, str] = redis.execute("HGETALL", KEYS.outbox)
+    return entries
 
 
 # ---------------------------------------------------------------- checking in
@@ -164,8 +164,8 @@ def test_a_streak_continues_across_months_and_years(
         read_month(last[:7])
     clock.set(f"{date.fromisoformat(last) + timedelta(days=1)}T12:00:00")
     assert check_in()[1] == 401
-    found = read_month(month)
-    assert (found.days, found.streak) == (days, 401)
+    result = read_month(month)
+    assert (result.days, result.streak) == (days, 401)
 
 
 def test_a_streak_grows_daily_and_a_missed_day_ends_it(clock: Clock) -> None:
@@ -193,8 +193,8 @@ def test_a_month_is_read_for_its_user_only(clock: Clock) -> None:
 @pytest.mark.parametrize("month", ["1000-01", "2024-12", "2027-01", "9999-12"])
 def test_reading_a_month_without_possible_days_creates_no_keys(clock: Clock, month: str) -> None:
     insert_run("2026-11-21", 5)
-    found = read_month(month)
-    assert (found.days, found.streak) == ([], 5)
+    result = read_month(month)
+    assert (result.days, result.streak) == ([], 5)
     months = {k.rpartition(":")[2] for k in find_keys(f"{KEYS.head}:*")}
     assert months <= {"2026-11", "lease"}
 
@@ -616,11 +616,11 @@ def test_a_day_that_is_stored_during_hydration_is_not_missed(
     reads: list[object] = []
 
     def read_during_write(*args: Any) -> Any:
-        found = read(*args)
+        result = read(*args)
         if not reads:
             persist.persist_checkins([late])
         reads.append(1)
-        return found
+        return result
 
     monkeypatch.setattr(mysql_store, "read", read_during_write)
     assert (read_month().days, read_month().streak) == ([18, 19, 20], 3)
@@ -664,8 +664,8 @@ def test_without_redis_a_check_in_is_provisional(
         status, body = ask("checkins.check_in", "api/checkins")
         fields = [body[name] for name in ("today", "streak", "days", "exact")]
         assert (status, fields) == (202, ["2026-11-21", None, None, False])
-        found = read_month()
-        assert (found.days, found.streak, found.exact) == ([18, 19, 20], 3, False)
+        month = read_month()
+        assert (month.days, month.streak, month.exact) == ([18, 19, 20], 3, False)
     plaza.queues.drain()
     assert (read_month().days, read_month().streak) == ([18, 19, 20, 21], 4)
 
@@ -759,14 +759,14 @@ def ask_without_month() -> dict[str, Any]:
     del request["queryStringParameters"]
     response = handler("api/checkins")(request | {"rawQueryString": ""}, None)
     assert response["statusCode"] == 200, response["body"]
-    found: dict[str, Any] = json.loads(response["body"])
-    return found
+    document: dict[str, Any] = json.loads(response["body"])
+    return document
 
 
-def test_the_month_is_the_present_one_by_default(clock: Clock) -> None:
+def test_the_month_is_the_current_one_by_default(clock: Clock) -> None:
     insert("2026-10-31", "2026-11-01", "2026-11-20")
-    found = ask_without_month()
-    assert (found["month"], found["days"], found["today"]) == ("2026-11", [1, 20], "2026-11-21")
+    result = ask_without_month()
+    assert (result["month"], result["days"], result["today"]) == ("2026-11", [1, 20], "2026-11-21")
 
 
 def test_the_present_month_is_that_of_the_time_zone(clock: Clock) -> None:
@@ -776,11 +776,13 @@ def test_the_present_month_is_that_of_the_time_zone(clock: Clock) -> None:
     move_to("Asia/Tokyo")
     assert (ask_without_month()["month"], ask_without_month()["days"]) == ("2026-12", [])
     check_in()
-    found = ask_without_month()
-    assert (found["month"], found["days"], found["today"]) == ("2026-12", [1], "2026-12-01")
+    result = ask_without_month()
+    assert (result["month"], result["days"], result["today"]) == ("2026-12", [1], "2026-12-01")
     redis.execute("HSET", user_store.zone_key(ADA), "value", "UTC ")
-    found = ask_without_month()
-    assert (found["month"], found["days"]) == ("2026-12", [1]), "a stale zone, and a check-in since"
+    result = ask_without_month()
+    assert (result["month"], result["days"]) == ("2026-12", [1]), (
+        "a stale zone, and a check-in since"
+    )
 
 
 @pytest.mark.parametrize("month", ["", "2026", "2026-13", "2026-1", "0000-01", "2026-11-21", "x"])

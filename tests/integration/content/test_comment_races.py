@@ -84,15 +84,15 @@ def test_the_deletion_of_a_post_waits_for_a_comment(mysql_url: str) -> None:
 
 def test_concurrent_comments_do_not_wait_for_each_other_before_the_counter(mysql_url: str) -> None:
     post_id = int(post())
-    with open_transaction(mysql_url) as one, open_transaction(mysql_url) as other:
-        for connection in (one, other):
+    with open_transaction(mysql_url) as item, open_transaction(mysql_url) as other:
+        for connection in (item, other):
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION innodb_lock_wait_timeout = 1")
                 assert content_mysql.lock_post(cursor, post_id) is Existence.LIVE
                 draft = Draft(type="comment", author_id=8, parent_id=post_id, body="b")
-                content_mysql.insert(cursor, 21 if connection is one else 22, draft)
+                content_mysql.insert(cursor, 21 if connection is item else 22, draft)
         other.commit()
-        one.commit()
+        item.commit()
 
 
 @contextmanager

@@ -114,19 +114,19 @@ def test_a_crash_while_writing_leaves_nothing_or_all_of_it(
     body = {"posts": POST, "comments": COMMENT, "reviews": REVIEW}[resource]
     die_before(monkeypatch, step, lambda: ask("POST", path[resource], body, key="k"))
 
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT content_id FROM content WHERE content_type = %s AND author_id = 7",
         (resource.removesuffix("s"),),
     )
-    assert len(found) == (1 if step in COMMITTED else 0)
+    assert len(rows) == (1 if step in COMMITTED else 0)
     world.queues.drain()
     check_counters()
-    for (item_id,) in found:
+    for (item_id,) in rows:
         assert ask("GET", f"/{resource}/{item_id}").status == 200
     # The client got no response and repeats the request.
     repeated = ask("POST", path[resource], body, key="k")
     assert repeated.status == 201
-    assert [(int(repeated.body["id"]),)] == found or not found
+    assert [(int(repeated.body["id"]),)] == rows or not rows
     world.queues.drain()
     check_counters()
 
@@ -297,7 +297,7 @@ def test_texts_are_created_and_deleted_without_the_queue(
 ) -> None:
     world.queues.away = True
     post_id = post()
-    assert "write_not_announced" in capsys.readouterr().out
+    assert "message_unsent" in capsys.readouterr().out
     comment(post_id)
     assert ask("GET", f"/posts/{post_id}").body["comments"] == 1
     assert ask("DELETE", f"/posts/{post_id}").status == 204
@@ -449,9 +449,9 @@ def test_the_key_finds_the_text_of_a_commit_whose_reply_was_lost(
     with monkeypatch.context() as patch:
         patch.setattr(mysql, "run_in_transaction", lose_the_reply)
         assert ask("POST", "/posts", POST, key="k").status == 503
-    found = mysql.fetch_all("SELECT MAX(content_id) FROM content")
+    rows = mysql.fetch_all("SELECT MAX(content_id) FROM content")
     repeated = ask("POST", "/posts", POST, key="k")
-    assert (repeated.status, [(int(repeated.body["id"]),)]) == (201, found)
+    assert (repeated.status, [(int(repeated.body["id"]),)]) == (201, rows)
     check_counters()
 
 

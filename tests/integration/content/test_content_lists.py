@@ -56,14 +56,14 @@ def fill(content_type: str, ids: list[int], *, author: int = 7, parent: int | No
 
 def pages(path: str, limit: int, between: Callable[[int], object] = lambda _: None) -> list[str]:
     """Return the ids of all pages in order; call ``between`` after each page."""
-    found: list[str] = []
+    items: list[str] = []
     cursor, number = "", 0
     sign = "&" if "?" in path else "?"
     while True:
         page = ask("GET", f"{path}{sign}limit={limit}{cursor}").body
-        found += [item["id"] for item in page["items"]]
+        items += [item["id"] for item in page["items"]]
         if page["next"] is None:
-            return found
+            return items
         cursor = f"&cursor={page['next']}"
         number += 1
         assert number < 200, "the list never ends"
@@ -264,8 +264,8 @@ def test_reading_100_posts_costs_as_much_as_reading_one(count: int) -> None:
     for expected in (6, 0):
         as_another_process()
         with counting_work() as work:
-            found = queries.read_posts([*ids, 4040, ids[0]], 7)
-        assert list(found) == ids
+            posts = queries.read_posts([*ids, 4040, ids[0]], 7)
+        assert list(posts) == ids
         assert work.statements <= expected + 1, "4040 is read again"
         assert work.round_trips <= 16
 
@@ -275,8 +275,8 @@ def test_read_posts_leaves_out_deleted_posts() -> None:
     ask("DELETE", f"/posts/{posts[1]}")
     for forget in (lambda: None, as_another_process, lambda: redis.execute("FLUSHALL")):
         forget()
-        found = queries.read_posts([int(i) for i in posts] + [404], None)
-        assert list(found) == [int(posts[i]) for i in (0, 2, 3)]
+        result = queries.read_posts([int(i) for i in posts] + [404], None)
+        assert list(result) == [int(posts[i]) for i in (0, 2, 3)]
     assert queries.read_posts([], 7) == {}
 
 
@@ -319,11 +319,11 @@ def test_mysql_reads_a_page_from_its_index() -> None:
 
 def test_lists_have_previews_of_long_texts() -> None:
     body = "Noodles " * 1_250
-    found = create("/posts", POST | {"body": body})
-    assert ask("GET", f"/posts/{found}").body["body"] == body
-    for path in ("/users/7/posts", f"/posts?ids={found}"):
+    result = create("/posts", POST | {"body": body})
+    assert ask("GET", f"/posts/{result}").body["body"] == body
+    for path in ("/users/7/posts", f"/posts?ids={result}"):
         [item] = ask("GET", path).body["items"]
-        assert item["id"] == found
+        assert item["id"] == result
         assert item["body_preview"] == ("Noodles " * 37).rstrip()
         assert item["truncated"] is True
         assert "body" not in item
@@ -333,16 +333,16 @@ def test_long_texts_make_short_pages_without_gaps() -> None:
     """A load balancer takes 1 MB from a function; 100 comments may be more than 2 MB."""
     parent = post()
     comments = [create(f"/posts/{parent}/comments", {"body": "🍜" * 2_000}) for _ in range(30)]
-    found, cursor, sizes = [], "", []
+    items, cursor, sizes = [], "", []
     while True:
         reply = ask("GET", f"/posts/{parent}/comments?limit=100{cursor}")
-        found += [item["id"] for item in reply.body["items"]]
+        items += [item["id"] for item in reply.body["items"]]
         # The function encodes the body, then Lambda's runtime encodes the response.
         sizes.append(len(json.dumps(json.dumps(reply.body))))
         if reply.body["next"] is None:
             break
         cursor = f"&cursor={reply.body['next']}"
-    assert found == comments[::-1]
+    assert items == comments[::-1]
     assert len(sizes) > 1
     assert max(sizes) < 1_000_000
     assert max(sizes) > MAX_PAGE_BYTES / 2

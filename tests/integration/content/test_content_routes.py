@@ -135,7 +135,7 @@ def test_an_author_without_a_user_has_a_placeholder_card() -> None:
     mysql.write("DELETE FROM user")
     assert ask("GET", f"/posts/{post()}").body["author"] == {
         "id": "7",
-        "nickname": "somebody",
+        "nickname": "unknown user",
         "avatar": None,
     }
 
@@ -168,8 +168,8 @@ def test_only_the_author_deletes_a_text_and_then_every_route_returns_410(
     assert (refused.status, refused.slug) == (403, "forbidden")
     assert ask("GET", path).status == 200
 
-    done = ask("DELETE", path)
-    assert (done.status, done.body) == (204, None)
+    completed = ask("DELETE", path)
+    assert (completed.status, completed.body) == (204, None)
     for user in (7, 8, None):
         read = ask("GET", path, user=user)
         assert (read.status, read.slug) == (410, "gone")

@@ -48,7 +48,7 @@ def test_likers_have_a_nickname_and_an_avatar(world: World) -> None:
     items = ask("GET", f"/posts/{post_id}/likers", user=None).body["items"]
     assert [item["user"] for item in items] == [
         card(8) | {"avatar": "https://a.example/8.png"},
-        {"id": "99", "nickname": "somebody", "avatar": None},
+        {"id": "99", "nickname": "unknown user", "avatar": None},
         card(7),
     ]
     assert [item["user_id"] for item in items] == ["8", "99", "7"]
@@ -141,15 +141,15 @@ def test_pages_of_long_posts_are_shorter_and_complete(
     for post_id in posts:
         like(world, post_id, 7)
     for path in (f"/posts?ids={','.join(posts)}", "/users/me/likes?expand=post"):
-        found, cursor = [], ""
+        items, cursor = [], ""
         for _ in range(5):
             page = ask("GET", path + cursor).body
             assert len(page["items"]) <= 2
-            found += [item["id"] for item in page["items"]]
+            items += [item["id"] for item in page["items"]]
             if page["next"] is None:
                 break
             cursor = f"&cursor={page['next']}"
-        assert sorted(found) == sorted(posts)
+        assert sorted(items) == sorted(posts)
 
 
 # ---------------------------------------------------------------- by id
@@ -158,8 +158,8 @@ def test_pages_of_long_posts_are_shorter_and_complete(
 def test_posts_are_listed_by_id_without_unknown_and_deleted_ones(world: World) -> None:
     posts = [post(), post(8), post()]
     assert ask("DELETE", f"/posts/{posts[2]}").status == 204
-    wanted = [posts[1], "4711", posts[0], posts[2], posts[1]]
-    page = ask("GET", f"/posts?ids={','.join(wanted)}", user=None).body
+    expected = [posts[1], "4711", posts[0], posts[2], posts[1]]
+    page = ask("GET", f"/posts?ids={','.join(expected)}", user=None).body
     assert [item["id"] for item in page["items"]] == [posts[1], posts[0]]
     assert page["next"] is None
     assert ask("GET", f"/posts?ids={posts[0]}").body["items"][0]["mine"] is not None

@@ -86,14 +86,14 @@ def test_totals_that_a_consumer_changed_during_the_read_are_read_again(
     reads = []
 
     def slow(ids: list[int]) -> dict[int, UserCounter]:
-        found = read(ids)
-        reads.append(found)
+        result = read(ids)
+        reads.append(result)
         if len(reads) == 1:
             mysql.write(
                 "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 5, 1)"
             )
             counters.project_users(read(ids))
-        return found
+        return result
 
     monkeypatch.setattr(counters.mysql_store, "read_users", slow)
     assert counters.claim(USER, COLUMN, 5, "user:1") is None
@@ -139,13 +139,13 @@ def test_a_claim_compares_the_limit_with_its_own_column(plaza: World) -> None:
 
 
 def claim_call(nonce: str) -> redis.Call:
-    """Return a claim of a place for user 1, below a limit of 5."""
+    """Return a claim of a slot for user 1, below a limit of 5."""
     keys = (redis_store.user_key(USER), CLAIMS, CLAIMS.replace("claims", f"claim:{nonce}"))
     hour_ms, minute_ms = redis_store.CLAIM_TTL_MS, 60_000
     return redis.Call(redis_store.CLAIM, keys, (COLUMN, 5, "user:1", hour_ms, minute_ms, 2**53))
 
 
-def test_a_repeat_after_its_claim_was_dropped_takes_a_place_again(plaza: World) -> None:
+def test_a_repeat_after_its_claim_was_dropped_takes_a_slot_again(plaza: World) -> None:
     counters.read_users([USER])
     [[_, first_us, _]] = redis.run_all([claim_call("a")])
     assert redis.run_all([claim_call("a")]) == [["CLAIMED", first_us, 0]]
@@ -166,8 +166,8 @@ def test_a_late_release_does_not_restore_a_claim_that_was_counted(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_store, "MAX_CLOCK_SKEW_US", 0)
-    found = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
-    first, second, third = filter(None, found)
+    results = [counters.claim(USER, COLUMN, 5, "user:1") for _ in range(3)]
+    first, second, third = filter(None, results)
     counters.release([(USER, "user:1", second.at_us)])
     counters.release([(USER, "user:1", first.at_us)])
     assert 0 < redis.execute("PTTL", COUNTED) <= redis_store.CLAIM_TTL_MS
@@ -218,7 +218,7 @@ def test_random_follows_never_exceed_the_limit(
     for user_id in others:
         follow(user_id, limit)
     plaza.queues.drain()
-    assert following() == limit, "all places can be used"
+    assert following() == limit, "all slots can be used"
 
 
 def test_a_claim_counts_until_the_total_includes_its_follow(
@@ -238,16 +238,16 @@ def test_a_claim_counts_until_the_total_includes_its_follow(
     assert (seen, claims()) == ([{"user:11"}], set())
 
 
-def test_two_follows_for_the_last_place_are_one_follow(plaza: World) -> None:
+def test_two_follows_for_the_last_slot_are_one_follow(plaza: World) -> None:
     add_users(USER, 11, 12)
     mysql.write("INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4, 1)")
     assert follow(11, 5)
     assert not follow(12, 5)
-    assert follow(11, 5), "a repeated follow takes no place"
+    assert follow(11, 5), "a repeated follow takes no slot"
     plaza.queues.drain()
     assert not follow(12, 5)
     assert following() == 5
     react.react(FOLLOW, Target("user", 11), USER, False)
-    assert not follow(12, 5), "the place is free when the unfollow is saved"
+    assert not follow(12, 5), "the slot is free when the unfollow is saved"
     plaza.queues.drain()
     assert follow(12, 5)

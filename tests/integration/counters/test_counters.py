@@ -92,8 +92,8 @@ def test_only_missing_totals_are_read_from_mysql(plaza: World) -> None:
     counters.read_users([7])
     write_user(7, 1, posts_total=99)  # without an update of Redis
     of_8 = write_user(8, 1, posts_total=2)
-    found = counters.read_users([7, 8])
-    assert found == {7: UserCounter(posts_total=1, version=1), 8: of_8}
+    users = counters.read_users([7, 8])
+    assert users == {7: UserCounter(posts_total=1, version=1), 8: of_8}
 
 
 def test_three_hundred_users_are_read_with_one_statement(plaza: World) -> None:
@@ -202,11 +202,11 @@ def test_locked_counters_have_their_present_values(plaza: World) -> None:
     write_comments(2, 5, 9)
 
     def work(cursor: Cursor) -> None:
-        wanted = [("post", 1), ("post", 2), ("user", 2)]
-        locked = counters.lock_content(cursor, wanted)
-        assert sorted(locked) == wanted
+        expected = [("post", 1), ("post", 2), ("user", 2)]
+        locked = counters.lock_content(cursor, expected)
+        assert sorted(locked) == expected
         assert locked["post", 2].totals["comment_total"] == 5
-        assert [locked[target].versions["comment_total"] for target in wanted] == [0, 9, 0]
+        assert [locked[target].versions["comment_total"] for target in expected] == [0, 9, 0]
         counters.add_to_users(cursor, {(7,): {"posts_total": 1}})
         assert counters.read_users_in(cursor, [7, 8]) == {
             7: UserCounter(posts_total=1, version=1),
@@ -247,7 +247,7 @@ def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
     calls: list[object] = []
 
     def create_after_first(cursor: Cursor, targets: Sequence[tuple[str, int]]) -> Any:
-        found = record_call(calls, targets, lock(cursor, targets))
+        result = record_call(calls, targets, lock(cursor, targets))
         if len(calls) == 1:
             with closing(connect_mysql(mysql_url)) as other, other.cursor() as of_other:
                 of_other.execute(
@@ -255,9 +255,9 @@ def test_a_counter_that_another_transaction_creates_meanwhile_keeps_its_totals(
                     " VALUES (%s, %s, 3, 4)",
                     post,
                 )
-        return found
+        return result
 
     monkeypatch.setattr(counters.mysql_store, "_lock_content", create_after_first)
-    found = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
+    result = counters.run_in_transaction(lambda cursor: counters.lock_content(cursor, [post]))
     assert calls == [[post], [post]]
-    assert (found[post].totals["like_total"], found[post].versions["like_total"]) == (3, 4)
+    assert (result[post].totals["like_total"], result[post].versions["like_total"]) == (3, 4)

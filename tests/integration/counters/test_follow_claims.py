@@ -1,4 +1,4 @@
-"""Claims reserve places below a user's limit until the total includes them."""
+"""Claims reserve slots below a user's limit until the total includes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_total_and_the_claims_stay_within_the_limit(plaza: World) -> None:
     assert claim("user:1")
     assert claim("user:2")
     assert claim("user:3") is None
-    assert claim("user:2"), "a repeated claim takes no further place"
+    assert claim("user:2"), "a repeated claim takes no further slot"
     assert set(read_claims()) == {"user:1", "user:2"}
 
 

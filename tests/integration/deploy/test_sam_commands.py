@@ -43,7 +43,7 @@ ENVIRONMENTS = ("staging", "prod")
 def run_sam(*arguments: str | Path, answers: str = "") -> str:
     """Run SAM where nothing answers; return what it printed."""
     shell = {key: value for key, value in os.environ.items() if not key.startswith("AWS_")}
-    done = subprocess.run(
+    completed = subprocess.run(
         [TOOLS / "sam", *arguments],
         cwd=ROOT,
         env={
@@ -61,7 +61,7 @@ def run_sam(*arguments: str | Path, answers: str = "") -> str:
         text=True,
         check=False,
     )
-    return done.stdout
+    return completed.stdout
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_network_and_stores_write_what_the_application_reads(
     deploy.deploy(environment, given, Account(settings.region, confirms=False))
     store = boto3.client("ssm", region_name=settings.region)
     pages = store.get_paginator("get_parameters_by_path").paginate(Path=f"/plaza/{environment}")
-    written = {found["Name"]: found["Value"] for page in pages for found in page["Parameters"]}
+    written = {item["Name"]: item["Value"] for page in pages for item in page["Parameters"]}
     config = tomllib.loads(deploy.SAMCONFIG.read_text())[environment]["global"]["parameters"]
     read = [entry.split("=", 1)[1] for entry in config["parameter_overrides"] if "=/" in entry]
     assert len(read) == 13

@@ -85,12 +85,12 @@ def test_an_item_has_all_fields_of_a_preview(world: World) -> None:
 
 
 def test_cursors_lead_to_the_end_of_the_feed(world: World) -> None:
-    found, path = [], "/feed?limit=7"
+    items, path = [], "/feed?limit=7"
     while path:
         page = ask(path).body
-        found += [int(item["id"]) for item in page["items"]]
+        items += [int(item["id"]) for item in page["items"]]
         path = f"/feed?limit=7&cursor={page['next']}" if page["next"] else ""
-    assert found == list(range(100, 0, -1))
+    assert items == list(range(100, 0, -1))
 
 
 def test_a_user_without_follows_has_an_empty_feed(world: World) -> None:
@@ -143,13 +143,13 @@ def test_an_invalid_query_is_a_400(world: World, query: str) -> None:
     [((0, 1), 0), ((1, 2**63 - 1), 0), ((BASE_US + 1, 4), 3), ((253_402_214_400_000_000, 1), 100)],
 )
 def test_a_cursor_between_posts_is_accepted(
-    world: World, position: tuple[int, int], found: int
+    world: World, position: tuple[int, int], result: int
 ) -> None:
     for flush in (False, True):
         if flush:
             redis.execute("FLUSHALL")
         page = ask(f"/feed?limit=100&cursor={pack_cursor(*position)}").body
-        assert len(page["items"]) == found
+        assert len(page["items"]) == result
 
 
 # ---------------------------------------------------------------- deletions, unfollows, cost

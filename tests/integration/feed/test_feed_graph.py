@@ -93,8 +93,8 @@ class Graph:
 
         for user in users:
             before = truth(user)
-            found = ids(scroll(user, 7, meanwhile=post_at_times))
-            assert found == before, f"the feed of {user}"
+            result = ids(scroll(user, 7, meanwhile=post_at_times))
+            assert result == before, f"the feed of {user}"
 
 
 def _read(path: str) -> set[tuple[int, int]]:

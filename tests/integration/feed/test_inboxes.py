@@ -37,7 +37,7 @@ def build(timeline: Timeline = MINE) -> None:
 
 def read_inbox(after: FeedEntry | None = None, count: int = 100) -> list[int]:
     [page] = redis_store.read_pages([MINE], ListPosition(*after[:2]) if after else None, count)
-    return [one.id for one in page.newest]
+    return [item.id for item in page.newest]
 
 
 def floor() -> int:
@@ -165,10 +165,10 @@ def while_reading(
     read = getattr(module, name)
 
     def read_then(*args: object) -> object:
-        found = read(*args)
+        result = read(*args)
         monkeypatch.setattr(module, name, read)
         action()
-        return found
+        return result
 
     monkeypatch.setattr(module, name, read_then)
 

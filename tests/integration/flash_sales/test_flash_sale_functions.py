@@ -169,11 +169,11 @@ def test_an_order_is_202_then_200_then_decided(shop: World) -> None:
     assert (status, headers["retry-after"]) == (503, "5")
     shop.queues.drain()
     assert read(created["order_id"], user_id=8)[0] == 404
-    done = created | {"status": "success"}
-    status, found, headers = read(created["order_id"])
-    assert (status, found, "retry-after" in headers) == (200, done, False)
-    assert order(voucher)[:2] == (200, done)
-    assert call("list_my_orders")[:2] == (200, {"items": [done], "next": None})
+    completed = created | {"status": "success"}
+    status, body, headers = read(created["order_id"])
+    assert (status, body, "retry-after" in headers) == (200, completed, False)
+    assert order(voucher)[:2] == (200, completed)
+    assert call("list_my_orders")[:2] == (200, {"items": [completed], "next": None})
 
 
 def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., None]) -> None:
@@ -181,10 +181,10 @@ def test_a_refused_order_names_its_reason(shop: World, set_up: Callable[..., Non
         status, problem, _ = order(voucher_id, user_id)
         return status, problem["type"].rpartition("/")[2]
 
-    one = call("offer_voucher", body=VOUCHER | {"stock": 1})[1]["id"]
+    item = call("offer_voucher", body=VOUCHER | {"stock": 1})[1]["id"]
     later = call("offer_voucher", body=VOUCHER | {"opens_at": "2036-01-01T00:00:00Z"})[1]["id"]
-    order(one)
-    assert refusal(one, 8) == (409, "sold-out")
+    order(item)
+    assert refusal(item, 8) == (409, "sold-out")
     assert refusal(later, 8) == (409, "not-open")
     assert refusal("31", 8) == (404, "not-found")
     assert refusal("x", 8) == (404, "not-found")
@@ -210,13 +210,13 @@ def test_a_bad_cursor_is_400(shop: World) -> None:
 @pytest.fixture
 def dead_lettered(monkeypatch: pytest.MonkeyPatch) -> DeadLetters:
     """Collect (queue, message) of each dead letter, which SQS accepts."""
-    found: DeadLetters = []
+    results: DeadLetters = []
     monkeypatch.setattr(
         dead_letters,
         "dead_letter",
-        lambda queue, message, error: record_call(found, (queue, message), True),
+        lambda queue, message, error: record_call(results, (queue, message), True),
     )
-    return found
+    return results
 
 
 def sample_voucher(stock: int = 10) -> None:
@@ -292,8 +292,8 @@ def test_the_schedules_recover_and_finalize(plaza: World, set_up: Callable[..., 
     reserved_long_ago = f"{entry.rpartition(':')[0]}:1"
     redis.execute("LSET", redis_store.recovery_key(sale), 0, reserved_long_ago)
     recover = handler("schedule/recover_orders")
-    done = recover(event("recover_orders.schedule"), None)
-    assert done["vouchers_filtered"] == 1
-    assert done["recovered"] in (1, 2), "decided from MySQL, and perhaps sent again before"
+    completed = recover(event("recover_orders.schedule"), None)
+    assert completed["vouchers_filtered"] == 1
+    assert completed["recovered"] in (1, 2), "decided from MySQL, and perhaps sent again before"
     finalize = handler("schedule/finalize_vouchers")
     assert finalize(event("finalize_vouchers.schedule"), None) == {"finalized": 0}

@@ -63,10 +63,10 @@ from tests.support.plaza import World
 
 def order(voucher_id: int, buyer_id: int) -> Order:
     """Place a new order and check the invariant of the sale."""
-    found, created = place_order.place_order(voucher_id, buyer_id)
+    result, created = place_order.place_order(voucher_id, buyer_id)
     assert created
     sales.check(voucher_id)
-    return found
+    return result
 
 
 def drain(plaza: World, voucher_id: int) -> None:
@@ -140,9 +140,9 @@ def test_a_sale_is_loaded_before_it_opens(plaza: World) -> None:
     soon, later = sales.offer(opens_in_s=300), sales.offer(opens_in_s=3000, closes_in_s=4000)
     redis.execute("FLUSHALL")
     recover_orders.recover_orders()
-    found = sales.read_counts(soon.id)
-    assert found is not None
-    assert found.live
+    result = sales.read_counts(soon.id)
+    assert result is not None
+    assert result.live
     assert sales.read_counts(later.id) is None
 
 
@@ -256,13 +256,13 @@ def test_an_order_that_sqs_refused_is_stored_and_decided_by_the_recovery(plaza: 
     plaza.queues.away = True
     placed = order(voucher.id, 7)
     assert placed.status == PENDING
-    [stored] = mysql_orders.read_outbox(None, 10)
+    [stored] = mysql_orders.read_spilled(None, 10)
     assert stored.identity == (placed.id, voucher.id, 7)
     with pytest.raises(QueueDown):  # after it decided the outbox
         recover_orders.recover_orders()
     sales.check(voucher.id)
     assert queries.read_order(placed.id, 7).status == SUCCESS
-    assert mysql_orders.read_outbox(None, 10) == []
+    assert mysql_orders.read_spilled(None, 10) == []
     plaza.queues.away = False
     assert recover_orders.recover_orders(resend_after_s=0) == 0
 
@@ -311,16 +311,16 @@ def test_an_order_that_sqs_and_mysql_refused_is_returned_only_after_one_stored_i
 
     plaza.queues.away = True
     with monkeypatch.context() as patch:
-        patch.setattr(mysql_orders, "add_to_outbox", down)
+        patch.setattr(mysql_orders, "spill", down)
         for _ in range(2):
             with pytest.raises(MysqlDown):
                 place_order.place_order(voucher.id, 7)
     plaza.queues.away = False
-    found, created = place_order.place_order(voucher.id, 7)
+    result, created = place_order.place_order(voucher.id, 7)
     assert not created
     lose_redis()
     drain(plaza, voucher.id)
-    assert queries.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(result.id, 7).status == SUCCESS
 
 
 def test_an_order_whose_first_request_ended_early_is_published_by_its_repeat(
@@ -336,11 +336,11 @@ def test_an_order_whose_first_request_ended_early_is_published_by_its_repeat(
         with pytest.raises(KeyboardInterrupt):
             place_order.place_order(voucher.id, 7)
     for _ in range(3):
-        found, _ = place_order.place_order(voucher.id, 7)
+        result, _ = place_order.place_order(voucher.id, 7)
     assert len(plaza.queues.messages[ORDERS]) == 1
     lose_redis()
     plaza.queues.drain()
-    assert queries.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(result.id, 7).status == SUCCESS
 
 
 def test_the_recovery_reads_at_most_500_orders_in_one_run_of_its_script(
@@ -359,9 +359,9 @@ def test_the_recovery_reads_at_most_500_orders_in_one_run_of_its_script(
     def count(
         sales_read: Sequence[SaleGeneration], grace_us: int, limit: int
     ) -> tuple[list[OrderEvent], list[SaleGeneration]]:
-        found, more = find_overdue(sales_read, grace_us, limit)
-        batch_sizes.append(len(found))
-        return found, more
+        result, more = find_overdue(sales_read, grace_us, limit)
+        batch_sizes.append(len(result))
+        return result, more
 
     monkeypatch.setattr(redis_store, "find_overdue", count)
     recover_orders.recover_orders(decide_after_s=10**10)
@@ -479,9 +479,9 @@ def test_a_dead_letter_that_was_decided_before_is_not_counted(
 
 def test_a_reservation_with_the_id_of_a_decided_order_stays_in_the_outbox(plaza: World) -> None:
     stray = OrderEvent(5, 3, 9, 1)
-    mysql_orders.add_to_outbox(stray)
-    mysql_orders.delete_from_outbox([OrderEvent(5, 3, 7, 1)])
-    assert mysql_orders.read_outbox(None, 10) == [stray]
+    mysql_orders.spill(stray)
+    mysql_orders.delete_spilled([OrderEvent(5, 3, 7, 1)])
+    assert mysql_orders.read_spilled(None, 10) == [stray]
 
 
 def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consumer(
@@ -493,7 +493,7 @@ def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consume
     sale = redis_store.find_sales([voucher.id])[voucher.id]
     redis_store.reserve(sale, placed.id, 8)
     stray = OrderEvent(placed.id, voucher.id, 9, 1)
-    mysql_orders.add_to_outbox(stray)
+    mysql_orders.spill(stray)
     recover_orders.recover_orders(resend_after_s=0, decide_after_s=0)
     sent = sales.parse_events(plaza.queues.take(ORDERS))
     assert {event.buyer_id for event in sent} == {9, 8}
@@ -501,18 +501,18 @@ def test_the_recovery_sends_an_event_with_the_id_of_another_order_to_the_consume
         with pytest.raises(OrderMismatch):
             persist.persist_orders([event])
     assert sales.counts(voucher.id) == (2, 0, 1)
-    assert mysql_orders.read_outbox(None, 10) == []
+    assert mysql_orders.read_spilled(None, 10) == []
 
 
 def test_a_batch_with_duplicates_of_two_sales_is_stored_once(plaza: World) -> None:
-    one, two = sales.offer(stock=3), sales.offer(stock=1)
+    item, two = sales.offer(stock=3), sales.offer(stock=1)
     for buyer in (1, 2, 3):
-        order(one.id, buyer)
+        order(item.id, buyer)
     order(two.id, 1)
     bodies = plaza.queues.take(ORDERS)
     persist.persist_orders(sales.parse_events(bodies + bodies[::-1]))
     persist.persist_orders(sales.parse_events(bodies[:2]))
-    for voucher, sold in ((one, 3), (two, 1)):
+    for voucher, sold in ((item, 3), (two, 1)):
         sales.check(voucher.id)
         assert sales.counts(voucher.id) == (0, 0, sold)
         assert len(sales.rows(voucher.id)) == sold
@@ -580,8 +580,8 @@ def test_stock_and_buyers_are_loaded_from_mysql(plaza: World) -> None:
     lose_redis()
     order(voucher.id, 3)
     assert sales.counts(voucher.id) == (2, 1, 2)
-    found, created = place_order.place_order(voucher.id, 1)
-    assert (found.status, created) == (SUCCESS, False)
+    result, created = place_order.place_order(voucher.id, 1)
+    assert (result.status, created) == (SUCCESS, False)
     state = sales.read_counts(voucher.id)
     assert state is not None
     assert state.generation == 2
@@ -781,9 +781,9 @@ def test_orders_that_are_stored_during_a_load_are_loaded(
         sale: SaleGeneration, orders: list[tuple[int, int]], reason: str | None
     ) -> bool:
         persist.persist_orders(sales.parse_events(bodies[1:2]))
-        done = load_orders(sale, orders, reason)
+        completed = load_orders(sale, orders, reason)
         persist.persist_orders(sales.parse_events(bodies[2:]))
-        return done
+        return completed
 
     monkeypatch.setattr(redis_store, "load_orders", load_during_other_writes)
     order(voucher.id, 4)
@@ -839,11 +839,11 @@ def test_a_repeat_returns_the_order_after_writing_its_pointer_failed(
         with pytest.raises(RedisDown):
             place_order.place_order(voucher.id, 7)
     sales.check(voucher.id)
-    found, created = place_order.place_order(voucher.id, 7)
+    result, created = place_order.place_order(voucher.id, 7)
     assert not created
-    assert queries.read_order(found.id, 7) == found
+    assert queries.read_order(result.id, 7) == result
     drain(plaza, voucher.id)  # the event was sent before the failure
-    assert queries.read_order(found.id, 7).status == SUCCESS
+    assert queries.read_order(result.id, 7).status == SUCCESS
 
 
 def test_a_stored_batch_that_was_not_acknowledged_is_acknowledged_by_its_repeat(
@@ -976,8 +976,8 @@ def test_the_recovery_withdraws_what_a_withdrawal_left_in_redis(plaza: World) ->
 def test_a_voucher_is_read_with_its_units_left(plaza: World) -> None:
     voucher = sales.offer(stock=3)
     order(voucher.id, 7)
-    found = queries.read_voucher(voucher.id)
-    assert (found.voucher.terms.title, found.left, found.exact) == ("Dinner", 2, True)
+    result = queries.read_voucher(voucher.id)
+    assert (result.voucher.terms.title, result.left, result.exact) == ("Dinner", 2, True)
     with pytest.raises(VoucherMissing):
         queries.read_voucher(4711)
 
@@ -1065,8 +1065,8 @@ def test_orders_are_listed_page_by_page_pending_and_decided(plaza: World) -> Non
         listed += page
         if before is None:
             break
-    assert [found.id for found in listed] == [found.id for found in placed[::-1]]
-    assert [found.status for found in listed] == [PENDING] * 2 + [SUCCESS] * 3
+    assert [item.id for item in listed] == [item.id for item in placed[::-1]]
+    assert [item.status for item in listed] == [PENDING] * 2 + [SUCCESS] * 3
     assert queries.list_orders(8, None, 2) == ([], None)
 
 

@@ -48,8 +48,8 @@ def test_a_reservation_whose_reply_is_lost_is_one_order_of_one_buyer(
     plaza.queues.drain()
     sales.check(voucher.id)
     assert sales.counts(voucher.id) == (0, 0, 2) == (sales.stock(voucher.id), 0, 2)
-    for found, buyer in ((first, 1), (second, 2)):
-        assert queries.read_order(found.id, buyer) == found._replace(status=SUCCESS)
+    for item, buyer in ((first, 1), (second, 2)):
+        assert queries.read_order(item.id, buyer) == item._replace(status=SUCCESS)
 
 
 def test_the_id_of_a_resent_command_is_not_used_again(

@@ -163,11 +163,11 @@ def test_an_archived_order_is_its_buyers_only(orders: dict[int, int]) -> None:
 
 def test_the_archive_has_all_fields(orders: dict[int, int]) -> None:
     archive()
-    [found] = [order for order in read_objects() if order.order_id == id_in(7, 0)]
-    assert (found.request_id, found.used_by) == ("request-1", 1)
-    assert found.decided_us % 1_000_000 == 500_000
-    assert found.used_us is not None
-    assert found.used_us % 1_000_000 == 123_456
+    [result] = [order for order in read_objects() if order.order_id == id_in(7, 0)]
+    assert (result.request_id, result.used_by) == ("request-1", 1)
+    assert result.decided_us % 1_000_000 == 500_000
+    assert result.used_us is not None
+    assert result.used_us % 1_000_000 == 123_456
 
 
 @pytest.mark.parametrize("step", ["insert", "delete", "lock"])

@@ -86,7 +86,7 @@ def test_an_order_is_used_once_by_its_code(plaza: World) -> None:
     used = codes.redeem_code(voucher.id, code.lower().replace("-", " "), sales.ADMIN)
     assert (used.order_id, used.voucher_id) == (order.id, voucher.id)
     assert queries.read_order(order.id, 7).status == USED
-    assert [found.status for found in queries.list_orders(7, None, 10)[0]] == [USED]
+    assert [item.status for item in queries.list_orders(7, None, 10)[0]] == [USED]
     for _ in range(2):
         with pytest.raises(AlreadyUsed):
             codes.redeem_code(voucher.id, code, sales.ADMIN)
@@ -185,13 +185,13 @@ def run_at_once(*work: Callable[[Cursor], bool]) -> list[bool]:
     deadlock, as ``mysql.run_in_transaction`` does."""
     ready = threading.Barrier(len(work))
 
-    def run(one: Callable[[Cursor], bool]) -> bool:
+    def run(item: Callable[[Cursor], bool]) -> bool:
         with closing(connect()) as connection, connection.cursor() as cursor:
             ready.wait(20)
             while True:
                 connection.begin()
                 try:
-                    return one(cursor)
+                    return item(cursor)
                 except NotCancellable:
                     return False
                 except OperationalError as error:
@@ -390,6 +390,6 @@ def test_a_success_is_read_from_redis_while_mysql_is_unavailable(
         assert queries.read_order(order.id, 7).status == SUCCESS
     reset_process()
     assert mysql_orders.read(order.id) is not None
-    found = mysql_vouchers.read(voucher.id)
-    assert found is not None
-    assert found.terms == voucher.terms
+    result = mysql_vouchers.read(voucher.id)
+    assert result is not None
+    assert result.terms == voucher.terms

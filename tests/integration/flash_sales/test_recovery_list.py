@@ -34,8 +34,8 @@ def begin(stock: int = 5) -> SaleGeneration:
 def age(sale: SaleGeneration) -> None:
     """Make all entries of the recovery list overdue, in their order."""
     key = redis_store.recovery_key(sale)
-    for place, entry in enumerate(entries(sale), 1):
-        redis.execute("LSET", key, place - 1, f"{entry.rpartition(':')[0]}:{place}")
+    for index, entry in enumerate(entries(sale), 1):
+        redis.execute("LSET", key, index - 1, f"{entry.rpartition(':')[0]}:{index}")
 
 
 def entries(sale: SaleGeneration) -> list[str]:
@@ -49,9 +49,9 @@ def listed(sale: SaleGeneration) -> list[int]:
 
 def find_overdue(sale: SaleGeneration, limit: int = 500) -> tuple[list[int], bool]:
     """Return (the ids of overdue orders, whether the sale may have more)."""
-    found, more = redis_store.find_overdue([sale], GRACE_US, limit)
+    result, more = redis_store.find_overdue([sale], GRACE_US, limit)
     sales.check(sale.voucher_id)
-    return [event.order_id for event in found], more == [sale]
+    return [event.order_id for event in result], more == [sale]
 
 
 def acknowledge(sale: SaleGeneration, order_id: int, buyer_id: int, reason: str | None) -> None:

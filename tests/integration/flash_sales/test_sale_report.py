@@ -48,8 +48,8 @@ def ask(state: str, **query: str) -> dict[str, Any]:
     response = handler(FLASH_SALES)(request, None)
     assert response["statusCode"] == 200
     assert response["headers"]["cache-control"] == "no-store"
-    found: dict[str, Any] = json.loads(response["body"])
-    return found
+    document: dict[str, Any] = json.loads(response["body"])
+    return document
 
 
 def test_each_sale_is_in_one_state_and_in_order(plaza: World) -> None:
@@ -75,7 +75,7 @@ def test_sales_of_one_moment_are_paged_once_each(plaza: World, state: SaleState)
     let_times_be("closes_at", -30 if state == "ended" else 3600, *offered)
     listed, page = [], ask(state, limit="2")
     while True:
-        listed += [one["voucher_id"] for one in page["items"]]
+        listed += [items["voucher_id"] for items in page["items"]]
         if page["next"] is None:
             break
         page = ask(state, limit="2", cursor=page["next"])
@@ -96,12 +96,12 @@ def test_the_units_of_a_sale_add_up(plaza: World) -> None:
         " VALUES (1, %s, 9, 'timed-out')",
         (voucher.id,),
     )
-    [found] = ask("running")["items"]
-    units = {name: found[name] for name in ("stock", "left", "pending", "sold", "offered")}
+    [items] = ask("running")["items"]
+    units = {name: items[name] for name in ("stock", "left", "pending", "sold", "offered")}
     assert units == {"stock": 3, "left": 0, "pending": 1, "sold": 1, "offered": 1}
-    orders_of = {name: found[name] for name in ("stored", "failed", "cancelled", "waiting")}
+    orders_of = {name: items[name] for name in ("stored", "failed", "cancelled", "waiting")}
     assert orders_of == {"stored": 1, "failed": 1, "cancelled": 1, "waiting": 1}
-    assert (found["loaded"], found["withdrawn"]) == (True, False)
+    assert (items["loaded"], items["withdrawn"]) == (True, False)
 
 
 def test_a_sale_that_redis_lost_is_reported_from_mysql(plaza: World, redis_away: Away) -> None:
@@ -119,7 +119,7 @@ def test_a_sale_that_redis_lost_is_reported_from_mysql(plaza: World, redis_away:
 def test_a_withdrawn_sale_is_marked(plaza: World) -> None:
     voucher = sales.offer()
     withdraw_vouchers.withdraw_voucher(voucher.id, sales.ADMIN)
-    assert [one["withdrawn"] for one in ask("running")["items"]] == [True]
+    assert [items["withdrawn"] for items in ask("running")["items"]] == [True]
 
 
 def test_a_page_costs_two_statements_and_one_round_trip(plaza: World) -> None:

@@ -49,9 +49,9 @@ from tests.support.plaza import World
 def check(voucher_id: int, stock: int, sold: int, offered: int, waiting: int) -> None:
     """Assert the counts in Redis without pending orders."""
     sales.check(voucher_id)
-    found = sales.read_counts(voucher_id)
-    assert found is not None
-    counted = (found.stock, found.pending, found.sold, found.offered, found.waiting)
+    result = sales.read_counts(voucher_id)
+    assert result is not None
+    counted = (result.stock, result.pending, result.sold, result.offered, result.waiting)
     assert counted == (stock, 0, sold, offered, waiting)
 
 
@@ -101,17 +101,17 @@ def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer
     with pytest.raises(SoldOut):
         place_order.place_order(voucher.id, 2)
     wait(voucher.id, 2, 3)
-    assert waitlist.read_place(voucher.id, 3).position == 2
+    assert waitlist.read_position(voucher.id, 3).position == 2
     assert waitlist.join_waitlist(voucher.id, 2).position == 1  # a repeat
     cancel_order.cancel_order(order.id, 1)
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
     for other in (3, 4, 1):
         with pytest.raises(SoldOut):
             place_order.place_order(voucher.id, other)
-    place = waitlist.read_place(voucher.id, 2)
-    assert place.position is None
-    assert place.accept_by_us is not None
-    assert place.accept_by_us > sales.now_us()
+    position = waitlist.read_position(voucher.id, 2)
+    assert position.position is None
+    assert position.accept_by_us is not None
+    assert position.accept_by_us > sales.now_us()
     accepted, created = place_order.place_order(voucher.id, 2)  # in spite of a cached refusal
     assert (accepted.status, created) == (PENDING, True)
     plaza.queues.drain()
@@ -119,7 +119,7 @@ def test_a_returned_unit_is_offered_to_the_first_who_waits_and_to_no_other_buyer
     assert sales.holders(voucher.id) == [2]
     assert mysql_waitlist.count([voucher.id]) == {voucher.id: 1}
     with pytest.raises(NotWaiting):
-        waitlist.read_place(voucher.id, 2)
+        waitlist.read_position(voucher.id, 2)
 
 
 def test_an_offer_that_ends_goes_to_the_next_and_its_buyer_joins_at_the_end(
@@ -131,18 +131,18 @@ def test_an_offer_that_ends_goes_to_the_next_and_its_buyer_joins_at_the_end(
     cancel_order.cancel_order(order.id, 1)
     end_offers(voucher.id)
     with pytest.raises(NotWaiting):
-        waitlist.read_place(voucher.id, 2)
+        waitlist.read_position(voucher.id, 2)
     with pytest.raises(SoldOut):
         place_order.place_order(voucher.id, 2)
     recover_orders.recover_orders()
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
-    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     assert waitlist.join_waitlist(voucher.id, 2).position == 1
     end_offers(voucher.id)
     assert waitlist.join_waitlist(voucher.id, 3).position == 1  # the unit is offered to 2
-    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     waitlist.leave_waitlist(voucher.id, 2)
-    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     for _ in range(2):
         waitlist.leave_waitlist(voucher.id, 3)
     check(voucher.id, stock=1, sold=0, offered=0, waiting=0)
@@ -212,7 +212,7 @@ def test_a_sale_that_ends_during_a_request_to_join_refuses_it_and_stores_no_row(
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
 
 
-def test_a_buyer_whose_offer_ended_gets_no_place_of_a_full_waitlist(
+def test_a_buyer_whose_offer_ended_gets_no_position_of_a_full_waitlist(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     voucher = sales.offer(stock=1)
@@ -223,12 +223,14 @@ def test_a_buyer_whose_offer_ended_gets_no_place_of_a_full_waitlist(
     monkeypatch.setattr(waitlist, "MAX_WAITING", 2)
     with pytest.raises(WaitlistFull):
         waitlist.join_waitlist(voucher.id, 2)
-    assert waitlist.read_place(voucher.id, 3).accept_by_us  # the unit went to the next
+    assert waitlist.read_position(voucher.id, 3).accept_by_us  # the unit went to the next
     assert mysql_waitlist.count([voucher.id]) == {voucher.id: 3}
     check(voucher.id, stock=0, sold=0, offered=1, waiting=2)
 
 
-def test_a_buyer_whose_offer_ended_can_order_the_unit_that_nobody_waits_for(plaza: World) -> None:
+def test_a_buyer_whose_offer_ended_can_order_a_unit_without_other_waiting_buyers(
+    plaza: World,
+) -> None:
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
     wait(voucher.id, 2)
@@ -254,8 +256,8 @@ def test_offers_are_made_again_in_the_same_order_after_redis_lost_its_data(
     monkeypatch.setattr(load_sale, "_PAGE", 1)
     load_sale.load_sale(voucher.id)
     check(voucher.id, stock=0, sold=2, offered=1, waiting=3)
-    assert waitlist.read_place(voucher.id, 5).accept_by_us
-    assert [waitlist.read_place(voucher.id, buyer).position for buyer in (4, 3, 2)] == [1, 2, 3]
+    assert waitlist.read_position(voucher.id, 5).accept_by_us
+    assert [waitlist.read_position(voucher.id, buyer).position for buyer in (4, 3, 2)] == [1, 2, 3]
 
 
 def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
@@ -269,7 +271,7 @@ def test_the_recovery_adds_a_buyer_whose_request_ended_before_redis(
             waitlist.join_waitlist(voucher.id, 2)
     wait(voucher.id, 3)
     recover_orders.recover_orders()
-    assert waitlist.read_place(voucher.id, 2).position == 1
+    assert waitlist.read_position(voucher.id, 2).position == 1
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
@@ -303,7 +305,7 @@ def test_a_waitlist_of_another_reign_is_read_before_a_unit_is_offered(
     cancel_order.cancel_order(order.id, 1)
     clear_caches()
     use(voucher.id)
-    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=1)
     assert redis.execute("HGET", state, "reign") == redis_store.read_reign(voucher.id)
 
@@ -316,7 +318,7 @@ def test_a_sale_that_the_version_before_loaded_stays_open(plaza: World) -> None:
     redis.execute("HDEL", redis_store.state_key(voucher.id), "reign")
     cancel_order.cancel_order(order.id, 1)
     recover_orders.recover_orders()
-    assert waitlist.read_place(voucher.id, 2).accept_by_us
+    assert waitlist.read_position(voucher.id, 2).accept_by_us
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
 
 
@@ -332,21 +334,21 @@ def test_the_recovery_reads_a_waitlist_of_another_reign_once(plaza: World) -> No
     check(voucher.id, stock=0, sold=1, offered=0, waiting=2)
 
 
-def test_a_place_that_redis_lacks_is_read_from_mysql_unless_the_sale_is_finalized(
+def test_a_position_that_redis_lacks_is_read_from_mysql_unless_the_sale_is_finalized(
     plaza: World,
 ) -> None:
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
     add(voucher.id, 2)
-    assert waitlist.read_place(voucher.id, 2).position == 1
+    assert waitlist.read_position(voucher.id, 2).position == 1
     check(voucher.id, stock=0, sold=1, offered=0, waiting=1)
     add(voucher.id, 3)
     end_sale(voucher.id, "finalized")
     with pytest.raises(NotWaiting):
-        waitlist.read_place(voucher.id, 3)
+        waitlist.read_position(voucher.id, 3)
 
 
-def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_place(
+def test_a_buyer_who_joins_while_absent_buyers_are_removed_keeps_the_position(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     voucher = sales.offer(stock=1)
@@ -429,7 +431,7 @@ def test_an_accepted_offer_can_be_cancelled_and_goes_to_the_next(plaza: World) -
     cancel_order.cancel_order(order.id, 1)
     accepted = buy(plaza, voucher.id, 2)
     cancel_order.cancel_order(accepted.id, 2)
-    assert waitlist.read_place(voucher.id, 3).accept_by_us
+    assert waitlist.read_position(voucher.id, 3).accept_by_us
     assert buy(plaza, voucher.id, 3).voucher_id == voucher.id
     check(voucher.id, stock=0, sold=1, offered=0, waiting=0)
     assert queries.list_orders(3, None, 10)[0][0].status == SUCCESS
@@ -446,7 +448,7 @@ def test_a_success_that_redis_did_not_reserve_ends_the_wait_of_its_buyer(plaza: 
     assert redis_waitlist.read_state(sale).waiting == 1
 
 
-def test_a_buyer_who_joins_again_stays_at_the_first_place(plaza: World) -> None:
+def test_a_buyer_who_joins_again_stays_at_the_first_position(plaza: World) -> None:
     voucher = sales.offer(stock=1)
     buy(plaza, voucher.id, 1)
     [sale] = redis_store.find_sales([voucher.id]).values()
@@ -487,7 +489,7 @@ def test_nothing_leaves_or_is_offered_by_a_caller_that_read_another_generation(
     check(voucher.id, stock=0, sold=0, offered=1, waiting=0)
 
 
-def test_the_end_of_an_offer_leaves_other_offers_and_places(plaza: World) -> None:
+def test_the_end_of_an_offer_leaves_other_offers_and_positions(plaza: World) -> None:
     """Given a recovery that found an offer of each, which another one has ended since."""
     voucher = sales.offer(stock=1)
     order = buy(plaza, voucher.id, 1)
@@ -546,9 +548,9 @@ def test_a_buyer_with_an_offer_takes_its_unit_although_others_are_free(plaza: Wo
         cancel_order.cancel_order(order.id, buyer)
     check(voucher.id, stock=1, sold=0, offered=1, waiting=0)
     place_order.place_order(voucher.id, 2)
-    found = sales.read_counts(voucher.id)
-    assert found is not None
-    assert (found.stock, found.pending, found.offered) == (1, 1, 0)
+    result = sales.read_counts(voucher.id)
+    assert result is not None
+    assert (result.stock, result.pending, result.offered) == (1, 1, 0)
     plaza.queues.drain()
     check(voucher.id, stock=1, sold=1, offered=0, waiting=0)
 

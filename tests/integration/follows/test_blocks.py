@@ -51,12 +51,12 @@ def unblock(user: int = ADA, by: int = ME) -> Reply:
 
 def follows() -> set[tuple[int, int]]:
     """Return (follower, followed) of the users' follows, by the gate and for the reader."""
-    found = set()
+    results = set()
     for follower, followed in [*BOTH, (ME, EVE), (EVE, ME)]:
         counts, _ = reaction_queries.read_counts([(FOLLOW, Target("user", followed))], follower)
         if counts[0].viewer_state:
-            found.add((follower, followed))
-    return found
+            results.add((follower, followed))
+    return results
 
 
 def saved(world: World) -> set[tuple[int, int]]:

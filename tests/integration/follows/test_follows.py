@@ -60,24 +60,24 @@ def limit_5(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
 
 def followed(actor_id: int = ME) -> set[int]:
     """Return the users that a user follows, by the rows."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT target_id FROM reaction WHERE actor_id = %s AND kind = 'follow' AND state = 1",
         (actor_id,),
     )
-    return {target_id for (target_id,) in found}
+    return {target_id for (target_id,) in rows}
 
 
 def total(actor_id: int = ME) -> int:
     """Return the number of users that a user follows, by the counter."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT following_total FROM user_counter WHERE user_id = %s", (actor_id,)
     )
-    return found[0][0] if found else 0
+    return rows[0][0] if rows else 0
 
 
 def claims(actor_id: int = ME) -> list[str]:
-    found = find_keys(f"*:user:{actor_id}:claims")
-    return sorted(redis.execute("ZRANGE", found[0], 0, -1)) if found else []
+    keys = find_keys(f"*:user:{actor_id}:claims")
+    return sorted(redis.execute("ZRANGE", keys[0], 0, -1)) if keys else []
 
 
 # ---------------------------------------------------------------- the routes
@@ -341,11 +341,11 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
         "INSERT INTO user_counter (user_id, following_total, version) VALUES (7, 4995, 4995)"
     )
     env = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers/common/python'}"}
-    wanted = [i for i in USERS if i != ME][:20]
+    expected = [i for i in USERS if i != ME][:20]
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.support.follower_process", str(ME)]
-            + [str(i) for i in random.Random(seed).sample(wanted, 20)],
+            + [str(i) for i in random.Random(seed).sample(expected, 20)],
             cwd=ROOT,
             env=env,
             stdin=subprocess.PIPE,
@@ -373,9 +373,9 @@ def test_concurrent_processes_stay_within_the_limit(world: World) -> None:
         world.queues.send(REACTIONS, body)
     world.queues.drain()
     assert (len(followed()), total(), claims()) == (5000, 5000, [])
-    taken = followed() & set(wanted)
+    taken = followed() & set(expected)
     assert all(int(allowed) <= 5 for allowed, *_ in outputs)
-    assert follow_many(wanted) == [i for i in wanted if i in taken]
+    assert follow_many(expected) == [i for i in expected if i in taken]
 
 
 # ---------------------------------------------------------------- lists
@@ -468,7 +468,7 @@ def test_items_have_a_card_a_time_and_the_state_of_the_caller(world: World) -> N
                 "mine": {"following": True},
             },
             {
-                "user": {"id": "999", "nickname": "somebody", "avatar": None},
+                "user": {"id": "999", "nickname": "unknown user", "avatar": None},
                 "at": "2023-11-14T22:13:20.000006Z",
                 "mine": {"following": False},
             },

@@ -67,8 +67,8 @@ def follow(actor: int, user_id: int, on: bool = True, at: int = 0) -> ReactionEv
 
 def in_mysql(*user_ids: int) -> list[tuple[int, int]]:
     """Return (followers, following) of each user."""
-    found = counters.mysql_store.read_users(user_ids)
-    return [(found[i].followers_total, found[i].following_total) for i in user_ids]
+    users = counters.mysql_store.read_users(user_ids)
+    return [(users[i].followers_total, users[i].following_total) for i in user_ids]
 
 
 def in_redis(*user_ids: int) -> dict[int, UserCounter]:
@@ -203,12 +203,12 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
     for n in range(1, 51):
         plaza.add(Target("post", n), author_id=101 - n)
         plaza.add(Target("post", n + 50), author_id=n)
-    one = [make_event(n + 50, target=Target("post", n)) for n in range(1, 51)]
-    one += [follow(n, n + 50, at=1) for n in range(1, 51)]
+    events = [make_event(n + 50, target=Target("post", n)) for n in range(1, 51)]
+    events += [follow(n, n + 50, at=1) for n in range(1, 51)]
     other = [follow(n + 50, n, at=2) for n in range(50, 0, -1)]
     other += [make_event(n, target=Target("post", n + 50), at=3) for n in range(50, 0, -1)]
     before = deadlocks()
-    save_at_once(lock_user_counter(mysql_url, 75), one, other)
+    save_at_once(lock_user_counter(mysql_url, 75), events, other)
     assert deadlocks() == before
     assert set(in_mysql(*range(1, 101))) == {(1, 1)}
     assert {received(n) for n in range(1, 101)} == {1}
@@ -217,13 +217,13 @@ def test_likes_and_follows_in_two_consumers_cause_no_deadlock(plaza: World, mysq
 def test_first_counters_of_many_users_in_two_consumers_cause_no_deadlock(
     plaza: World, mysql_url: str
 ) -> None:
-    """Given batches whose users lie between those of the other, and one user that both have. For a
+    """Given batches whose users lie between each other, and one user that both have. For a
     list of 1,000 ids MariaDB would scan all users."""
     last = 10_000
-    one = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]
+    item = [follow(n + last, n) for n in [*range(1, 1_998, 2), last]]
     other = [follow(n + last + 1, n, at=1) for n in [*range(2, 1_999, 2), last]]
     before = deadlocks()
-    save_at_once(insert_counter(mysql_url, user(last)), one, other)
+    save_at_once(insert_counter(mysql_url, user(last)), item, other)
     assert deadlocks() == before
     totals = mysql.fetch_all(
         "SELECT COUNT(*), SUM(follow_total), SUM(follow_version) FROM content_counter"
@@ -238,10 +238,10 @@ def test_two_consumers_of_mutual_follows_count_each_once(plaza: World) -> None:
     forth = [[follow(a, b) for a, b in pairs[i : i + 60]] for i in range(0, len(pairs), 60)]
     back = [[follow(b, a) for a, b in pairs[i : i + 60]] for i in range(0, len(pairs), 60)][::-1]
     before = deadlocks()
-    with consumer(forth) as one, consumer(back) as other:
-        go(one)
+    with consumer(forth) as item, consumer(back) as other:
+        go(item)
         go(other)
-        end(one)
+        end(item)
         end(other)
     assert deadlocks() == before
     assert set(in_mysql(*users)) == {(39, 39)}
@@ -322,12 +322,12 @@ def test_totals_whose_announcement_was_lost_before_a_commit_are_not_stored(
 
     def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
         monkeypatch.setattr(counters.mysql_store, "read_users", read)
-        found = read(ids)
+        result = read(ids)
         redis.pipeline([("DEL", redis_store.user_key(user_id)) for user_id in ids])
         persist.save([follow(7, 8)])
         if loss != "the key":
             redis_store.announce_reads(ids)  # by a reader that dies
-        return found
+        return result
 
     monkeypatch.setattr(counters.mysql_store, "read_users", read_then_save)
     assert counters.read_users([7, 8]) == {7: UserCounter(), 8: UserCounter()}
@@ -346,9 +346,9 @@ def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
 
     def read_then_save(ids: list[int]) -> dict[int, UserCounter]:
         monkeypatch.setattr(counters.mysql_store, "read_users", read)
-        found = read(ids)
+        result = read(ids)
         persist.save([follow(7, 8)])
-        return found
+        return result
 
     monkeypatch.setattr(counters.mysql_store, "read_users", read_then_save)
     assert counters.read_users([7, 8]) == {7: UserCounter(), 8: UserCounter()}
@@ -358,7 +358,7 @@ def test_a_batch_committed_while_a_reader_has_the_old_totals_is_projected(
     }
 
 
-def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_nobody_reads(plaza: World) -> None:
+def test_a_batch_leaves_nothing_in_redis_for_users_whose_totals_are_not_read(plaza: World) -> None:
     add_users(7, 8)
     before = statements()
     persist.save([follow(7, 8), follow(9, 8, at=2)])

@@ -176,10 +176,10 @@ def test_500_readers_of_a_stale_value_get_it_and_one_claims_the_rebuild(
     def read(_: int) -> tuple[str | None, bool]:
         redis.client()  # connects first: to a cluster this is slow for 500 threads
         together.wait()
-        [found] = cache.read_all([KEY], TEXT)
-        assert found
-        assert found.stale
-        return found.value, cache.claim_rebuilds([KEY])[0]
+        [result] = cache.read_all([KEY], TEXT)
+        assert result
+        assert result.stale
+        return result.value, cache.claim_rebuilds([KEY])[0]
 
     with ThreadPoolExecutor(READERS) as crowd:
         values = Counter(crowd.map(read, range(READERS)))

@@ -25,7 +25,7 @@ DENIED = 1142, 1044, 1227, 1370
 
 @pytest.fixture
 def users(plaza: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The users exist; nobody else of these names did."""
+    """The users exist; no others of these names did."""
     for user in LOGINS:
         monkeypatch.setenv(f"PLAZA_MYSQL_{user}_SECRET_ID", user)
     monkeypatch.setattr(secrets, "read_login", LOGINS.__getitem__)

@@ -12,7 +12,7 @@ import pytest
 
 from cli.paths import ROOT
 from plaza.infra.derived import ids
-from plaza.infra.derived.ids import BLOCK_SIZE, EPOCH_S, SerialsExhausted, new_id
+from plaza.infra.derived.ids import BLOCK_SIZE, START_S, SerialsExhausted, new_id
 from plaza.infra.redis import redis
 from plaza.infra.runtime.process import Lazy
 from tests.support.call_log import record_call
@@ -27,7 +27,7 @@ AHEAD = 49_000
 
 @dataclass
 class Clocks:
-    """The clock of this process; that of Redis is ``redis_s`` ahead. A sleep advances both."""
+    """The clock of this process; the clock of Redis is ``redis_s`` ahead. A sleep advances both."""
 
     now_s: float = NOON_S
     redis_s: float = 0
@@ -73,7 +73,7 @@ def day_of(an_id: int) -> int:
 
 
 def second_of(an_id: int) -> int:
-    return (an_id >> 32) + EPOCH_S
+    return (an_id >> 32) + START_S
 
 
 def all_different(*parts: list[int]) -> bool:
@@ -228,10 +228,10 @@ def test_a_process_frozen_over_midnight_uses_no_serial_of_yesterday(
 @pytest.mark.parametrize("redis_s", [-3, 0, 3])
 def test_clocks_on_different_days_make_unique_ids(clocks: Clocks, redis_s: float) -> None:
     clocks.now_s, clocks.redis_s = MIDNIGHT_S - 5, redis_s
-    one, other, new = Process(), Process(), []
+    process, other, new = Process(), Process(), []
     for _ in range(100):
         clocks.sleep(0.1)
-        new += one.new_ids(7) + other.new_ids(7)
+        new += process.new_ids(7) + other.new_ids(7)
     assert all_different(new)
     assert {day_of(an_id) for an_id in new} == {20_999, 21_000}
 

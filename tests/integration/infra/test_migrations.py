@@ -87,8 +87,8 @@ def test_an_alter_applied_before_a_crash_is_safe_to_repeat(
         "ALTER TABLE try_b ADD COLUMN o INT;\n"
     )
     statements = migrations.split_statements((folder / "9002_second.sql").read_text())
-    for done in range(1, len(statements)):
-        for statement in statements[:done]:
+    for completed in range(1, len(statements)):
+        for statement in statements[:completed]:
             mysql.write(statement)
         assert apply_migrations(folder)[-1] == "9002_second"
         columns = [name for name, *_ in mysql.fetch_all("SHOW COLUMNS FROM try_b")]
@@ -159,9 +159,9 @@ def test_concurrent_deploys_are_refused(
 
 def test_every_key_column_compares_byte_by_byte(plaza: World) -> None:
     """A collation that ignores case or accents would merge two targets."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT TABLE_NAME, COLUMN_NAME, COLLATION_NAME FROM information_schema.COLUMNS"
         " WHERE TABLE_SCHEMA = DATABASE() AND COLUMN_KEY = 'PRI' AND COLLATION_NAME IS NOT NULL"
     )
-    keys = [row for row in found if row[0] not in ("schema_migration",)]
+    keys = [row for row in rows if row[0] not in ("schema_migration",)]
     assert {collation for _, _, collation in keys} == {"ascii_bin"}

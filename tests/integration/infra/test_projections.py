@@ -137,19 +137,21 @@ def test_projections_that_were_stored_together_do_not_expire_together(plaza: Wor
 def test_a_long_value_has_a_run_of_its_own(plaza: World, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Any] = []
     run_all = redis.run_all
-    monkeypatch.setattr(redis, "run_all", lambda found: record_call(calls, found, run_all(found)))
+    monkeypatch.setattr(
+        redis, "run_all", lambda commands: record_call(calls, commands, run_all(commands))
+    )
     for text in ("short", "long" * 1_000):
         values = [Projection(key_of("user:7", what), 1, text) for what in ("a", "b", "c")]
         projections.store_all(values, create=True)
-    assert [len(found) for found in calls] == [1, 3]
+    assert [len(commands) for commands in calls] == [1, 3]
 
 
 def test_a_value_that_redis_does_not_store_is_returned(plaza: World) -> None:
     def refuse(values: dict[int, str], *, create: bool) -> None:
         raise RedisDown("unavailable", may_have_run=False)
 
-    found = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
-    assert found == {7: "a value"}
+    result = projections.read_through([7], lambda _: {}, lambda _: {7: "a value"}, refuse)
+    assert result == {7: "a value"}
 
 
 def test_a_reader_stores_its_value_where_its_fence_still_is(plaza: World) -> None:
@@ -205,10 +207,10 @@ def test_redis_matches_mysql_after_a_concurrent_write(
     def read_around(ids: list[int]) -> dict[int, UserCounter]:
         if when == "before it reads":
             commit_and_project()
-        found = read(ids)
+        values = read(ids)
         if when == "after it read":
             commit_and_project()
-        return found
+        return values
 
     monkeypatch.setattr(counters.mysql_store, "read_users", read_around)
     counter = counters.read_users([7])[7]

@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def list_commands(server: Any) -> dict[str, tuple[int, set[str]]]:
     """Name of a command, or ``name|subcommand`` -> the number of its words, its categories."""
-    found = {}
+    commands = {}
     for (
         name,
         arity,
@@ -49,8 +49,8 @@ def list_commands(server: Any) -> dict[str, tuple[int, set[str]]]:
         parts,
     ) in server.execute_command("COMMAND"):
         for entry in parts or [(name, arity, 0, 0, 0, 0, categories)]:
-            found[entry[0]] = abs(entry[1]), set(entry[6])
-    return found
+            commands[entry[0]] = abs(entry[1]), set(entry[6])
+    return commands
 
 
 def is_allowed(server: Any, name: str, words: int) -> bool:

@@ -157,15 +157,15 @@ def test_totals_and_likers_are_read_from_the_replica(
         return sampler.spared.total() > before
 
     def read_totals() -> None:
-        [found], exact = queries.read_counts([(LIKE, POST)], None)
-        assert (found.total, exact) == (2, True)
+        [result], exact = queries.read_counts([(LIKE, POST)], None)
+        assert (result.total, exact) == (2, True)
 
     def read_likers() -> None:
         page = redis_queries.read_page(LIKE, POST, None, latest, 10, replicas.run_all)
         assert page is None or sorted(r.actor_id for r in page[1]) == [5, 6]
 
-    for one in (read_totals, read_likers):
-        assert wait_until(lambda one=one: is_spared(one), 10, step_s=0.02)  # type: ignore[misc]
+    for item in (read_totals, read_likers):
+        assert wait_until(lambda item=item: is_spared(item), 10, step_s=0.02)  # type: ignore[misc]
 
 
 def test_a_caller_with_a_session_reads_the_master(plaza: World, replica: Replica) -> None:
@@ -173,8 +173,8 @@ def test_a_caller_with_a_session_reads_the_master(plaza: World, replica: Replica
     replica.disconnect()
     for actor in range(1, 30):
         react.react(LIKE, POST, actor, True)
-        [found], _ = queries.read_counts([(LIKE, POST)], actor)
-        assert (found.total, found.viewer_state) == (actor, True)
+        [result], _ = queries.read_counts([(LIKE, POST)], actor)
+        assert (result.total, result.viewer_state) == (actor, True)
 
 
 def test_a_target_that_only_the_master_has_is_read_there(
@@ -187,6 +187,6 @@ def test_a_target_that_only_the_master_has_is_read_there(
     monkeypatch.setattr(
         redis, "run_all_on_replicas", lambda first, calls, _: [10**9] * len(first) + [[False]]
     )
-    [found] = redis_queries.read_all([(LIKE, POST)], None, replicas.run_all)
-    assert found is not None
-    assert found.total == 1
+    [result] = redis_queries.read_all([(LIKE, POST)], None, replicas.run_all)
+    assert result is not None
+    assert result.total == 1

@@ -50,7 +50,7 @@ def test_old_code_works_with_an_expanded_schema(example: None, migration: str) -
     run(OLD_CODE[0], migration, *OLD_CODE[1:])
 
 
-@pytest.mark.parametrize("migration", [one for one in CONTRACTING if "ALTER" in one])
+@pytest.mark.parametrize("migration", [item for item in CONTRACTING if "ALTER" in item])
 def test_new_code_works_before_and_after_the_contraction(example: None, migration: str) -> None:
     run(*NEW_CODE, migration, *NEW_CODE)
 

@@ -71,11 +71,11 @@ class Sqs:
 
 @pytest.fixture
 def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
-    found = Sqs(moto_sqs)
-    monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", found.work)
-    monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", found.dlq)
+    result = Sqs(moto_sqs)
+    monkeypatch.setenv("PLAZA_QUEUE_WORK_URL", result.work)
+    monkeypatch.setenv("PLAZA_QUEUE_WORK_DLQ_URL", result.dlq)
     settings.settings.cache_clear()
-    return found
+    return result
 
 
 def read(body: str) -> str:

@@ -38,7 +38,7 @@ def scan_all() -> ScanState:
 
 
 def by_key(state: ScanState) -> dict[str, key_scan.KeySize]:
-    return {found.key: found for of_type in state.biggest.values() for found in of_type}
+    return {item.key: item for of_type in state.biggest.values() for item in of_type}
 
 
 def fill(number: int) -> None:
@@ -55,15 +55,15 @@ def test_keys_of_each_type_are_measured(plaza: World) -> None:
     client.zadd("{1}:zset", {f"m{i}": i for i in range(200)})
     client.sadd("{1}:set", *range(300))
     client.rpush("{1}:list", *range(400))
-    found = by_key(scan_all())
-    assert {key: (f.type, f.length) for key, f in found.items()} == {
+    result = by_key(scan_all())
+    assert {key: (f.type, f.length) for key, f in result.items()} == {
         "{1}:string": ("string", 5_000),
         "{1}:hash": ("hash", 100),
         "{1}:zset": ("zset", 200),
         "{1}:set": ("set", 300),
         "{1}:list": ("list", 400),
     }
-    assert 5_000 < found["{1}:string"].bytes < 8_000
+    assert 5_000 < result["{1}:string"].bytes < 8_000
 
 
 def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
@@ -72,7 +72,7 @@ def test_a_key_with_more_than_10000_members_is_oversized(plaza: World) -> None:
         client.sadd(f"{{1}}:set:{number}", *range(number))
         client.hset(f"{{1}}:hash:{number}", mapping={str(i): 1 for i in range(number)})
     state = scan_all()
-    assert sorted(found.key for found in state.oversized) == ["{1}:hash:10001", "{1}:set:10001"]
+    assert sorted(key.key for key in state.oversized) == ["{1}:hash:10001", "{1}:set:10001"]
     assert state.oversized_total == 2
 
 
@@ -81,7 +81,7 @@ def test_a_key_of_a_megabyte_is_oversized(plaza: World) -> None:
     client.set("{1}:text", "x" * 1_000_000)
     client.set("{1}:less", "x" * 900_000)
     client.hset("{1}:hash", mapping={str(i): "x" * 2_000 for i in range(600)})
-    assert sorted(found.key for found in scan_all().oversized) == ["{1}:hash", "{1}:text"]
+    assert sorted(key.key for key in scan_all().oversized) == ["{1}:hash", "{1}:text"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_bloom_filter_above_a_mebibyte_is_oversized(plaza: World, key: str) ->
     redis.execute("SETBIT", key, 8_388_608, 1)
     assert scan_all().oversized == []
     redis.execute("SETBIT", key, 8_400_000, 1)
-    assert [found.key for found in scan_all().oversized] == [key]
+    assert [item.key for item in scan_all().oversized] == [key]
 
 
 def test_keys_of_shops_are_reported_as_expected(plaza: World) -> None:
@@ -140,7 +140,7 @@ def test_the_next_run_continues_the_scan(plaza: World) -> None:
     assert not redis.execute("EXISTS", SCAN_KEY), "the next run begins a new scan"
     report = key_scan.read_report()
     assert report is not None
-    assert [found.key for found in report.oversized] == ["{9}:big"]
+    assert [key.key for key in report.oversized] == ["{9}:big"]
 
 
 def ask_for_keys() -> tuple[int, dict[str, Any]]:
@@ -156,18 +156,18 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
         "large": [],
         "hot": [],
     }
-    status, found = ask_for_keys()
-    assert (status, found) == (200, nothing), "no scan has ended"
+    status, body = ask_for_keys()
+    assert (status, body) == (200, nothing), "no scan has ended"
     redis.execute("ZADD", "{9}:big", *(part for i in range(10_001) for part in (i, i)))
     redis.execute("SET", "{9}:session:abcdef", "x" * 5_000)
     redis.execute("ZADD", hot_key("{9}", int(time.time() // 60)), 600, "{9}:session:abcdef")
     while not redis.execute("EXISTS", REPORT_KEY):
         key_scan.scan_keys(max_s=60)
-    status, found = ask_for_keys()
+    status, body = ask_for_keys()
     assert status == 200
-    assert found["scanned_at"].endswith("Z")
-    assert (found["scanned"] >= 2, found["oversized"]) == (True, 1)
-    sizes = {one["key"]: one for one in found["large"]}
+    assert body["scanned_at"].endswith("Z")
+    assert (body["scanned"] >= 2, body["oversized"]) == (True, 1)
+    sizes = {item["key"]: item for item in body["large"]}
     assert sizes["{9}:big"] == {
         "key": "{9}:big",
         "type": "zset",
@@ -177,8 +177,8 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
         "expected": False,
     }
     assert sizes["{9}:session:..."]["members"] is None
-    assert found["large"][0]["key"] == "{9}:big", "the largest first"
-    assert found["hot"] == [
+    assert body["large"][0]["key"] == "{9}:big", "the largest first"
+    assert body["hot"] == [
         {
             "key": "{9}:session:...",
             "commands_per_s": 2.0,
@@ -186,7 +186,7 @@ def test_an_admin_reads_large_and_hot_keys(plaza: World) -> None:
             "from_replicas_per_s": 0.0,
         }
     ]
-    assert "abcdef" not in json.dumps(found), "hashes of sessions are left out"
+    assert "abcdef" not in json.dumps(body), "hashes of sessions are left out"
 
 
 def test_large_and_hot_keys_need_redis(plaza: World, redis_away: Away) -> None:
@@ -284,7 +284,7 @@ def test_every_primary_of_a_cluster_is_scanned(cluster: list[Any]) -> None:
     report = key_scan.read_report()
     assert report is not None
     assert report.scanned >= 3_004
-    assert sorted(found.key for found in report.oversized) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
+    assert sorted(key.key for key in report.oversized) == [f"{{{i}}}:big" for i in (1, 2, 3, 4)]
     assert len(report.cursors) == 2
 
 
@@ -300,8 +300,8 @@ def test_reports_go_to_the_node_of_their_command_in_a_cluster(
     monkeypatch.setattr(redis, "sampler", reporting_sampler())
     for i in range(20):
         redis.execute("SET", f"{{{i}}}:a", 1)
-    found = [k for client in cluster for k in client.keys("*:hot:*")]
-    assert len(found) == 20
+    results = [k for client in cluster for k in client.keys("*:hot:*")]
+    assert len(results) == 20
     assert {hot.key for hot in key_scan.read_hot_keys()} == {f"{{{i}}}:a" for i in range(20)}
 
 
@@ -451,7 +451,7 @@ def test_reads_from_memory_are_reported_with_their_key(
     post[0] += 1
     monkeypatch.setattr(hot_keys, "REPORT_EVERY_S", 0)
     read(1)
-    [hot] = [one for one in key_scan.read_hot_keys(minutes=1) if one.key == keys(POST).meta]
+    [hot] = [item for item in key_scan.read_hot_keys(minutes=1) if item.key == keys(POST).meta]
     assert hot.from_memory_per_s == pytest.approx(100 * SAMPLE_EVERY / 60, rel=0.01)
 
 

@@ -123,7 +123,7 @@ def test_a_changed_row_is_reported_as_drift(
 ) -> None:
     mysql.write(statement)
     report = audit()
-    assert difference in [str(found) for found in report.differences]
+    assert difference in [str(item) for item in report.differences]
     assert report.drift >= 1
 
 
@@ -362,9 +362,9 @@ def test_a_changed_field_of_meta_is_reported_while_the_target_is_busy(
             parts = zip(before.split(":"), by, strict=True)
             after = ":".join(str(int(part) + n) for part, n in parts)
     plaza_redis.execute("HSET", of_post().meta, field, after)
-    found = [difference.details for difference in audit().differences]
+    results = [difference.details for difference in audit().differences]
     expected = details.replace("Redis 4,", "Redis 5 with 1 pending,")
-    assert any(one.startswith(expected) for one in found)
+    assert any(item.startswith(expected) for item in results)
 
 
 def test_unacknowledged_commits_are_pending_and_hide_no_drift(

@@ -57,8 +57,8 @@ def restore(backup: Backup) -> None:
     for table, rows in backup.items():
         mysql.write(f"DELETE FROM {table}")
         if rows:
-            places = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
-            mysql.write(f"INSERT INTO {table} VALUES {places}", [v for row in rows for v in row])
+            marks = ", ".join(["(" + ", ".join(["%s"] * len(rows[0])) + ")"] * len(rows))
+            mysql.write(f"INSERT INTO {table} VALUES {marks}", [v for row in rows for v in row])
 
 
 def write(author_id: int, text_type: str, **fields: Any) -> Target:
@@ -72,13 +72,13 @@ def write(author_id: int, text_type: str, **fields: Any) -> Target:
 def posts(plaza: World) -> Iterator[list[Target]]:
     """Two posts of a user, with reactions, before the backup."""
     add_users(AUTHOR, READER)
-    found = [write(AUTHOR, "post") for _ in range(2)]
-    for post in found:
+    results = [write(AUTHOR, "post") for _ in range(2)]
+    for post in results:
         react.react(LIKE, post, READER, True)
     follow_user.follow(AUTHOR, READER)
     daily_checkin.check_in(READER)
     plaza.queues.drain()
-    yield found
+    yield results
     mysql.write("UPDATE log_gate SET epoch = 0")
 
 
@@ -104,14 +104,14 @@ def live_on(plaza: World, posts: list[Target]) -> None:
 def read_commands() -> list[str]:
     """Return the commands of the runbook, in order, each as one line."""
     section = RUNBOOK.read_text().partition("## Commands")[2].partition("\n## ")[0]
-    found: list[str] = []
+    results: list[str] = []
     for block in re.findall(r"```\n(.*?)```", section, re.DOTALL):
         for line in textwrap.dedent(block).splitlines():
             if line.startswith(" "):
-                found[-1] += f" {line.strip()}"
+                results[-1] += f" {line.strip()}"
             else:
-                found.append(line)
-    return found
+                results.append(line)
+    return results
 
 
 def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
@@ -131,20 +131,20 @@ def follow_the_runbook(plaza: World, redis_url: str, *erased: int) -> None:
             forget()
         elif command.startswith("redis-cli "):
             url = redis_url.partition(",")[0]
-            done = subprocess.run(
+            completed = subprocess.run(
                 ["bash", "-ec", command],
                 env={**os.environ, "REDIS_URL": url},
                 stdout=subprocess.PIPE,
                 text=True,
                 check=True,
             )
-            value = done.stdout.strip() if " HGET " in command else value
+            value = completed.stdout.strip() if " HGET " in command else value
             forget()  # a process reads the switches again within 2 s
-        elif found := re.fullmatch(
+        elif match := re.fullmatch(
             r"aws lambda invoke --function-name \.\.\.(\w+)\.\.\. --payload '(.*)' /dev/stdout",
             command,
         ):
-            invoke_until_nothing_is_left(plaza, found[1], json.loads(found[2]))
+            invoke_until_nothing_is_left(plaza, match[1], json.loads(match[2]))
         else:
             assert command == ".venv/bin/python -m ops drift"
             handler("schedule/reconcile")(event("reconcile.schedule"), None)
@@ -188,8 +188,8 @@ def test_the_runbook_makes_the_audit_clean(
     assert (report.clean, report.differences) == (True, [])
     liked_by = {READER} ^ ({AUTHOR, READER} if is_queued else set())
     for post, likers in zip(posts, ({READER}, liked_by), strict=True):
-        [found] = queries.read_counts([(LIKE, post)], READER)[0]
-        assert (found.total, found.viewer_state) == (len(likers), READER in likers)
+        [count] = queries.read_counts([(LIKE, post)], READER)[0]
+        assert (count.total, count.viewer_state) == (len(likers), READER in likers)
     assert follow_user.follow(AUTHOR, READER).changed is False, "the follow is back"
     assert react.react(LIKE, posts[0], AUTHOR, True).total == 2
     plaza.queues.drain()

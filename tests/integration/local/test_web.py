@@ -76,9 +76,9 @@ def read_token(server: Server, **headers: str) -> str:
     """Return the token in the console's page; empty without one."""
     status, _, page = ask(server, "GET", "/console/", **headers)
     assert status == 200
-    found = re.search(r'<meta name="plaza-control" content="([^"]*)"', page)
-    assert found is not None
-    return found[1]
+    match = re.search(r'<meta name="plaza-control" content="([^"]*)"', page)
+    assert match is not None
+    return match[1]
 
 
 def test_both_pages_name_the_api_and_only_the_console_has_the_token(server: Server) -> None:

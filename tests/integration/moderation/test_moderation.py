@@ -14,7 +14,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.redis import redis
 from plaza.reactions import LIKE, Target, react, redis_hydration
 from plaza.recommendations import post_rankings, recommend, vote_roll_up
-from plaza.recommendations.model import ListPlace
+from plaza.recommendations.model import RecommendedPosition
 from plaza.targets import Visibility
 from tests.support.content_api import (
     SHOP,
@@ -50,8 +50,8 @@ def admin(method: str, path: str, body: Any = None) -> Reply:
 
 
 def queue() -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = admin("GET", "/ops/reports").body["items"]
-    return found
+    items: list[dict[str, Any]] = admin("GET", "/ops/reports").body["items"]
+    return items
 
 
 # ---------------------------------------------------------------- reports
@@ -219,7 +219,7 @@ def test_a_provisional_like_of_a_hidden_post_is_refused(
 
 @pytest.mark.parametrize("order", ["hidden, shown", "shown, hidden"])
 def test_the_newer_visibility_of_a_loaded_post_stays(plaza: World, order: str) -> None:
-    """Given the projection of a hiding that comes after that of the showing."""
+    """Given the projection of a hiding that comes after the projection of the showing."""
     post_id = post()
     target = Target("post", int(post_id))
     react_to("post", post_id, ADA)
@@ -235,10 +235,10 @@ def test_a_post_that_is_hidden_while_it_is_loaded_is_marked(
     post_id = post()
     hydrate_all = redis_hydration.hydrate_all
 
-    def hide_first(found: Any) -> list[str]:
+    def hide_first(result: Any) -> list[str]:
         monkeypatch.setattr(redis_hydration, "hydrate_all", hydrate_all)
         admin("PUT", f"/ops/posts/{post_id}/hidden")
-        return hydrate_all(found)
+        return hydrate_all(result)
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", hide_first)
     assert react_to("post", post_id, BOB) == (410, "hidden")
@@ -288,7 +288,7 @@ def test_a_hidden_post_leaves_feeds_and_rankings_and_returns(plaza: World) -> No
 def test_a_hidden_review_leaves_lists_and_recommendations(plaza: World) -> None:
     reviews = [review(), review()]
     path = f"/shops/{SHOP}/reviews"
-    recommend.recommend(SHOP, ListPlace(0, 0), 20, None)
+    recommend.recommend(SHOP, RecommendedPosition(0, 0), 20, None)
     plaza.queues.drain()
     admin("PUT", f"/ops/reviews/{reviews[0]}/hidden")
     as_another_process()

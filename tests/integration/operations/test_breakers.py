@@ -49,15 +49,15 @@ def become_another_process() -> None:
 
 
 def report_of(dependency: str = "MySQL") -> BreakerReport:
-    [found] = [one for one in breakers.read_breakers()[0] if one.dependency == dependency]
-    return found
+    [report] = [item for item in breakers.read_breakers()[0] if item.dependency == dependency]
+    return report
 
 
 def test_breakers_that_never_opened_are_closed(plaza: World) -> None:
-    found, is_complete = breakers.read_breakers()
+    result, is_complete = breakers.read_breakers()
     assert is_complete
-    assert [one.dependency for one in found] == ["Redis", "MySQL", "SQS", "S3"]
-    assert not [one for one in found if one.is_open or one.opened_ms or one.closed_ms]
+    assert [item.dependency for item in result] == ["Redis", "MySQL", "SQS", "S3"]
+    assert not [item for item in result if item.is_open or item.opened_ms or item.closed_ms]
 
 
 def test_a_breaker_that_opens_is_reported_with_the_next_command(
@@ -70,10 +70,10 @@ def test_a_breaker_that_opens_is_reported_with_the_next_command(
     assert trips.sent == 1
     assert find_keys("*:breakers") == ["{7}:breakers"]
     become_another_process()
-    found = report_of()
-    assert (found.own, found.open_in, found.is_open) == ("closed", {"local": 1}, True)
-    assert found.opened_ms is not None
-    assert found.closed_ms is None
+    report = report_of()
+    assert (report.own, report.open_in, report.is_open) == ("closed", {"local": 1}, True)
+    assert report.opened_ms is not None
+    assert report.closed_ms is None
 
 
 def test_a_breaker_that_closes_is_closed_in_any_shard(mysql_fails: Callable[[], None]) -> None:
@@ -81,11 +81,11 @@ def test_a_breaker_that_closes_is_closed_in_any_shard(mysql_fails: Callable[[], 
     redis.execute("GET", KEY)
     mysql.MYSQL.breaker.close()
     redis.execute("GET", "{8}:a")
-    found = report_of()
-    assert (found.is_open, found.open_in) == (False, {})
-    assert found.closed_ms is not None
-    assert found.opened_ms is not None
-    assert found.closed_ms >= found.opened_ms
+    report = report_of()
+    assert (report.is_open, report.open_in) == (False, {})
+    assert report.closed_ms is not None
+    assert report.opened_ms is not None
+    assert report.closed_ms >= report.opened_ms
 
 
 def test_open_breakers_are_counted_by_process(mysql_fails: Callable[[], None]) -> None:
@@ -104,9 +104,9 @@ def test_a_report_of_a_process_that_ended_is_not_believed_after_a_minute(
     become_another_process()
     now_ms = clock.now_ms()
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms + breakers.OPEN_FOR_S * 1000 + 1_000)
-    found = report_of()
-    assert (found.is_open, found.open_in) == (False, {})
-    assert found.opened_ms is not None
+    report = report_of()
+    assert (report.is_open, report.open_in) == (False, {})
+    assert report.opened_ms is not None
 
 
 def test_the_outage_of_redis_is_reported_after_it(plaza: World, redis_away: Away) -> None:
@@ -114,8 +114,8 @@ def test_the_outage_of_redis_is_reported_after_it(plaza: World, redis_away: Away
         for _ in range(redis.REDIS.breaker.fail_max):
             with pytest.raises(RedisDown):
                 redis.execute("GET", KEY)
-        found, is_complete = breakers.read_breakers()
-        [of_redis] = [one for one in found if one.dependency == "Redis"]
+        result, is_complete = breakers.read_breakers()
+        [of_redis] = [item for item in result if item.dependency == "Redis"]
         assert (is_complete, of_redis.own, of_redis.is_open) == (False, "open", True)
         kept = list(dependencies.unreported)
     assert [change.state for change in kept] == ["open"]
@@ -165,10 +165,10 @@ def test_reading_all_reports_is_one_round_trip(plaza: World) -> None:
 
 
 def get(**changes: Any) -> dict[str, Any]:
-    found: dict[str, Any] = handler("api/operations")(
+    document: dict[str, Any] = handler("api/operations")(
         event("operations.get_breakers") | changes, None
     )
-    return found
+    return document
 
 
 def test_an_admin_reads_the_breakers(mysql_fails: Callable[[], None]) -> None:
@@ -177,9 +177,9 @@ def test_an_admin_reads_the_breakers(mysql_fails: Callable[[], None]) -> None:
     response = get()
     assert response["statusCode"] == 200
     assert response["headers"]["cache-control"] == "no-store"
-    found = json.loads(response["body"])
-    [of_mysql] = [one for one in found["items"] if one["dependency"] == "MySQL"]
-    assert found["complete"] is True
+    document = json.loads(response["body"])
+    [of_mysql] = [items for items in document["items"] if items["dependency"] == "MySQL"]
+    assert document["complete"] is True
     assert of_mysql["last_opened_at"].endswith("Z")
     assert {name: of_mysql[name] for name in ("state", "own", "open_in")} == {
         "state": "open",

@@ -146,13 +146,13 @@ def test_outboxes_are_counted_and_the_age_of_an_entry_is_theirs(
     now_us = clock.now_us()
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us + 90_000_000)
-        found = read_outboxes()
-        assert found["outboxes"] == 1
-        assert found["outbox_age_s"] == pytest.approx(90, abs=5)
+        result = read_outboxes()
+        assert result["outboxes"] == 1
+        assert result["outbox_age_s"] == pytest.approx(90, abs=5)
     sweep.sweep_outbox(grace_us=0)
     with monkeypatch.context() as patch:
         patch.setattr(clock, "now_us", lambda: now_us + 90_000_000)
-        assert read_outboxes() == found, "a sweep does not make entries younger"
+        assert read_outboxes() == result, "a sweep does not make entries younger"
 
 
 def test_outboxes_of_check_ins_are_counted(plaza: World) -> None:
@@ -217,9 +217,9 @@ def test_drift_is_that_of_the_audit_and_of_the_newest_run(plaza: World) -> None:
     orchestrator.start()
     plaza.queues.drain()
     assert audit_active() == {"drift": 0}
-    found = read_newest_run()
-    assert found["differences_found"] >= 2
-    assert found["differences_open"] == 0
+    newest_run = read_newest_run()
+    assert newest_run["differences_found"] >= 2
+    assert newest_run["differences_open"] == 0
 
 
 # ---------------------------------------------------------------- the function and the routes
@@ -232,10 +232,10 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
     plaza.queues.messages["reactions_dlq"] = ["c"]
     handler("schedule/follow_binlog")(event("follow_binlog.schedule"), None)
     sample = handler("schedule/sample_gauges")(event("sample_gauges.schedule"), None)
-    found = series(1)
+    result = series(1)
     assert sample == {"gauges": 11}
-    assert (found["backlog reactions"], found["dead_letters reactions"]) == ([2], [1])
-    assert set(found) == {
+    assert (result["backlog reactions"], result["dead_letters reactions"]) == ([2], [1])
+    assert set(result) == {
         "backlog reactions",
         "binlog_lag_s",
         "checkin_outbox_age_s",
@@ -253,9 +253,9 @@ def test_a_sample_has_the_gauges_of_all_contexts(set_up: Callable[..., None], pl
 def test_a_sample_without_redis_has_the_gauges_of_mysql(plaza: World, redis_away: Away) -> None:
     with redis_away():
         handler("schedule/sample_gauges")(event("sample_gauges.schedule"), None)
-    found = series(1)
-    assert "outboxes" not in found
-    assert found["spilled_messages"] == [0]
+    result = series(1)
+    assert "outboxes" not in result
+    assert result["spilled_messages"] == [0]
 
 
 def test_a_sample_without_mysql_fails(plaza: World, mysql_away: Away) -> None:
@@ -274,8 +274,8 @@ def get(name: str, **changes: Any) -> tuple[int, Any]:
 def test_an_admin_reads_series(at: Callable[[int], None]) -> None:
     gauges.take_sample([fixed(**{"backlog:orders": 3, "saved_total": 5})])
     query = {"queryStringParameters": {"minutes": "2"}}
-    status, found = get("list_series", **query)
-    assert (status, found) == (
+    status, body = get("list_series", **query)
+    assert (status, body) == (
         200,
         {
             "minutes": ["2026-11-22T11:59:00Z", "2026-11-22T12:00:00Z"],
@@ -300,11 +300,11 @@ def test_an_admin_reads_the_lag(set_up: Callable[..., None], plaza: World) -> No
     plaza.add(POST)
     react.react(LIKE, POST, 2, True)
     handler("schedule/sweep_outbox")(event("sweep_outbox.schedule"), None)
-    status, found = get("get_lag")
+    status, body = get("get_lag")
     assert status == 200
-    assert [(one["name"], one["backlog"]) for one in found["queues"]] == [("reactions", 1)]
-    assert found["gauges"]["outboxes"] == 1
-    [sweep] = found["schedules"]
+    assert [(item["name"], item["backlog"]) for item in body["queues"]] == [("reactions", 1)]
+    assert body["gauges"]["outboxes"] == 1
+    [sweep] = body["schedules"]
     assert (sweep["name"], sweep["outcome"], sweep["error"]) == ("sweep_outbox", "succeeded", None)
     assert sweep["result"]["republished"] == 0
 
@@ -316,9 +316,9 @@ def test_the_lag_without_redis_and_sqs_is_that_of_mysql(
         set_up(**{f"queue_{name}_url": name})
     plaza.queues.away = True
     with redis_away():
-        status, found = get("get_lag")
+        status, body = get("get_lag")
     assert status == 200
-    assert found == {"queues": None, "gauges": {"spilled_messages": 0.0}, "schedules": None}
+    assert body == {"queues": None, "gauges": {"spilled_messages": 0.0}, "schedules": None}
 
 
 @pytest.mark.parametrize("name", ["get_lag", "list_series"])

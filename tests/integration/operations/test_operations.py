@@ -43,27 +43,27 @@ class Sqs:
 
     def take(self, queue: str) -> list[dict[str, Any]]:
         received: list[dict[str, Any]] = []
-        while found := self.client.receive_message(
+        while result := self.client.receive_message(
             QueueUrl=self.urls[queue],
             MaxNumberOfMessages=10,
             AttributeNames=["All"],
             MessageAttributeNames=["All"],
         ).get("Messages"):
-            received += found
+            received += result
         return received
 
 
 @pytest.fixture
 def sqs(moto_sqs: Any, monkeypatch: pytest.MonkeyPatch) -> Sqs:
-    found = Sqs(moto_sqs)
-    for name, url in found.urls.items():
+    result = Sqs(moto_sqs)
+    for name, url in result.urls.items():
         monkeypatch.setenv(f"PLAZA_QUEUE_{name.upper()}_URL", url)
     settings.settings.cache_clear()
     receive = sqs_client.receive
     monkeypatch.setattr(
         sqs_client, "receive", lambda queue, visibility_s: receive(queue, visibility_s, wait_s=0)
     )
-    return found
+    return result
 
 
 def lines(capsys: pytest.CaptureFixture[str], of: str) -> list[dict[str, Any]]:
@@ -80,10 +80,10 @@ def test_queues_report_their_depths_and_dead_letters(sqs: Sqs) -> None:
     sqs.put("reactions_dlq", EVENT)
     sqs.client.send_message(QueueUrl=sqs.urls["orders"], MessageBody="{}", DelaySeconds=60)
     sqs.client.receive_message(QueueUrl=sqs.urls["reactions"], MaxNumberOfMessages=1)
-    found = {state.name: state for state in queue_admin.read_queues()}
-    assert list(found) == ["orders", "orders_dlq", "reactions"]
-    assert found["reactions"][1:] == (2, 1, 0, None, 1)
-    assert found["orders"][1:] == (0, 0, 1, None, 0)
+    results = {state.name: state for state in queue_admin.read_queues()}
+    assert list(results) == ["orders", "orders_dlq", "reactions"]
+    assert results["reactions"][1:] == (2, 1, 0, None, 1)
+    assert results["orders"][1:] == (0, 0, 1, None, 0)
 
 
 def test_operators_who_read_queues_at_once_cost_a_call_for_each_queue(sqs: Sqs) -> None:
@@ -189,7 +189,7 @@ def test_a_redrive_moves_all_messages_with_request_id_and_without_cause(
 
 
 def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> None:
-    """Its version is the time at which the first queue received it, not that of a move."""
+    """Its version is the time at which the first queue received it, not the time of a move."""
     sqs_client.send(
         "reactions",
         REACTIONS.encode(ReactionEvent(ReactionKey("post", 11, "like", 7), True, None)),
@@ -210,7 +210,7 @@ def test_a_provisional_event_keeps_its_version_to_a_dlq_and_back(sqs: Sqs) -> No
 
 def effective_version_us(message: dict[str, Any]) -> int:
     """Return the version that the consumer of reactions gives to the event in ``message``."""
-    found: list[ReactionEvent] = []
+    reaction_events: list[ReactionEvent] = []
     record = {
         "messageId": message["MessageId"],
         "receiptHandle": message["ReceiptHandle"],
@@ -221,8 +221,8 @@ def effective_version_us(message: dict[str, Any]) -> int:
             for name, value in message.get("MessageAttributes", {}).items()
         },
     }
-    consume({"Records": [record]}, "reactions", REACTIONS.decode, found.extend)
-    return found[0].effective_version_us
+    consume({"Records": [record]}, "reactions", REACTIONS.decode, reaction_events.extend)
+    return reaction_events[0].effective_version_us
 
 
 def test_a_redrive_moves_up_to_its_limit(sqs: Sqs) -> None:

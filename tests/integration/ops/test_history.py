@@ -70,7 +70,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(file: Path, tmp_path: Path) -> Callable[..., ImportReport]:
-    """``store()`` imports the file; its options are those of ``import_file``."""
+    """``store()`` imports the file; its options are the arguments of ``import_file``."""
     return lambda **options: import_file(file, LIKES, tmp_path / "imports", **options)
 
 
@@ -193,17 +193,17 @@ def test_an_interrupted_import_continues(
     monkeypatch.setattr(history, "LINES_PER_BATCH", 3)
     if loaded:
         react.hydrate([(LIKE, A), (LIKE, B)])
-    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is that of the check
+    calls = {"commit": 0, "acknowledge": 0, "position": -1}  # one position is read by the check
 
     def kill_in_second(name: str, work: Callable[..., object]) -> Callable[..., object]:
         def run(*args: object) -> object:
             calls[name] += 1
             if name == "commit" == at and calls[name] == 2:
                 raise Killed
-            done = work(*args)
+            completed = work(*args)
             if name == at and calls[name] == 2:
                 raise Killed
-            return done
+            return completed
 
         return run
 
@@ -282,10 +282,10 @@ def test_a_killed_process_is_continued_by_the_next(
         process.kill()
         process.wait()
     assert rows(A)
-    done = subprocess.run(
+    completed = subprocess.run(
         command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=60, check=True
     )
-    report = json.loads(done.stdout)
+    report = json.loads(completed.stdout)
     assert report["resumed_after"] > 1_000
     assert (report["stored"], counter(A), counter(B), received()) == (2_500, 1_250, 1_250, 2_500)
     assert audit().clean

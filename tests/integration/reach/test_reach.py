@@ -103,7 +103,7 @@ def test_a_list_counts_no_visitor() -> None:
 def test_a_client_that_takes_ids_all_the_time_is_a_bounded_number_of_visitors() -> None:
     ids = [visitor_ids.issue(NETWORK).text for _ in range(MAX_IDS_PER_NETWORK + 100)]
     assert len(set(ids)) == MAX_IDS_PER_NETWORK
-    seen = {visitor_of(one) for one in ids}
+    seen = {visitor_of(item) for item in ids}
     assert len(seen) == MAX_IDS_PER_NETWORK
     neighbours = {visitor_ids.issue(f"2001:db8:1:{n:x}::1").text for n in range(300)}
     assert len(neighbours) == MAX_IDS_PER_NETWORK, "a /48 is one network"
@@ -181,7 +181,7 @@ def test_neither_ids_nor_keys_contain_the_address(set_time: SetTime) -> None:
 
 
 def test_weeks_are_unions_of_their_days(set_time: SetTime) -> None:
-    """Given users who view posts on random days, the report equals that of sets of users."""
+    """Given users who view posts on random days, the report equals the counts of sets of users."""
     rng, post_id = random.Random(5), post()
     seen: dict[date, set[int]] = {}
     for day in range(16):
@@ -192,8 +192,8 @@ def test_weeks_are_unions_of_their_days(set_time: SetTime) -> None:
             seen.setdefault(at.date(), set()).add(user)
     body = ask_reach("?days=16").body
     days = [WEDNESDAY.date() - timedelta(days=n) for n in reversed(range(16))]
-    assert [date.fromisoformat(one["day"]) for one in body["days"]] == days
-    assert [one["visitors"] for one in body["days"]] == [len(seen.get(day, ())) for day in days]
+    assert [date.fromisoformat(item["day"]) for item in body["days"]] == days
+    assert [item["visitors"] for item in body["days"]] == [len(seen.get(day, ())) for day in days]
     assert body["visitors"] == len(set().union(*seen.values()))
     for week in body["weeks"]:
         monday = date.fromisoformat(week["monday"])

@@ -53,8 +53,8 @@ GAP_US = 1_000_000  # as in commits.inc.lua
 
 
 def read_events(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in found if line["event"] == event]
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in documents if line["event"] == event]
 
 
 def ahead() -> dict[int, str]:
@@ -63,8 +63,8 @@ def ahead() -> dict[int, str]:
 
 
 def fence() -> int | None:
-    found = redis.execute("GET", keys().fence)
-    return None if found is None else int(found)
+    result = redis.execute("GET", keys().fence)
+    return None if result is None else int(result)
 
 
 def age_gap() -> None:
@@ -80,8 +80,8 @@ def test_a_saved_reaction_leaves_the_outbox_and_enters_recent(plaza: World) -> N
     version = gate(7).version_us
     assert apply(1, 1, [(7, version, True)]) == ApplyResult("APPLIED", 0, False, 1)
     assert (outbox(), recent(), due()) == ({}, [7], None)
-    found = meta()
-    assert (found["base"], found["delta"], found["db_version"], found["outbox_count"]) == (
+    fields = meta()
+    assert (fields["base"], fields["delta"], fields["db_version"], fields["outbox_count"]) == (
         1,
         0,
         1,
@@ -642,13 +642,13 @@ def test_commits_of_two_kinds_are_applied_separately(plaza: World) -> None:
     put()
     put(kind=COLLECT)
     like, collect = gate(7).version_us, gate(7, kind=COLLECT).version_us
-    found = redis_commits.apply_all(
+    result = redis_commits.apply_all(
         [
             Commit(LIKE, POST, 1, 1, True, [(7, like, True)]),
             Commit(COLLECT, POST, 1, 5, True, [(7, collect, True)]),
         ]
     )
-    assert found == [ApplyResult("APPLIED", 0, False, 1)] * 2
+    assert result == [ApplyResult("APPLIED", 0, False, 1)] * 2
     assert (total(), total(kind=COLLECT)) == (1, 5)
 
 

@@ -32,8 +32,8 @@ LIKERS = 200
 
 
 def page(size: int = 20, latest: bool = False) -> list[int]:
-    found, _ = queries.list_reactors(LIKE, POST, None, latest, size)
-    return [reactor.actor_id for reactor in found]
+    result, _ = queries.list_reactors(LIKE, POST, None, latest, size)
+    return [reactor.actor_id for reactor in result]
 
 
 def save(actor: int, on: bool, version_us: int) -> None:
@@ -54,8 +54,8 @@ def test_a_cached_page_costs_no_statement(large_post: World) -> None:
     page()
     with counting_work() as work:
         for size in (1, 20, 100):
-            found, last = queries.list_reactors(LIKE, POST, None, False, size)
-            assert [reactor.actor_id for reactor in found] == list(range(1, size + 1))
+            result, last = queries.list_reactors(LIKE, POST, None, False, size)
+            assert [reactor.actor_id for reactor in result] == list(range(1, size + 1))
             assert last == Reactor(size, BASE_US + size)
     assert work.statements == 0
 
@@ -92,8 +92,8 @@ def walk(size: int, latest: bool) -> list[int]:
     listed: list[int] = []
     after = None
     while True:
-        found, after = queries.list_reactors(LIKE, POST, after, latest, size)
-        listed += [reactor.actor_id for reactor in found]
+        result, after = queries.list_reactors(LIKE, POST, after, latest, size)
+        listed += [reactor.actor_id for reactor in result]
         if after is None:
             return listed
 
@@ -180,9 +180,9 @@ def test_a_page_read_before_a_commit_is_not_cached_after_it(
     read_earliest = mysql_reactions.read_earliest
 
     def read_then_wait(*args: object) -> object:
-        found = read_earliest(*args)  # type: ignore[arg-type]
+        page = read_earliest(*args)  # type: ignore[arg-type]
         save(2, False, BASE_US + 1_000)
-        return found
+        return page
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_reactions, "read_earliest", read_then_wait)
@@ -199,8 +199,8 @@ def test_one_reader_reads_the_page_and_others_wait(
     def cache_page(seconds: float) -> None:
         """Do what the reader with the lock does meanwhile."""
         if redis.execute("EXISTS", keys().earliest) == 0:
-            n, found = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
-            assert redis_queries.cache_earliest(LIKE, POST, n, found)
+            n, result = mysql_reactions.read_earliest(LIKE, POST, queries.EARLIEST_LENGTH)
+            assert redis_queries.cache_earliest(LIKE, POST, n, result)
 
     monkeypatch.setattr("plaza.infra.runtime.clock.sleep", cache_page)
     page(1, latest=True)  # caches the existence of the post

@@ -1,6 +1,6 @@
 """After a failover of Redis, events that were logged before it are acknowledged again.
 
-The reigns are simulated; test_reign.py has those of real servers.
+The reigns are simulated; test_reign.py has reigns of real servers.
 """
 
 from __future__ import annotations

@@ -94,14 +94,14 @@ def test_a_like_is_stored_in_the_outbox_with_version_and_base(plaza: World) -> N
     assert outbox() == {7: (1, decision.version_us, 0)}
     assert recent() == [1, 2, 3], "recent has saved actors only"
     assert due() == decision.version_us
-    found = meta()
-    assert (found["base"], found["delta"], found["outbox_count"], found["db_version"]) == (
+    fields = meta()
+    assert (fields["base"], fields["delta"], fields["outbox_count"], fields["db_version"]) == (
         3,
         1,
         1,
         5,
     )
-    assert found["version"] == decision.version_us
+    assert fields["version"] == decision.version_us
 
 
 def test_a_repeated_like_is_an_assertion_with_a_newer_version(plaza: World) -> None:
@@ -174,12 +174,12 @@ def test_an_actor_outside_of_an_incomplete_recent_is_unknown(plaza: World) -> No
     ],
 )
 def test_the_expected_state_decides_for_an_unknown_actor(
-    plaza: World, was_on: bool, wanted: bool, code: str
+    plaza: World, was_on: bool, requested: bool, code: str
 ) -> None:
     put(total=9, n=5, complete=False)
-    decision = gate_as_read(7, wanted, was_on=was_on, n=5)
+    decision = gate_as_read(7, requested, was_on=was_on, n=5)
     assert decision.code == code
-    assert outbox() == {7: (int(wanted), decision.version_us, int(was_on))}
+    assert outbox() == {7: (int(requested), decision.version_us, int(was_on))}
 
 
 def test_an_expected_state_without_a_row_request_is_refused(plaza: World) -> None:
@@ -405,9 +405,9 @@ def test_versions_up_to_2_to_the_53_are_exact(plaza: World) -> None:
     assert decision.version_us == 2**53 - 2
     assert outbox()[7][1] == meta()["version"] == 2**53 - 2
     assert apply(1, 1, [(7, 2**53 - 2, True)]).outbox_count == 0
-    found = redis_queries.read_page(LIKE, POST, None, False, 5)
-    assert found is not None
-    assert found[1] == [(7, 2**53 - 2)]
+    page = redis_queries.read_page(LIKE, POST, None, False, 5)
+    assert page is not None
+    assert page[1] == [(7, 2**53 - 2)]
 
 
 def test_ids_of_63_bits_are_distinguished(plaza: World) -> None:
@@ -482,8 +482,8 @@ def test_the_filter_denies_none_of_5000_members(plaza: World, set_up: SetUp) -> 
 def expiries(target: Target = POST) -> dict[str, int]:
     """Return name -> expiry (ms since 1970, -1 for none) of the target's existing keys."""
     k = keys(target)
-    found = {name: redis.execute("PEXPIRETIME", getattr(k, name)) for name in k._fields[:5]}
-    return {name: at_ms for name, at_ms in found.items() if at_ms != -2}
+    results = {name: redis.execute("PEXPIRETIME", getattr(k, name)) for name in k._fields[:5]}
+    return {name: at_ms for name, at_ms in results.items() if at_ms != -2}
 
 
 def put_idle_target(set_up: SetUp) -> None:
@@ -500,10 +500,10 @@ def put_idle_target(set_up: SetUp) -> None:
 
 def test_all_keys_of_an_idle_target_expire_at_the_same_instant(plaza: World, set_up: SetUp) -> None:
     put_idle_target(set_up)
-    found = expiries()
-    assert set(found) == {"meta", "recent", "bloom", "filling"}
-    assert len(set(found.values())) == 1
-    left_s = found["meta"] / 1000 - redis_us() / 1e6
+    result = expiries()
+    assert set(result) == {"meta", "recent", "bloom", "filling"}
+    assert len(set(result.values())) == 1
+    left_s = result["meta"] / 1000 - redis_us() / 1e6
     assert 890 <= left_s <= 1_110, "plus or minus 10 %"
 
 
@@ -511,10 +511,10 @@ def test_all_keys_expire_again_when_the_outbox_is_saved(plaza: World, set_up: Se
     put_idle_target(set_up)
     gate(9)
     save_outbox(meta()["db_version"] + 1, 9)
-    found = expiries()
-    assert set(found) == {"meta", "recent", "bloom", "filling"}
-    assert len(set(found.values())) == 1
-    assert found["meta"] > 0
+    result = expiries()
+    assert set(result) == {"meta", "recent", "bloom", "filling"}
+    assert len(set(result.values())) == 1
+    assert result["meta"] > 0
 
 
 def test_a_target_with_outbox_entries_does_not_expire(plaza: World, set_up: SetUp) -> None:
@@ -530,10 +530,10 @@ def test_a_later_key_expires_with_the_others(plaza: World, set_up: SetUp) -> Non
     assert redis_bloom.begin_bloom(LIKE, POST, "b1", 5) == "BEGUN"
     assert len(set(expiries().values())) == 1
     assert redis_bloom.fill_bloom(LIKE, POST, "b1", [1, 2], True) == "FINISHED"
-    found = expiries()
-    assert set(found) == {"meta", "recent", "bloom"}
-    assert len(set(found.values())) == 1
-    assert found["meta"] > 0
+    result = expiries()
+    assert set(result) == {"meta", "recent", "bloom"}
+    assert len(set(result.values())) == 1
+    assert result["meta"] > 0
 
 
 def test_a_reader_renews_the_ttl_after_half_of_it(plaza: World, set_up: SetUp) -> None:

@@ -281,8 +281,8 @@ def test_a_commit_that_waited_for_the_snapshot_is_applied_by_its_repeat(plaza: W
 def test_the_outbox_stays_on_top_of_the_snapshot(plaza: World) -> None:
     """Given an outbox of a target that Redis evicted or lost."""
     write_outbox(a7="1:10:0", a8="1:20:0", a9="0:30:1", a6="1:40:1")
-    found = [(7, 0, False), (8, 5, True), (9, 6, True), (6, 7, False)]
-    assert put(total=2, n=3, newest=[(9, 6), (8, 5)], rows=found) == "HYDRATED"
+    results = [(7, 0, False), (8, 5, True), (9, 6, True), (6, 7, False)]
+    assert put(total=2, n=3, newest=[(9, 6), (8, 5)], rows=results) == "HYDRATED"
     assert outbox() == {7: (1, 10, 0), 8: (1, 20, 1), 9: (0, 30, 1), 6: (1, 40, 0)}
     assert (meta()["base"], meta()["delta"], total(), meta()["outbox_count"]) == (2, 1, 3, 4)
     assert meta()["version"] == 40
@@ -552,11 +552,11 @@ def test_a_hydration_ends_although_commits_arrive(
     hydrate_all = redis_hydration.hydrate_all
     attempts = []
 
-    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        attempts.append(found)
+    def slow(result: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
+        attempts.append(result)
         for actor in range(8, 20):
             persist.save([make_event(actor, True, 1000 + actor)])
-        return hydrate_all(found)  # type: ignore[arg-type]
+        return hydrate_all(result)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     hydrate()
@@ -573,12 +573,12 @@ def test_a_snapshot_that_became_too_old_is_read_again(
     hydrate_all = redis_hydration.hydrate_all
     attempts = []
 
-    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        attempts.append(found)
+    def slow(result: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
+        attempts.append(result)
         if len(attempts) == 1:
             insert_rows([(POST, 8, 1, 2000)])
             apply(2, 2, [(7, 1000, True)], is_new=False)
-        return hydrate_all(found)  # type: ignore[arg-type]
+        return hydrate_all(result)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     assert react.hydrate([(LIKE, POST)]) == []
@@ -612,11 +612,11 @@ def test_a_commit_with_the_same_total_updates_an_older_snapshot(
     hydrate_all = redis_hydration.hydrate_all
     attempts = []
 
-    def slow(found: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
-        attempts.append(found)
+    def slow(result: list[tuple[object, Target, HydrationLease, Snapshot]]) -> list[str]:
+        attempts.append(result)
         if len(attempts) == 1:
             persist.save([make_event(actor, on == 1, version) for actor, on, version in changes])
-        return hydrate_all(found)  # type: ignore[arg-type]
+        return hydrate_all(result)  # type: ignore[arg-type]
 
     monkeypatch.setattr(redis_hydration, "hydrate_all", slow)
     hydrate()

@@ -12,9 +12,9 @@ from tests.support.stores import POST, gate, keys, put
 
 
 def inspect(max_actors: int) -> CachedTarget:
-    [found] = redis_inspection.inspect_all([(LIKE, POST)], max_actors)
-    assert isinstance(found, CachedTarget)
-    return found
+    [result] = redis_inspection.inspect_all([(LIKE, POST)], max_actors)
+    assert isinstance(result, CachedTarget)
+    return result
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_a_fingerprint_has_the_newest_actors_above_its_floor(
     plaza: World, max_actors: int, floor_us: int, newest: Fingerprint
 ) -> None:
     put(total=3, newest=[(3, 30), (2, 20), (1, 10)])
-    found = inspect(max_actors)
-    assert (found.floor_us, found.newest) == (floor_us, newest)
+    result = inspect(max_actors)
+    assert (result.floor_us, result.newest) == (floor_us, newest)
 
 
 def test_actors_at_the_floor_of_a_target_are_not_in_the_fingerprint(plaza: World) -> None:

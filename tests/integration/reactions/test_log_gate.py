@@ -1,4 +1,4 @@
-"""The log gate: shared by transactions that append to the log, exclusive for its readers."""
+"""The log lock: shared by transactions that append to the log, exclusive for its readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def other(plaza: World, mysql_url: str) -> Iterator[Connection[Cursor]]:
 
 
 def is_locked(other: Connection[Cursor], lock: str = "FOR UPDATE NOWAIT") -> bool:
-    """Return whether another client does not get a lock of the gate."""
+    """Return whether another client does not get the lock of the log."""
     with other.cursor() as cursor:
         try:
             cursor.execute(f"SELECT id FROM log_gate WHERE id = 1 {lock}")
@@ -41,16 +41,16 @@ def is_locked(other: Connection[Cursor], lock: str = "FOR UPDATE NOWAIT") -> boo
     return False
 
 
-def test_a_transaction_that_appends_to_the_log_shares_the_gate(other: Connection[Cursor]) -> None:
+def test_a_transaction_that_appends_to_the_log_shares_the_lock(other: Connection[Cursor]) -> None:
     def work(cursor: Cursor) -> tuple[bool, bool]:
-        mysql_reactions.pass_log_gate(cursor)
+        mysql_reactions.share_log_lock(cursor)
         return is_locked(other), is_locked(other, "LOCK IN SHARE MODE")
 
     assert mysql.run_in_transaction(work) == (True, False)
     assert not is_locked(other)
 
 
-def test_a_batch_holds_the_gate_while_it_is_logged(
+def test_a_batch_holds_the_lock_while_it_is_logged(
     plaza: World, other: Connection[Cursor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)

@@ -39,18 +39,18 @@ def list_likes(size: int, actor: int = 7) -> list[ReactedTarget]:
     raise AssertionError("the list does not end")
 
 
-def in_order(found: Sequence[tuple[Target, int, int, int]]) -> list[ReactedTarget]:
-    on = [ReactedTarget(target, version) for target, _, state, version in found if state]
+def in_order(result: Sequence[tuple[Target, int, int, int]]) -> list[ReactedTarget]:
+    on = [ReactedTarget(target, version) for target, _, state, version in result if state]
     return sorted(on, key=lambda r: (r.version_us, *r.target), reverse=True)
 
 
 @pytest.mark.parametrize("count", [0, 1, 99, 100, 101, 130])
 def test_pages_continue_from_the_list_in_redis_into_mysql(plaza: World, count: int) -> None:
-    found = [(Target("post", n), 7, 1, BASE_US + n) for n in range(1, count + 1)]
-    if found:
-        insert_rows(found)
+    results = [(Target("post", n), 7, 1, BASE_US + n) for n in range(1, count + 1)]
+    if results:
+        insert_rows(results)
     for size in (1, 7, 50, 100):
-        assert list_likes(size) == in_order(found)
+        assert list_likes(size) == in_order(results)
 
 
 @settings(
@@ -69,12 +69,12 @@ def test_pages_list_each_target_once_also_with_equal_versions(
 ) -> None:
     clear_stores()
     types = ("post", "comment", "review")
-    found = [
+    results = [
         (Target(types[n % 3], n), 7, int(n not in off), BASE_US + n * times // count)
         for n in range(1, count + 1)
     ]
-    insert_rows(found)
-    assert list_likes(size) == in_order(found)
+    insert_rows(results)
+    assert list_likes(size) == in_order(results)
 
 
 def test_a_saved_like_is_listed_first(plaza: World) -> None:
@@ -100,8 +100,8 @@ def test_likes_of_others_and_collects_are_not_listed(plaza: World) -> None:
 def test_likes_are_listed_from_mysql_while_redis_is_unavailable(
     plaza: World, redis_away: Away
 ) -> None:
-    found = [(Target("post", n), 7, 1, BASE_US + n // 3) for n in range(1, 111)]
-    insert_rows(found)
-    assert list_likes(50) == in_order(found)
+    results = [(Target("post", n), 7, 1, BASE_US + n // 3) for n in range(1, 111)]
+    insert_rows(results)
+    assert list_likes(50) == in_order(results)
     with redis_away():
-        assert list_likes(7) == in_order(found)
+        assert list_likes(7) == in_order(results)

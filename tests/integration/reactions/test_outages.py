@@ -58,7 +58,7 @@ def test_a_like_is_spilled_while_the_queue_is_unavailable(
     plaza.queues.away = True
     outcome = react.react(LIKE, POST, 7, True)
     assert (outcome.total, outcome.changed, outcome.exact) == (1, True, True)
-    assert "publish_postponed" in capsys.readouterr().out
+    assert "message_unsent" in capsys.readouterr().out
     assert set(outbox()) == {7}
     [(queue, body)] = mysql.fetch_all("SELECT queue, body FROM spilled_message")
     event = REACTIONS.decode(str(body))
@@ -107,12 +107,12 @@ def test_a_like_is_provisional_while_redis_is_unavailable(plaza: World, redis_aw
             assert (outcome.on, outcome.total, outcome.changed) == (True, None, None)
             assert not outcome.exact
         react.react(LIKE, POST, 1, False)
-        found = [read_event(b) for b in plaza.queues.messages["reactions"]]
-        assert [f.version_us for f in found] == [None] * 3
+        events = [read_event(b) for b in plaza.queues.messages["reactions"]]
+        assert [f.version_us for f in events] == [None] * 3
         assert rows() == {1: (True, 10)}
 
         # The consumer saves them and queues its commit.
-        persist.save(found)
+        persist.save(events)
         plaza.queues.messages["reactions"].clear()
         assert {actor for actor, (on, _) in rows().items() if on} == {7}
         [message] = plaza.queues.messages["acknowledgements"]
@@ -442,7 +442,7 @@ def test_a_reaction_is_undecided_after_every_attempt_found_a_cold_target(
     plaza: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plaza.add(POST)
-    monkeypatch.setattr("plaza.reactions.react.hydrate", lambda wanted: [])
+    monkeypatch.setattr("plaza.reactions.react.hydrate", lambda expected: [])
     with pytest.raises(ReactionUndecided):
         react.react(LIKE, POST, 1, True)
     assert plaza.queues.messages == {}

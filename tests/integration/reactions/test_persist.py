@@ -584,10 +584,10 @@ def test_present_rows_are_as_of_the_version_of_their_counter(
 
     monkeypatch.setattr(counters, "lock_content", lock_after_commit)
     key = ReactionKey(*POST, "like", 7)
-    found = mysql.run_in_transaction(
+    result = mysql.run_in_transaction(
         lambda cursor: persist._read_current(cursor, keys=[key], masters=None)
     )
-    assert found.commits == [Commit(LIKE, POST, 2, 0, False, [(7, BASE_US + 2, False)])]
+    assert result.commits == [Commit(LIKE, POST, 2, 0, False, [(7, BASE_US + 2, False)])]
 
 
 def test_a_commit_of_a_target_without_readers_does_not_load_it(plaza: World) -> None:
@@ -650,8 +650,8 @@ def test_actors_that_are_off_count_for_versions_only(plaza: World) -> None:
     insert_rows([(POST, 1, 1, 10), (POST, 2, 0, BASE_US)])
     hydrate()
     assert (meta()["version"], recent()) == (BASE_US, [1])
-    wanted = [(LIKE, POST)]
-    states = [mysql_reactions.read_viewer_states(wanted, actor) for actor in (1, 2, 3)]
+    expected = [(LIKE, POST)]
+    states = [mysql_reactions.read_viewer_states(expected, actor) for actor in (1, 2, 3)]
     assert states == [[True], [False], [False]]
 
 

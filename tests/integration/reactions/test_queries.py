@@ -73,7 +73,7 @@ def test_a_snapshot_that_redis_refuses_is_not_loaded(
     assert react.hydrate(WANTED, wait_s=0) == WANTED
     redis.execute("DEL", keys().fence)
     redis.execute("HSET", keys().outbox, 7, "1:10:0:cabc")
-    monkeypatch.setattr(redis_hydration, "read_outboxes", lambda wanted: [[] for _ in wanted])
+    monkeypatch.setattr(redis_hydration, "read_outboxes", lambda expected: [[] for _ in expected])
     assert react.hydrate(WANTED, wait_s=0) == WANTED
     assert (meta(), set(outbox())) == ({}, {7})
 
@@ -96,8 +96,8 @@ def test_a_short_page_of_the_earliest_is_not_cached(plaza: World, set_up: SetUp)
     set_up(recent_cap=50)
     plaza.add(POST)
     insert_rows([(POST, actor, 1, 1_000 + actor) for actor in range(1, 61)])
-    found, _ = queries.list_reactors(LIKE, POST, None, False, 100)
-    assert [reactor.actor_id for reactor in found] == list(range(1, 61))
+    result, _ = queries.list_reactors(LIKE, POST, None, False, 100)
+    assert [reactor.actor_id for reactor in result] == list(range(1, 61))
     assert redis.execute("EXISTS", keys().earliest) == 0
 
 
@@ -109,14 +109,14 @@ def test_a_list_that_was_read_before_a_commit_is_not_cached_after_it(
     read_reacted = mysql_reactions.read_reacted
 
     def read_before_commit(*args: Any) -> Any:
-        found = read_reacted(*args)
+        reacted = read_reacted(*args)
         persist.save([make_event(7, at=1, target=other)])
-        return found
+        return reacted
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_reactions, "read_reacted", read_before_commit)
-        assert [found.target for found in queries.list_reacted(LIKE, 7, None, 5)[0]] == [POST]
-    assert [found.target for found in queries.list_reacted(LIKE, 7, None, 5)[0]] == [other, POST]
+        assert [item.target for item in queries.list_reacted(LIKE, 7, None, 5)[0]] == [POST]
+    assert [item.target for item in queries.list_reacted(LIKE, 7, None, 5)[0]] == [other, POST]
 
 
 def test_the_list_of_a_target_that_does_not_exist_is_not_found(plaza: World) -> None:
@@ -128,5 +128,5 @@ def test_the_list_of_a_target_that_does_not_exist_is_not_found(plaza: World) -> 
 def test_a_full_last_page_has_no_next_one(plaza: World, latest: bool) -> None:
     plaza.add(POST)
     insert_rows([(POST, 7, 1, 10), (POST, 8, 1, 20)])
-    found, after = queries.list_reactors(LIKE, POST, None, latest, 2)
-    assert ({reactor.actor_id for reactor in found}, after) == ({7, 8}, None)
+    result, after = queries.list_reactors(LIKE, POST, None, latest, 2)
+    assert ({reactor.actor_id for reactor in result}, after) == ({7, 8}, None)

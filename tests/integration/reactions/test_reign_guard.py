@@ -1,4 +1,4 @@
-"""A consumer applies its commits only under the reign of the present master (reign_guard).
+"""A consumer applies its commits only under the reign of the current master (reign_guard).
 
 The masters are simulated; test_reign.py has real servers.
 """

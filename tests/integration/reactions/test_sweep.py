@@ -74,12 +74,12 @@ def let_time_pass(us: int) -> None:
 
 def sweep_every_minute(minutes: int) -> list[int]:
     """Sweep with a grace of 30 s; return the minutes at which something was sent."""
-    found = []
+    results = []
     for minute in range(1, minutes + 1):
         let_time_pass(MINUTE_US)
         if sweep.sweep_outbox(grace_us=MINUTE_US // 2):
-            found.append(minute)
-    return found
+            results.append(minute)
+    return results
 
 
 def read_ages(capsys: pytest.CaptureFixture[str]) -> list[float]:
@@ -178,7 +178,7 @@ def test_entries_that_the_queue_did_not_accept_stay_due(
     send_all = sqs.send_all
     monkeypatch.setattr(outbox_index, "_ENTRIES_PER_SEND", 10)
     with monkeypatch.context() as patch:
-        patch.setattr(sqs, "send_all", lambda queue, found, _: send_all(queue, found[:1]))
+        patch.setattr(sqs, "send_all", lambda queue, result, _: send_all(queue, result[:1]))
         assert sweep.sweep_outbox(grace_us=1) == 3
     assert sweep.sweep_outbox(grace_us=1) == 30
     assert sweep.sweep_outbox(grace_us=1) == 0
@@ -244,16 +244,16 @@ def test_a_large_outbox_is_swept_in_parts(plaza: World) -> None:
     put()
     redis.run_all([gate_call(actor, True) for actor in range(1, 1_501)])
     let_time_pass(MINUTE_US)
-    found: set[int] = set()
+    actor_ids: set[int] = set()
     parts, has_more = 0, True
     while has_more:
         page = sweep_once(MINUTE_US // 2, count=100)
         assert len(page.entries) < 400, "about ``count``"
-        found |= {event.key.actor_id for event in page.entries}
+        actor_ids |= {event.key.actor_id for event in page.entries}
         outbox_index.confirm_all([page.progress])
         parts, has_more = parts + 1, page.has_more
         assert parts < 50
-    assert found == set(range(1, 1_501))
+    assert actor_ids == set(range(1, 1_501))
     assert parts >= 5
     assert sweep.sweep_outbox(grace_us=MINUTE_US // 2) == 0, "all were sent"
 
@@ -364,8 +364,8 @@ def test_targets_are_found_up_to_a_limit_for_each_shard(plaza: World) -> None:
     for target in targets:
         put(target=target)
         gate(7, target=target)
-    found = redis_outbox.find_due(redis_us(), 100)
-    assert sorted(target for _, target in found) == targets
+    result = redis_outbox.find_due(redis_us(), 100)
+    assert sorted(target for _, target in result) == targets
     assert redis_outbox.find_due(redis_us() - MINUTE_US, 100) == []
     shards = {keys(target).outboxes for target in targets}
     assert len(redis_outbox.find_due(redis_us(), 1)) == len(shards)

@@ -43,14 +43,14 @@ def a_full_bucket(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ranked(window: Window = "all", limit: int = 100) -> list[tuple[int, int]]:
     """Return (likes, post) of all pages of a ranking."""
-    found: list[tuple[int, int]] = []
+    results: list[tuple[int, int]] = []
     after: PostRank | None = None
     while True:
         page = post_rankings.list_most_liked(window, after, limit, None)
         assert len(page.posts) <= limit
-        found += [(item.likes, item.post.text.id) for item in page.posts]
+        results += [(item.likes, item.post.text.id) for item in page.posts]
         if page.last is None:
-            return found
+            return results
         after = page.last
 
 
@@ -406,11 +406,11 @@ def test_a_reader_gets_a_complete_window_during_swaps(
         [PostRank(1, n) for n in range(500, 400, -1)],
     ]
     redis_rankings.swap_ranking("week", rankings[0], 0)
-    found, done = [], threading.Event()
+    results, completed = [], threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            found.append(redis_rankings.read_ranking("week", None, 100))
+        while not completed.is_set():
+            results.append(redis_rankings.read_ranking("week", None, 100))
 
     with own_connections(monkeypatch):
         readers = [threading.Thread(target=read) for _ in range(4)]
@@ -418,11 +418,11 @@ def test_a_reader_gets_a_complete_window_during_swaps(
             reader.start()
         for n in range(400):
             redis_rankings.swap_ranking("week", rankings[n % 2], n)
-        done.set()
+        completed.set()
         for reader in readers:
             reader.join()
-    assert len(found) > 100
-    assert all(ranking in rankings for ranking in found)
+    assert len(results) > 100
+    assert all(ranking in rankings for ranking in results)
 
 
 # ---------------------------------------------------------------- pages
@@ -439,10 +439,10 @@ def test_the_first_1000_posts_are_listed_once_each(
     if source == "Redis":
         post_rankings.refresh_rankings()
         refuse_mysql(monkeypatch)
-    found = ranked(limit=97)
-    assert len(found) == len(set(found)) == 1_000
+    result = ranked(limit=97)
+    assert len(result) == len(set(result)) == 1_000
     assert (
-        found
+        result
         == most_liked(1_000)
         == sorted(((n, p) for p, n in likes.items()), reverse=True)[:1_000]
     )

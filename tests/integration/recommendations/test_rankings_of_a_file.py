@@ -47,9 +47,9 @@ def test_rankings_have_the_order_of_mysql_after_all_interactions_of_a_file(
     late: list[str] = []
     for number, request in enumerate(requests, 1):
         if request.sets:
-            (kind, post_id, user_id), wanted = request.sets
+            (kind, post_id, user_id), on = request.sets
             with suppress(TooManyChanges):
-                react.react(KINDS[kind], Target("post", post_id), user_id, wanted)
+                react.react(KINDS[kind], Target("post", post_id), user_id, on)
         if number % BATCH == 0 or number == len(requests):
             bodies = late + plaza.queues.take(REACTIONS)
             rng.shuffle(bodies)

@@ -23,7 +23,7 @@ from plaza.recommendations import (
     redis_store,
     vote_roll_up,
 )
-from plaza.recommendations.model import ListPlace, ReviewList
+from plaza.recommendations.model import RecommendedPosition, ReviewList
 from plaza.recommendations.queues import RECOMMENDATIONS
 from tests.integration.conftest import Away
 from tests.support.consumers import statements
@@ -43,7 +43,7 @@ def shop(plaza: World) -> World:
 
 
 def recommended(limit: int = 100, actor_id: int | None = None) -> list[int]:
-    page = recommend.recommend(SHOP, ListPlace(0, 0), limit, actor_id)
+    page = recommend.recommend(SHOP, RecommendedPosition(0, 0), limit, actor_id)
     return [view.text.id for view in page.reviews]
 
 
@@ -107,15 +107,15 @@ def test_pages_have_no_gaps_and_no_repeats(shop: World) -> None:
     add_reviews(SHOP, *range(1, 41))
     persist.save([like(review(n % 7 + 1), n) for n in range(1, 30)])
     roll_up_and_refresh(shop)
-    path, found = f"/shops/{SHOP}/reviews/recommended?limit=7", []
+    path, items = f"/shops/{SHOP}/reviews/recommended?limit=7", []
     reply = ask("GET", path, folder="api/recommendations")
     while True:
         assert reply.status == 200
-        found += [int(item["id"]) for item in reply.body["items"]]
+        items += [int(item["id"]) for item in reply.body["items"]]
         if reply.body["next"] is None:
             break
         reply = ask("GET", f"{path}&cursor={reply.body['next']}", folder="api/recommendations")
-    assert found == best_reviews(SHOP)
+    assert items == best_reviews(SHOP)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +155,11 @@ def test_200_readers_of_a_missing_list_request_one_rebuild(
     recommended()  # caches the shop and the texts in this process
     redis.execute("FLUSHALL")
     shop.queues.messages.clear()
-    start, found = threading.Barrier(200, timeout=60), []
+    start, result = threading.Barrier(200, timeout=60), []
 
     def read() -> None:
         start.wait()
-        found.append(recommended())
+        result.append(recommended())
 
     with own_connections(monkeypatch):
         readers = [threading.Thread(target=read) for _ in range(200)]
@@ -167,7 +167,7 @@ def test_200_readers_of_a_missing_list_request_one_rebuild(
             reader.start()
         for reader in readers:
             reader.join()
-    assert found == [[]] * 200, "empty until the rebuild"
+    assert result == [[]] * 200, "empty until the rebuild"
     assert count_requests(shop) == 1
     shop.queues.drain()
     assert recommended() == [3, 2, 1]
@@ -247,11 +247,11 @@ def test_a_reader_gets_a_complete_list_during_swaps(
 ) -> None:
     lists = [list(range(1, 101)), list(range(1_001, 1_101)), []]
     swap(lists[0])
-    found, done = [], threading.Event()
+    results, completed = [], threading.Event()
 
     def read() -> None:
-        while not done.is_set():
-            found.append(redis_store.read_list(SHOP).review_ids)
+        while not completed.is_set():
+            results.append(redis_store.read_list(SHOP).review_ids)
 
     with own_connections(monkeypatch):
         readers = [threading.Thread(target=read) for _ in range(4)]
@@ -259,11 +259,11 @@ def test_a_reader_gets_a_complete_list_during_swaps(
             reader.start()
         for n in range(600):
             swap(lists[n % 3])
-        done.set()
+        completed.set()
         for reader in readers:
             reader.join()
-    assert len(found) > 100
-    assert all(review_ids in lists for review_ids in found)
+    assert len(results) > 100
+    assert all(review_ids in lists for review_ids in results)
 
 
 def test_a_late_rebuild_does_not_restore_an_old_list(shop: World) -> None:
@@ -286,12 +286,12 @@ def test_a_late_rebuild_is_refused_without_new_votes_too(
     read_best_reviews = mysql_recommendations.read_best_reviews
 
     def read_then_rebuild(shop_ids: Sequence[int]) -> dict[int, ReviewList]:
-        found = read_best_reviews(shop_ids)
+        result = read_best_reviews(shop_ids)
         with monkeypatch.context() as patch:
             patch.setattr(mysql_recommendations, "read_best_reviews", read_best_reviews)
             add_reviews(SHOP, 2)
             recommend.rebuild_recommendations([RebuildLists([SHOP])])
-        return found
+        return result
 
     monkeypatch.setattr(mysql_recommendations, "read_best_reviews", read_then_rebuild)
     recommend.rebuild_recommendations([RebuildLists([SHOP])])

@@ -23,7 +23,7 @@ from plaza.recommendations import (
     recommend,
     vote_roll_up,
 )
-from plaza.recommendations.model import ListPlace, RankedHours
+from plaza.recommendations.model import RankedHours, RecommendedPosition
 from tests.integration.recommendations.test_rankings import random_events, ranked
 from tests.integration.recommendations.test_recommendations import SHOP, recommended, swap
 from tests.support.content_api import ask
@@ -132,11 +132,11 @@ def test_the_most_liked_and_the_newest_reviews_are_candidates(
     mysql.write("UPDATE content SET votes = 9 - content_id WHERE content_id <= 2")
     mysql.write("UPDATE content SET created_at = created_at - INTERVAL content_id DAY")
     mysql.write("UPDATE content SET body = REPEAT('x', 2000) WHERE content_id = 5")
-    found = mysql_recommendations.read_best_reviews([SHOP])[SHOP].review_ids
-    assert found == [1, 2], "the newest ones are also the most liked ones"
+    review_ids = mysql_recommendations.read_best_reviews([SHOP])[SHOP].review_ids
+    assert review_ids == [1, 2], "the newest ones are also the most liked ones"
     mysql.write("UPDATE content SET created_at = UTC_TIMESTAMP(6) WHERE content_id IN (6, 7)")
-    found = mysql_recommendations.read_best_reviews([SHOP])[SHOP].review_ids
-    assert found == [1, 2, 7, 6], "5 has the longest text, but is no candidate"
+    review_ids = mysql_recommendations.read_best_reviews([SHOP])[SHOP].review_ids
+    assert review_ids == [1, 2, 7, 6], "5 has the longest text, but is no candidate"
 
 
 def test_operators_get_the_components_of_a_score(shop: World) -> None:
@@ -184,11 +184,11 @@ def test_a_review_that_is_not_listed_has_no_rank(shop: World) -> None:
 def test_pages_are_of_one_list_while_it_is_replaced(shop: World) -> None:
     add_reviews(SHOP, *range(1, 10))
     swap([1, 2, 3, 4, 5, 6])
-    first = recommend.recommend(SHOP, ListPlace(0, 0), 2, None)
+    first = recommend.recommend(SHOP, RecommendedPosition(0, 0), 2, None)
     assert first.next is not None
     for order in ([6, 5, 4, 3, 2, 1], [7, 1, 8, 2, 9, 3], [5, 6]):
         swap(order)
-        swap(order)  # an equal list takes no place
+        swap(order)  # an equal list takes no position
     second = recommend.recommend(SHOP, first.next, 2, None)
     assert [view.text.id for view in second.reviews] == [3, 4]
     assert recommended() == [5, 6]
@@ -251,8 +251,8 @@ def test_a_like_counts_half_as_much_after_a_half_life(plaza: World) -> None:
     hours = post_rankings.hours_of("hot", 1_000_000 * HOUR_US)
     now = hours.last
     add_hours({(now, 1): 2, (now - 12, 2): 4, (now - 6, 3): 3, (now - 24, 4): 8})
-    found = {post_id: likes for likes, post_id in read_hot(hours)}
-    assert found[1] == found[2] == found[4]
+    results = {post_id: likes for likes, post_id in read_hot(hours)}
+    assert results[1] == results[2] == results[4]
     order = [post_id for _, post_id in read_hot(hours)]
     assert sorted(order[:2] + order[2:]) == [1, 2, 3, 4]
     assert [p for p in order if p != 3] == [4, 2, 1], "of equals the newest post is first"
@@ -268,10 +268,10 @@ def test_time_alone_changes_no_order_of_hot_posts(plaza: World) -> None:
     assert len(first) == len(posts)
     scales = set()
     for hour in range(begin, begin + 109):
-        found = read_hot(post_rankings.hours_of("hot", hour * HOUR_US))
-        assert [post_id for _, post_id in found] == [post_id for _, post_id in first]
-        scales.add(first[0][0] // found[0][0])
-        assert all(a % b == 0 for (a, _), (b, _) in zip(first, found, strict=True))
+        result = read_hot(post_rankings.hours_of("hot", hour * HOUR_US))
+        assert [post_id for _, post_id in result] == [post_id for _, post_id in first]
+        scales.add(first[0][0] // result[0][0])
+        assert all(a % b == 0 for (a, _), (b, _) in zip(first, result, strict=True))
     assert scales in ({1}, {1, 1024}), "cursors stay valid until the landmark moves"
 
 
@@ -301,12 +301,12 @@ def test_the_route_lists_hot_posts(plaza: World) -> None:
     persist.save([like(post(2), actor, at=-40 * HOUR_US) for actor in (2, 3)])
     vote_roll_up.roll_up_votes()
     post_rankings.refresh_rankings()
-    found: list[Any] = []
+    items: list[Any] = []
     path = "/posts/ranking?window=hot&limit=1"
     cursor = ""
     for _ in range(2):
         body = ask("GET", path + cursor, user=None, folder=FOLDER).body
-        found += [(item["id"], item["likes"]) for item in body["items"]]
+        items += [(item["id"], item["likes"]) for item in body["items"]]
         cursor = f"&cursor={body['next']}"
-    assert found == [("1", 1), ("2", 3)]
+    assert items == [("1", 1), ("2", 3)]
     assert body["next"] is None

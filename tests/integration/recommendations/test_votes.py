@@ -17,7 +17,7 @@ from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import MysqlDown
 from plaza.reactions import COLLECT, Target, mysql_reactions, persist, reign_guard
 from plaza.reactions.model import ReactionEvent
-from plaza.reactions.mysql_reactions import LogGate
+from plaza.reactions.mysql_reactions import LogLock
 from plaza.recommendations import mysql_votes, vote_roll_up
 from tests.support.consumers import consumer, deadlocks, end, go, statements
 from tests.support.likes_log import (
@@ -233,7 +233,7 @@ def test_an_event_that_commits_after_a_higher_seq_is_not_skipped(
     """An event gets its seq when it is inserted, and is visible when it is committed."""
     add_reviews(5, 51, 52)
     if not gated:
-        monkeypatch.setattr(mysql_reactions, "pass_log_gate", lambda cursor: LogGate(0, {}))
+        monkeypatch.setattr(mysql_reactions, "share_log_lock", lambda cursor: LogLock(0, {}))
     with open_transaction(mysql_url) as slow:
         save_uncommitted(slow, [like(review(51), 1)])  # the lower seq, not committed
         persist.save([like(review(52), 1)])  # the higher seq, committed
@@ -305,12 +305,12 @@ def test_concurrent_runs_roll_up_each_event_once(plaza: World, mysql_url: str, f
     plaza.add(post(1))
     persist.save([like(t, actor) for t in (review(51), post(1)) for actor in range(1, 11)])
     head = mysql_reactions.read_log_head()
-    with open_transaction(mysql_url) as one, ThreadPoolExecutor() as pool:
-        one_rolled = mysql_votes._roll_up_page(one, head, 10, 0)
+    with open_transaction(mysql_url) as item, ThreadPoolExecutor() as pool:
+        one_rolled = mysql_votes._roll_up_page(item, head, 10, 0)
         other = pool.submit(vote_roll_up.roll_up_votes)
         with open_transaction(mysql_url) as observer:
             wait_for(lambda: lock_waits(observer) == 1, "the second run waits for the first")
-        commit(one) if first == "commits" else one.connection.rollback()
+        commit(item) if first == "commits" else item.connection.rollback()
         assert other.result(timeout=20) == head
     assert one_rolled.end < head
     assert (votes(), sum(hours().values())) == ({51: 10}, 10)
@@ -497,13 +497,13 @@ def test_runs_during_consumption_lose_nothing_and_cause_no_deadlock(
         consumers = [
             stack.enter_context(consumer(b)) for b in (batches, batches[::-1], batches[::2])
         ]
-        for one in consumers:
-            go(one)
-        while any(one.poll() is None for one in consumers):
+        for process in consumers:
+            go(process)
+        while any(process.poll() is None for process in consumers):
             vote_roll_up.roll_up_votes()
             runs += 1
-        for one in consumers:
-            end(one)
+        for process in consumers:
+            end(process)
     vote_roll_up.roll_up_votes()
     assert runs > 3, "the runs overlap the consumers"
     assert deadlocks() == before

@@ -52,12 +52,12 @@ def liked(plaza: World) -> World:
 
 def audit(target: Target = POST) -> TargetAudit:
     """Return the audit of the likes of a target."""
-    [found] = [one for one in live_audit.audit_targets([target]) if one.kind == LIKE]
-    return found
+    [result] = [item for item in live_audit.audit_targets([target]) if item.kind == LIKE]
+    return result
 
 
-def numbers(found: TargetAudit) -> tuple[int | None, int, int | None, int]:
-    return found.total, found.counter, found.rows, found.drift
+def numbers(result: TargetAudit) -> tuple[int | None, int, int | None, int]:
+    return result.total, result.counter, result.rows, result.drift
 
 
 def test_stores_that_agree_have_no_drift(liked: World) -> None:
@@ -69,10 +69,10 @@ def test_reactions_on_their_way_are_no_drift(liked: World) -> None:
     react.react(LIKE, POST, 9, True)
     react.react(LIKE, POST, 2, False)
     react.react(LIKE, POST, 3, False)
-    found = audit()
-    assert numbers(found) == (4, 5, 5, 0)
-    assert found.cached is not None
-    assert (found.cached.entries, found.cached.delta) == (3, -1)
+    report = audit()
+    assert numbers(report) == (4, 5, 5, 0)
+    assert report.cached is not None
+    assert (report.cached.entries, report.cached.delta) == (3, -1)
     liked.queues.drain()
     assert numbers(audit()) == (4, 4, 4, 0)
 
@@ -84,17 +84,17 @@ def test_commits_that_redis_has_not_applied_are_no_drift(
         patch.setattr(persist, "acknowledge", lambda _: None)
         react.react(LIKE, POST, 9, True)
         liked.queues.drain()
-    found = audit()
-    assert (found.behind, found.drift, found.reasons) == (1, 0, ())
-    assert (found.total, found.counter, found.rows) == (6, 6, 6)
+    report = audit()
+    assert (report.behind, report.drift, report.reasons) == (1, 0, ())
+    assert (report.total, report.counter, report.rows) == (6, 6, 6)
 
 
 def test_a_wrong_counter_is_drift(liked: World) -> None:
     mysql.write("UPDATE content_counter SET like_total = 9 WHERE target_id = %s", (POST.id,))
-    found = audit()
-    assert (found.counter, found.rows) == (9, 5)
-    assert set(found.reasons) == {"counter", "total"}
-    assert found.drift == 8  # four reactions in MySQL, and the same four in Redis
+    report = audit()
+    assert (report.counter, report.rows) == (9, 5)
+    assert set(report.reasons) == {"counter", "total"}
+    assert report.drift == 8  # four reactions in MySQL, and the same four in Redis
 
 
 def test_a_lost_row_is_drift(liked: World) -> None:
@@ -104,8 +104,8 @@ def test_a_lost_row_is_drift(liked: World) -> None:
 
 def test_a_wrong_total_in_redis_is_drift(liked: World) -> None:
     redis.execute("HSET", keys(POST).meta, "base", 8)
-    found = audit()
-    assert (found.total, found.drift, found.reasons) == (8, 3, ("total",))
+    report = audit()
+    assert (report.total, report.drift, report.reasons) == (8, 3, ("total",))
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_invalid_data_in_redis_is_at_least_one_of_drift(
     liked: World, field: str, value: str, reason: str
 ) -> None:
     redis.execute("HSET", keys(POST).meta, field, value)
-    found = audit()
-    assert reason in found.reasons
-    assert found.drift >= 1
+    report = audit()
+    assert reason in report.reasons
+    assert report.drift >= 1
 
 
 def test_a_target_that_redis_does_not_have_is_audited_in_mysql(liked: World) -> None:
@@ -134,8 +134,8 @@ def test_a_target_that_redis_does_not_have_is_audited_in_mysql(liked: World) -> 
 
 
 def test_all_kinds_of_a_target_are_audited(liked: World) -> None:
-    found = live_audit.audit_targets([POST, USER, COMMENT])
-    assert [(one.kind, one.target, one.counter) for one in found] == [
+    result = live_audit.audit_targets([POST, USER, COMMENT])
+    assert [(item.kind, item.target, item.counter) for item in result] == [
         (LIKE, POST, 5),
         (COLLECT, POST, 2),
         (FOLLOW, USER, 0),
@@ -146,9 +146,9 @@ def test_all_kinds_of_a_target_are_audited(liked: World) -> None:
 def test_the_most_active_targets_are_first_and_an_outbox_counts(liked: World) -> None:
     liked.add(Target("post", 30))
     react.react(LIKE, Target("post", 30), 2, True)
-    found = live_audit.audit_active(3)
-    assert [(one.kind, one.target) for one in found][:2] == [(LIKE, POST), (COLLECT, POST)]
-    everything = [(one.kind, one.target) for one in live_audit.audit_active(100)]
+    active = live_audit.audit_active(3)
+    assert [(item.kind, item.target) for item in active][:2] == [(LIKE, POST), (COLLECT, POST)]
+    everything = [(item.kind, item.target) for item in live_audit.audit_active(100)]
     assert (LIKE, Target("post", 30)) in everything
     assert len(everything) == 4
 
@@ -157,10 +157,10 @@ def test_rows_beyond_the_budget_are_not_counted(liked: World) -> None:
     for actor in (2, 3):
         react.react(LIKE, OTHER_POST, actor, True)
     liked.queues.drain()
-    found = {(a.kind, a.target): a for a in live_audit.audit_active(10, max_rows=6)}
-    assert found[LIKE, POST].rows is None
-    assert found[LIKE, OTHER_POST].rows == 2
-    assert found[LIKE, POST].drift == 0
+    results = {(a.kind, a.target): a for a in live_audit.audit_active(10, max_rows=6)}
+    assert results[LIKE, POST].rows is None
+    assert results[LIKE, OTHER_POST].rows == 2
+    assert results[LIKE, POST].drift == 0
 
 
 def test_an_audit_costs_the_same_for_any_number_of_targets(liked: World) -> None:
@@ -207,15 +207,15 @@ def test_what_happens_between_the_reads_of_an_audit_is_no_drift(
     def read(*args: Any) -> list[CountedState]:
         if is_before:
             happen()
-        found = read_counted(*args)
+        states = read_counted(*args)
         if not is_before:
             happen()
-        return found
+        return states
 
     monkeypatch.setattr(mysql_counts, "read_counted", read)
-    found = audit()
-    assert (found.drift, found.reasons) == (0, ())
-    assert found.counter == found.rows
+    report = audit()
+    assert (report.drift, report.reasons) == (0, ())
+    assert report.counter == report.rows
 
 
 OPS = "api/reconciliation"
@@ -223,9 +223,9 @@ OPS = "api/reconciliation"
 
 def test_an_admin_reads_the_audit(liked: World) -> None:
     react.react(LIKE, POST, 9, True)
-    status, found = ask("reconciliation.get_audit", OPS)
+    status, body = ask("reconciliation.get_audit", OPS)
     assert status == 200
-    assert found["totals"] == {
+    assert body["totals"] == {
         "targets": 3,
         "differing": 0,
         "total": 9,
@@ -234,17 +234,17 @@ def test_an_admin_reads_the_audit(liked: World) -> None:
         "rows": 8,
         "drift": 0,
     }
-    [likes] = [one for one in found["items"] if (one["kind"], one["id"]) == ("like", "7")]
+    [likes] = [items for items in body["items"] if (items["kind"], items["id"]) == ("like", "7")]
     assert (likes["state"], likes["total"], likes["outbox"], likes["delta"]) == ("agrees", 6, 1, 1)
-    status, found = ask("reconciliation.get_audit_of_targets", OPS)
-    assert [(one["kind"], one["type"], one["state"]) for one in found["items"]] == [
+    status, body = ask("reconciliation.get_audit_of_targets", OPS)
+    assert [(items["kind"], items["type"], items["state"]) for items in body["items"]] == [
         ("like", "post", "agrees"),
         ("collect", "post", "agrees"),
         ("follow", "user", "not-loaded"),
     ]
     mysql.write("UPDATE content_counter SET like_total = 4 WHERE target_id = %s", (POST.id,))
-    _, found = ask("reconciliation.get_audit_of_targets", OPS)
-    assert (found["items"][0]["state"], found["totals"]["differing"]) == ("differs", 1)
+    _, body = ask("reconciliation.get_audit_of_targets", OPS)
+    assert (body["items"][0]["state"], body["totals"]["differing"]) == ("differs", 1)
 
 
 @pytest.mark.parametrize(

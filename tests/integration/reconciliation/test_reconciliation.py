@@ -834,11 +834,11 @@ def test_an_admin_starts_a_run_and_reads_its_report(crowd: World) -> None:
     assert (status, begun["ended_at"], begun["differences"]) == (202, None, 0)
     crowd.queues.drain()
     status, page = ask("reconciliation.list_runs", OPS)
-    [found] = page["items"]
-    assert (status, found["id"], found["reasons"]) == (200, begun["id"], {"counter": 1, "total": 1})
-    assert (found["differences"], found["repaired"], found["relations"]) == (2, 2, 18)
-    assert found["ended_at"].endswith("Z")
-    [first] = [e for e in found["examples"] if e["reason"] == "counter"]
+    [items] = page["items"]
+    assert (status, items["id"], items["reasons"]) == (200, begun["id"], {"counter": 1, "total": 1})
+    assert (items["differences"], items["repaired"], items["relations"]) == (2, 2, 18)
+    assert items["ended_at"].endswith("Z")
+    [first] = [e for e in items["examples"] if e["reason"] == "counter"]
     assert (first["metric"], first["type"], first["id"]) == ("like", "review", "9")
     assert first["detail"] == "counter 7, rows 2"
     assert first["repaired_at"] is not None
@@ -849,10 +849,10 @@ def test_runs_are_listed_page_by_page(crowd: World) -> None:
     request = event("reconciliation.list_runs")
     request["queryStringParameters"], request["rawQueryString"] = {"limit": "2"}, "limit=2"
     first = json.loads(handler(OPS)(request, None)["body"])
-    assert [one["id"] for one in first["items"]] == ids[:2]
+    assert [items["id"] for items in first["items"]] == ids[:2]
     request["queryStringParameters"] = {"limit": "2", "cursor": first["next"]}
     rest = json.loads(handler(OPS)(request, None)["body"])
-    assert ([one["id"] for one in rest["items"]], rest["next"]) == (ids[2:], None)
+    assert ([items["id"] for items in rest["items"]], rest["next"]) == (ids[2:], None)
     request["queryStringParameters"] = {"cursor": "WyJhIl0"}
     assert handler(OPS)(request, None)["statusCode"] == 400
 

@@ -57,17 +57,17 @@ def types(plaza: World, monkeypatch: pytest.MonkeyPatch) -> World:
     return plaza
 
 
-def put(one: ShopPlace) -> set[int]:
-    return redis_store.put_places([one], TYPES)
+def put(item: ShopPlace) -> set[int]:
+    return redis_store.put_places([item], TYPES)
 
 
 def find_placed(type_id: int | None) -> dict[str, list[tuple[str, str]]]:
     """Return shop -> its places in all cells."""
-    found: dict[str, list[tuple[str, str]]] = {}
+    results: dict[str, list[tuple[str, str]]] = {}
     for key in find_keys(f"*:shops:[0-9]*:{'all' if type_id is None else type_id}"):
         for shop_id in redis.execute("ZRANGE", key, 0, -1):
-            found.setdefault(shop_id, []).extend(redis.execute("GEOPOS", key, shop_id))
-    return found
+            results.setdefault(shop_id, []).extend(redis.execute("GEOPOS", key, shop_id))
+    return results
 
 
 def count_placed(type_id: int | None) -> int:
@@ -93,13 +93,13 @@ def ids(path: str) -> list[int]:
 
 
 def items(path: str) -> list[dict[str, Any]]:
-    found, cursor = [], ""
+    results, cursor = [], ""
     while True:
         reply = ask("GET", path + cursor)
         assert reply.status == 200, reply.body
-        found += reply.body["items"]
+        results += reply.body["items"]
         if reply.body["next"] is None:
-            return found
+            return results
         cursor = f"&cursor={reply.body['next']}"
 
 
@@ -109,10 +109,10 @@ def items(path: str) -> list[dict[str, Any]]:
 def test_the_nearest_shop_is_first_with_its_distance(types: World) -> None:
     build_places()
     shops = [create(name=f"{km} km", place={"x": X, "y": Y + km / 111.2}) for km in (3, 1, 2)]
-    found = items(f"{NEAR}&radius=2500")
-    assert [int(item["id"]) for item in found] == [shops[1], shops[2]]
-    assert [item["name"] for item in found] == ["1 km", "2 km"]
-    for item, km in zip(found, (1, 2), strict=True):
+    result = items(f"{NEAR}&radius=2500")
+    assert [int(item["id"]) for item in result] == [shops[1], shops[2]]
+    assert [item["name"] for item in result] == ["1 km", "2 km"]
+    for item, km in zip(result, (1, 2), strict=True):
         assert item["distance_m"] == pytest.approx(km * 1_000, rel=0.005)
         assert (item["type_id"], item["place"]["x"]) == (str(FOOD), X)
 
@@ -206,7 +206,7 @@ def test_a_search_crosses_the_date_line(types: World) -> None:
         from_mysql = mysql_shops.find_near(area, LIST_START, 10)
         assert sorted(near.shop_id for near in from_mysql) == [5, 6]
         build_places()
-        assert redis_store.search_near(area, LIST_START, 10).found == from_mysql
+        assert redis_store.search_near(area, LIST_START, 10).shops == from_mysql
 
 
 # ---------------------------------------------------------------- pages
@@ -235,12 +235,12 @@ def test_redis_and_mysql_return_equal_distances(types: World) -> None:
         redis.execute("FLUSHALL")
         build(ShopJobStep(PLACES))
         area = Area(Place(x, y), 25_000, None)
-        from_redis = redis_store.search_near(area, LIST_START, 300).found
+        from_redis = redis_store.search_near(area, LIST_START, 300).shops
         assert from_redis == mysql_shops.find_near(area, LIST_START, 300)
         assert from_redis
         assert len(from_redis) > 100
         after = from_redis[60]
-        assert redis_store.search_near(area, after, 20).found == from_redis[61:81]
+        assert redis_store.search_near(area, after, 20).shops == from_redis[61:81]
         assert mysql_shops.find_near(area, after, 20) == from_redis[61:81]
 
 
@@ -258,18 +258,18 @@ def test_shops_that_do_not_move_are_listed_once_while_others_move(types: World) 
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(around(200, 3_000), 1)])
     build_places()
     rng, movers = random.Random(8), set(range(1, 21))
-    found: list[int] = []
+    results: list[int] = []
     cursor = ""
     while True:
         page = ask("GET", f"{NEAR}&limit=20{cursor}").body
-        found += [int(item["id"]) for item in page["items"]]
+        results += [int(item["id"]) for item in page["items"]]
         if page["next"] is None:
             break
         cursor = f"&cursor={page['next']}"
         for mover in rng.sample(sorted(movers), 3):
             x, y = around(1, 3_000, seed=rng.randrange(10**6))[0]
             write("PUT", f"/shops/{mover}", NOODLES | {"place": {"x": x, "y": y}})
-    unmoved = [shop_id for shop_id in found if shop_id not in movers]
+    unmoved = [shop_id for shop_id in results if shop_id not in movers]
     assert sorted(unmoved) == list(range(21, 201))
 
 
@@ -278,9 +278,9 @@ def test_a_list_ends_after_the_nearest_1000_shops(types: World, limit: int) -> N
     points = around(MAX_NEARBY_SHOPS + 300, 2_000)
     insert([(i, FOOD, x, y) for i, (x, y) in enumerate(points, 1)])
     for _ in range(2):  # from MySQL, then from Redis
-        found = items(f"{NEAR}&type={FOOD}&limit={limit}")
-        assert len(found) == len({item["id"] for item in found}) == MAX_NEARBY_SHOPS
-        distances = [item["distance_m"] for item in found]
+        result = items(f"{NEAR}&type={FOOD}&limit={limit}")
+        assert len(result) == len({item["id"] for item in result}) == MAX_NEARBY_SHOPS
+        distances = [item["distance_m"] for item in result]
         assert distances == sorted(distances)
         build_places()
 
@@ -304,8 +304,8 @@ def test_a_distant_cluster_costs_as_many_cells_as_a_near_one(
     put_places(around(20_000, 5_000))
     area = Area(Place(X, Y + 50_000 / 111_195), 50_000, None)
     result = redis_store.search_near(area, LIST_START, 21)
-    assert result.found is not None
-    assert len(result.found) == 21
+    assert result.shops is not None
+    assert len(result.shops) == 21
     assert not result.truncated
     monkeypatch.setattr(redis_store, "MAX_SHOPS_MEASURED", 200)
     monkeypatch.setattr(redis_store, "MAX_CELLS_COUNTED", 200)
@@ -320,9 +320,9 @@ def test_a_page_at_the_limit_of_measured_shops_is_short_and_the_list_continues(
     whole = ids(f"{NEAR}&limit=100")
     monkeypatch.setattr(redis_store, "MAX_SHOPS_MEASURED", 120)
     assert len(ask("GET", f"{NEAR}&limit=100").body["items"]) < 100
-    found = ids(f"{NEAR}&limit=100")
-    assert found == whole[: len(found)]
-    assert len(found) > 120, "the list continues after the short page"
+    result = ids(f"{NEAR}&limit=100")
+    assert result == whole[: len(result)]
+    assert len(result) > 120, "the list continues after the short page"
 
 
 def test_more_shops_at_one_point_than_the_limit_end_the_list(types: World) -> None:
@@ -331,7 +331,7 @@ def test_more_shops_at_one_point_than_the_limit_end_the_list(types: World) -> No
     area = Area(Place(X, Y + 0.01), 5_000, None)
     result = redis_store.search_near(area, LIST_START, 101)
     assert result.truncated
-    assert sorted(found.shop_id for found in result.found or ()) == [1, 2, 3, 4, 5]
+    assert sorted(shop.shop_id for shop in result.shops or ()) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -349,10 +349,10 @@ def test_a_search_finds_the_same_shops_as_a_full_scan(types: World, seed: int) -
     area, after = Area(Place(x, y), 50_000, None), LIST_START
     for _ in range(4):
         result = redis_store.search_near(area, after, 60)
-        assert result.found
-        assert result.found == mysql_shops.find_near(area, after, 60)[: len(result.found)]
-        assert result.truncated or len(result.found) == 60
-        after = result.found[-1]
+        assert result.shops
+        assert result.shops == mysql_shops.find_near(area, after, 60)[: len(result.shops)]
+        assert result.truncated or len(result.shops) == 60
+        after = result.shops[-1]
 
 
 def test_a_cached_page_takes_two_round_trips(types: World) -> None:
@@ -484,18 +484,18 @@ def test_moves_in_any_order_leave_each_shop_in_one_place(types: World) -> None:
         for version in range(1, 8):
             place = Place(*around(1, 60_000, rng.randrange(10**6))[0]) if version % 3 else None
             moves.append(ShopPlace(shop_id, version, place, rng.choice([FOOD, SPA, None])))
-    newest = {one.shop_id: one for one in sorted(moves, key=lambda one: one.version or 0)}
+    newest = {item.shop_id: item for item in sorted(moves, key=lambda item: item.version or 0)}
     moves += rng.choices(moves, k=60)
     rng.shuffle(moves)
-    for one in moves:
-        put(one)
+    for item in moves:
+        put(item)
     for type_id in (None, FOOD, SPA):
-        found = find_placed(type_id)
-        wanted = {
-            str(i) for i, one in newest.items() if one.place and type_id in (None, one.type_id)
+        result = find_placed(type_id)
+        expected = {
+            str(i) for i, item in newest.items() if item.place and type_id in (None, item.type_id)
         }
-        assert found.keys() == wanted
-        for found_id, places in found.items():
+        assert result.keys() == expected
+        for found_id, places in result.items():
             [(x, _)] = places
             place = newest[int(found_id)].place
             assert place
@@ -663,12 +663,12 @@ def test_a_second_build_is_refused_while_one_runs(types: World) -> None:
     assert redis_store.begin_places("one") == "BEGUN"
     assert redis_store.begin_places("two") == "BUSY"
     assert redis_store.fill_places("two", [], TYPES, True) == "LOST"
-    one = ShopPlace(5, 1, Place(X, Y), FOOD)
-    assert redis_store.fill_places("one", [one], TYPES, False) == "FILLED"
-    assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found is None
+    shop_place = ShopPlace(5, 1, Place(X, Y), FOOD)
+    assert redis_store.fill_places("one", [shop_place], TYPES, False) == "FILLED"
+    assert redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).shops is None
     assert redis_store.fill_places("one", [], TYPES, True) == "FINISHED"
     assert redis_store.fill_places("one", [], TYPES, True) == "LOST"
-    [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).found or []
+    [near] = redis_store.search_near(Area(Place(X, Y), 100, FOOD), LIST_START, 9).shops or []
     assert near.shop_id == 5
 
 

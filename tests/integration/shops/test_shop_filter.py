@@ -80,9 +80,9 @@ def test_a_shop_created_during_a_build_is_in_the_new_filter(
     read_ids = mysql_shops.read_ids
 
     def read_then_make(after_id: int, limit: int) -> list[int]:
-        found = read_ids(after_id, limit)
+        ids = read_ids(after_id, limit)
         shop_ids.append(create())
-        return found
+        return ids
 
     with monkeypatch.context() as patch:
         patch.setattr(mysql_shops, "read_ids", read_then_make)

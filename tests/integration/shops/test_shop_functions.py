@@ -27,9 +27,9 @@ def shop(plaza: World) -> World:
 
 def test_the_sample_events_read_and_write_shops(shop: World) -> None:
     status, types = ask("shops.list_types", SHOPS)
-    assert (status, [one["id"] for one in types["items"]]) == (200, [str(SPA), str(FOOD)])
+    assert (status, [items["id"] for items in types["items"]]) == (200, [str(SPA), str(FOOD)])
     assert ask("shops.read_shop", SHOPS)[1]["name"] == "shop 5"
-    assert [one["id"] for one in ask("shops.find_near", SHOPS)[1]["items"]] == ["5"]
+    assert [items["id"] for items in ask("shops.find_near", SHOPS)[1]["items"]] == ["5"]
     assert ask("shops.create_shop_as_user", SHOPS)[0] == 403
     status, created = ask("shops.create_shop", SHOPS)
     body = json.loads(event("shops.create_shop")["body"])

@@ -32,8 +32,8 @@ def read(path: str) -> Reply:
 
 
 def names(path: str) -> list[str]:
-    found: list[dict[str, Any]] = read(path).body["items"]
-    return [item["name"] for item in found]
+    items: list[dict[str, Any]] = read(path).body["items"]
+    return [item["name"] for item in items]
 
 
 def test_shops_of_a_type_are_listed_newest_first_in_pages() -> None:
@@ -62,8 +62,8 @@ def test_a_search_finds_names_by_their_beginning_in_any_case() -> None:
     ("prefix", "found"),
     [("100%", ["100% Soba"]), ("soba_", ["Soba_1"]), ("\\", []), ("'", []), ("%", []), ("_", [])],
 )
-def test_wildcards_stand_for_themselves(prefix: str, found: list[str]) -> None:
-    assert [shop.name for shop in lists.search(prefix, None, 10)] == found
+def test_wildcards_stand_for_themselves(prefix: str, result: list[str]) -> None:
+    assert [shop.name for shop in lists.search(prefix, None, 10)] == result
 
 
 @pytest.mark.parametrize("query", ["", "name=", "name=\n", "name=" + "a" * 201, "type=3"])

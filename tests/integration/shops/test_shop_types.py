@@ -13,7 +13,7 @@ ICON = "https://pics.example/bar.png"
 
 
 def names() -> list[str]:
-    return [one["name"] for one in ask("GET", "/shop-types").body["items"]]
+    return [items["name"] for items in ask("GET", "/shop-types").body["items"]]
 
 
 def test_a_created_changed_or_deleted_type_is_listed_at_once(plaza: World) -> None:

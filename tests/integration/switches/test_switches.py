@@ -104,17 +104,17 @@ def ops(method: str, path: str, body: Any = None, operator: int = OPERATOR) -> R
 
 
 def test_switches_are_normal_before_the_first_change() -> None:
-    found = ops("GET", "").body
-    assert (found["version"], found["level"], found["changed_by"]) == (0, "normal", None)
-    assert found["switches"]["read_only"] is False
+    body = ops("GET", "").body
+    assert (body["version"], body["level"], body["changed_by"]) == (0, "normal", None)
+    assert body["switches"]["read_only"] is False
     assert ops("GET", "/changes").body == {"items": [], "next": None}
 
 
 def test_a_change_is_stored_with_who_when_why_and_what_was_before() -> None:
     first = ops("PUT", "/level", {"level": "relieved", "version": 0, "reason": "The evening."})
     assert (first.status, first.body["version"], first.body["level"]) == (200, 1, "relieved")
-    wanted = first.body["switches"] | {"stopped_sales": ["12", "9"]}
-    body = {"switches": wanted, "version": 1, "reason": "Voucher 12 is wrong."}
+    expected = first.body["switches"] | {"stopped_sales": ["12", "9"]}
+    body = {"switches": expected, "version": 1, "reason": "Voucher 12 is wrong."}
     second = ops("PUT", "", body, operator=OTHER)
     assert (second.body["level"], second.body["changed_by"]) == ("relieved", str(OTHER))
     assert ops("GET", "").body == second.body

@@ -65,14 +65,14 @@ def test_a_look_up_before_a_write_does_not_replace_its_marker(
     read = mysql_store.read_existence
 
     def slow(target_type: str, target_id: int) -> Existence:
-        found = read(target_type, target_id)
-        assert found is before
+        result = read(target_type, target_id)
+        assert result is before
         plaza.add(POST)
         markers.mark_created(*POST)
         if after is Existence.DELETED:
             mysql.write("UPDATE content SET deleted_at = NOW(6)")
             markers.mark_deleted([POST])
-        return found
+        return result
 
     monkeypatch.setattr(mysql_store, "read_existence", slow)
     assert lookup.find(*POST) is before

@@ -25,7 +25,7 @@ from tests.support.plaza import World
 from tests.support.servers import IS_CLUSTER
 from tests.support.stores import keys
 
-ME, ADA, NOBODY = 7, 8, 404
+ME, ADA, MISSING = 7, 8, 404
 ADAS = Target("user", ADA)
 PICTURE = "https://pics.example/ada.png"
 
@@ -115,12 +115,12 @@ def test_a_hydrated_profile_costs_two_round_trips_and_no_statement(people: World
 def test_a_missing_user_is_read_from_mysql_once(people: World) -> None:
     for _ in range(2):
         with pytest.raises(TargetMissing):
-            profiles.read_profile(NOBODY, ME)
+            profiles.read_profile(MISSING, ME)
     before = statements()
     with pytest.raises(TargetMissing):
-        profiles.read_profile(NOBODY, ME)
+        profiles.read_profile(MISSING, ME)
     assert statements() - before == 1
-    assert not redis.execute("EXISTS", keys(Target("user", NOBODY), FOLLOW).meta), (
+    assert not redis.execute("EXISTS", keys(Target("user", MISSING), FOLLOW).meta), (
         "its totals are not hydrated"
     )
 
@@ -133,7 +133,7 @@ def test_while_redis_is_down_profiles_come_from_mysql_and_are_not_exact(
         assert (profile.exact, profile.followers, profile.following) == (False, 2, True)
         assert (profile.card.nickname, profile.totals.posts_total) == ("Ada", 3)
         with pytest.raises(UserMissing):
-            profiles.read_profile(NOBODY, None)
+            profiles.read_profile(MISSING, None)
 
 
 def test_reads_of_mysql_in_place_of_redis_take_from_the_fallback_budget(
@@ -165,8 +165,8 @@ def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
     cards.read_cards([ME])
     before = statements()
     with count_round_trips() as counter:
-        found = cards.read_cards([ADA, ME, NOBODY, ADA, 9])
-    assert found == {
+        result = cards.read_cards([ADA, ME, MISSING, ADA, 9])
+    assert result == {
         ME: Card(ME, "me", None),
         ADA: Card(ADA, "Ada", "https://pics.example/old.png"),
         9: Card(9, "Bo", None),
@@ -174,7 +174,7 @@ def test_many_cards_cost_one_round_trip_and_only_missing_ones_a_statement(
     # A node of a cluster may not have the script.
     assert (counter.sent, statements() - before) == (3 if IS_CLUSTER else 2, 2)
     with count_round_trips() as counter:
-        assert cards.read_cards([9, ADA, ME]) == found
+        assert cards.read_cards([9, ADA, ME]) == result
     assert counter.sent == 1
     with count_round_trips() as counter:
         assert cards.read_cards([]) == {}

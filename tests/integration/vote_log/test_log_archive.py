@@ -77,7 +77,7 @@ def objects_of(days_ago: int) -> list[str]:
 
 def days_in_mysql() -> list[int]:
     rows = mysql.fetch_all("SELECT DISTINCT create_date FROM reaction_log ORDER BY create_date")
-    return [(TODAY - found).days for (found,) in rows]
+    return [(TODAY - item).days for (item,) in rows]
 
 
 # ---------------------------------------------------------------- partitions
@@ -117,8 +117,8 @@ def rows_in(partition: str) -> int:
 
 def test_a_catch_all_partition_with_too_many_rows_is_not_split(s3: Any) -> None:
     persist.save([log_event(actor, at(0)) for actor in range(1, 12)])
-    found = maintain(max_moved=10)
-    assert (found.created, found.unsplit, partitions()) == (0, 1, ["p_max"])
+    result = maintain(max_moved=10)
+    assert (result.created, result.unsplit, partitions()) == (0, 1, ["p_max"])
     assert maintain(max_moved=11).created == 3
 
 
@@ -160,8 +160,8 @@ def test_a_closed_day_is_archived_and_dropped(s3: Any, mysql_url: str) -> None:
     events = [log_event(actor, at(ago, actor)) for ago in (0, 8, 9, 12) for actor in range(1, 21)]
     persist.save(events)
     roll_up()
-    found = maintain()
-    assert (found.events, found.corrupt, found.behind) == (40, 0, 0)
+    result = maintain()
+    assert (result.events, result.corrupt, result.behind) == (40, 0, 0)
     assert days_in_mysql() == [8, 0]
     assert archived() == known(events[40:])
     assert events_in_mysql(mysql_url) == known(events[:40])
@@ -203,10 +203,10 @@ def test_python_and_mysql_compute_the_same_checksums(s3: Any) -> None:
     [rest] = mysql_log.read_partitions()
     sums = mysql_log.read_checksums(rest, mysql_reactions.read_log_head())
     pages = {
-        found: mysql_log.read_page(rest, found, mysql_reactions.read_log_head(), None, 1_000)
-        for found in sums
+        item: mysql_log.read_page(rest, item, mysql_reactions.read_log_head(), None, 1_000)
+        for item in sums
     }
-    assert {found: checksum(rows) for found, rows in pages.items()} == sums
+    assert {item: checksum(rows) for item, rows in pages.items()} == sums
     assert sum(total.events for total in sums.values()) == len(known(events))
     text = "\n".join(line.text for lines in pages.values() for line in lines)
     assert {row[:6] for row in read_lines(text)} == known(events)
@@ -218,8 +218,8 @@ def test_pages_of_any_size_return_the_day_in_key_order(s3: Any) -> None:
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
-    places = [last_key([line]) for line in whole]
-    assert places == sorted(places)
+    keys = [last_key([line]) for line in whole]
+    assert keys == sorted(keys)
     for size in (1, 3, 50):
         read: list[ArchiveLine] = []
         after = None
@@ -234,9 +234,9 @@ def test_a_page_reads_only_its_own_rows(s3: Any) -> None:
     [rest] = mysql_log.read_partitions()
     head = mysql_reactions.read_log_head()
     whole = mysql_log.read_page(rest, TODAY, head, None, 10_000)
-    for place in (0, 300, 700):
+    for index in (0, 300, 700):
         before = rows_read()
-        assert len(mysql_log.read_page(rest, TODAY, head, last_key(whole[: place + 1]), 50)) == 50
+        assert len(mysql_log.read_page(rest, TODAY, head, last_key(whole[: index + 1]), 50)) == 50
         assert rows_read() - before < 60
 
 
@@ -254,8 +254,8 @@ def test_equal_events_have_equal_archives(s3: Any) -> None:
     archives = []
     for seed in (1, 2):
         random.Random(seed).shuffle(events)
-        for one in [*events, log_event(99, at(0))]:
-            mysql.run_in_transaction(lambda cursor, one=one: append(cursor, one))  # type: ignore[misc]
+        for item in [*events, log_event(99, at(0))]:
+            mysql.run_in_transaction(lambda cursor, item=item: append(cursor, item))  # type: ignore[misc]
         roll_up()
         maintain()
         assert days_in_mysql() == [0]
@@ -272,8 +272,8 @@ def test_a_day_above_a_watermark_is_kept(s3: Any) -> None:
     persist.save([log_event(1, at(10)), log_event(2, at(0))])
     assert maintain().dropped == 0, "there is no watermark"
     mysql.write("REPLACE INTO watermark (name, seq) VALUES ('votes', 0), ('other', 0)")
-    found = maintain()
-    assert (days_in_mysql(), found.behind > 0) == ([10, 0], True)
+    result = maintain()
+    assert (days_in_mysql(), result.behind > 0) == ([10, 0], True)
     roll_up()
     maintain()
     assert days_in_mysql() == [10, 0], "the other watermark is below it"
@@ -288,8 +288,8 @@ def test_the_partition_of_the_highest_seq_is_kept_so_that_no_seq_repeats(
     persist.save([log_event(1, at(12))])
     persist.save([log_event(1, at(10))])
     roll_up()
-    found = maintain()
-    assert (days_in_mysql(), found.behind) == ([10], 0), "it is closed, but has the highest seq"
+    result = maintain()
+    assert (days_in_mysql(), result.behind) == ([10], 0), "it is closed, but has the highest seq"
     head = mysql_reactions.read_log_head()
     mysql_server.stop()
     mysql_server.start()
@@ -392,7 +392,7 @@ def test_a_run_waits_for_an_open_transaction_with_a_lower_seq(
     ):
         now.setattr(mysql_reactions, "LOCK_TIMEOUT_S", 0)
         other.begin()
-        mysql_reactions.pass_log_gate(cursor)
+        mysql_reactions.share_log_lock(cursor)
         append(cursor, log_event(7, at(10)))
         persist.save([log_event(1, at(0))])
         roll_up()
@@ -471,7 +471,7 @@ def test_a_kill_at_any_call_of_storage_loses_nothing_and_the_next_run_resumes(
     monkeypatch.undo()
     assert kills > 10
     assert days_in_mysql() == [0]
-    assert archived() == known([one for one in events if one.effective_version_us < at(8)])
+    assert archived() == known([item for item in events if item.effective_version_us < at(8)])
 
 
 def archived_now(real: Any) -> Known:
@@ -551,18 +551,20 @@ def test_a_whole_run_during_another_loses_nothing(
                 persist.save(late)
                 events.extend(late)
                 roll_up()
-                found.append(maintain())
+                maintenance_results.append(maintain())
             return real(*args)
 
         return called
 
-    found: list[MaintenanceResult] = []
+    maintenance_results: list[MaintenanceResult] = []
     with monkeypatch.context() as now:
         for module, name in STORAGE:
             now.setattr(module, name, interrupted(getattr(module, name)))
-        found.append(maintain())
-    assert [one.corrupt for one in found] == [0] * len(found), "no run reports a false alarm"
-    assert len(found) == 1 + (calls[0] > call)
+        maintenance_results.append(maintain())
+    assert [item.corrupt for item in maintenance_results] == [0] * len(maintenance_results), (
+        "no run reports a false alarm"
+    )
+    assert len(maintenance_results) == 1 + (calls[0] > call)
     persist.save([log_event(42, at(0))])
     roll_up()
     maintain()
@@ -602,11 +604,11 @@ def test_a_damaged_archive_is_reported_and_written_again_before_the_drop(
         damaged = {"flipped": flip(body), "truncated": body[:-5], "empty": b""}[damage]
         s3.put_object(Bucket=BUCKET, Key=key, Body=damaged)
     capsys.readouterr()
-    found = maintain()
+    result = maintain()
     if (what, damage) == ("manifest", "missing"):  # as an unfinished archive: the run resumes it
-        assert (found.corrupt, days_in_mysql()) == (0, [0])
+        assert (result.corrupt, days_in_mysql()) == (0, [0])
         return
-    assert (found.corrupt, found.dropped, days_in_mysql()) == (1, 0, [10, 0])
+    assert (result.corrupt, result.dropped, days_in_mysql()) == (1, 0, [10, 0])
     logged = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     [corrupt] = [line for line in logged if line["event"] == "archive_corrupt"]
     assert key in corrupt["what"]
@@ -646,7 +648,7 @@ def test_concurrent_consumers_lose_no_event_and_meet_no_deadlock(
     ]
     before, runs, dropped = deadlocks(), 0, 0
     with ExitStack() as stack:
-        processes = [stack.enter_context(consumer(one)) for one in batches]
+        processes = [stack.enter_context(consumer(batch)) for batch in batches]
         for process in processes:
             go(process)
         while any(process.poll() is None for process in processes):
@@ -666,5 +668,5 @@ def test_concurrent_consumers_lose_no_event_and_meet_no_deadlock(
     roll_up()
     maintain()
     assert archived(), "something was dropped"
-    found = recount.recount_log(vote_log.Scope())
-    assert (found.differing, found.contradicting) == ([], 0)
+    result = recount.recount_log(vote_log.Scope())
+    assert (result.differing, result.contradicting) == ([], 0)

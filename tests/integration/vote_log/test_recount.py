@@ -44,11 +44,11 @@ def save_in_batches(draw: random.Random, events: Sequence[ReactionEvent]) -> Non
         persist.save(shuffled[start : start + 40])
 
 
-def differing(found: Recount) -> dict[CounterKey, tuple[int, int]]:
-    return {one.counted: (one.counter, one.recounted) for one in found.differing}
+def differing(result: Recount) -> dict[CounterKey, tuple[int, int]]:
+    return {item.counted: (item.counter, item.recounted) for item in result.differing}
 
 
-def counted_at(found: Recount, until_us: int, events: Sequence[ReactionEvent]) -> None:
+def counted_at(result: Recount, until_us: int, events: Sequence[ReactionEvent]) -> None:
     """Check a recount up to ``until_us`` against totals of ``events`` computed in Python."""
     now, then = totals_of(events, at(-1)), totals_of(events, until_us)
     expected = {
@@ -58,7 +58,7 @@ def counted_at(found: Recount, until_us: int, events: Sequence[ReactionEvent]) -
     }
     columns = {kind.total for kind in reactions.KINDS.values()}
     assert {
-        key: values for key, values in differing(found).items() if key.column in columns
+        key: values for key, values in differing(result).items() if key.column in columns
     } == expected
 
 
@@ -77,7 +77,7 @@ def test_a_recount_from_the_log_and_its_archives_is_right_at_any_moment(
     save_in_batches(draw, late)
     events += late
     roll_up()
-    found = maintenance.maintain_log(100_000, TODAY)
+    result = maintenance.maintain_log(100_000, TODAY)
     again = draw.sample(events, 40)
     save_in_batches(draw, again)  # of days that were dropped, too
 
@@ -92,7 +92,7 @@ def test_a_recount_from_the_log_and_its_archives_is_right_at_any_moment(
         assert then.contradicting == 0, "later rows are no contradiction"
     with mysql_log.snapshot() as cursor:
         assert recount.count_events(cursor) == len(known(events))
-    assert found.corrupt == 0
+    assert result.corrupt == 0
 
 
 def test_wrong_counters_are_found_from_the_log_and_from_rows_in_each_scope(s3: Any) -> None:
@@ -104,9 +104,11 @@ def test_wrong_counters_are_found_from_the_log_and_from_rows_in_each_scope(s3: A
     mysql.write("UPDATE user_counter SET following_total = 1000 WHERE user_id = 3")
     mysql.write("UPDATE user_counter SET followers_total = 1000 WHERE user_id = 4")
     mysql.write("UPDATE content_counter SET collect_total = 1000 WHERE target_id = 2")
-    for found in (recount.recount_log(Scope()), recount.recount_rows(Scope())):
-        wrong = {one for one, (counter, _) in differing(found).items() if counter == 1000}
-        assert {(str(one.of), one.column) for one in wrong} >= {
+    for item in (recount.recount_log(Scope()), recount.recount_rows(Scope())):
+        wrong = {
+            wrong_key for wrong_key, (counter, _) in differing(item).items() if counter == 1000
+        }
+        assert {(str(wrong_key.of), wrong_key.column) for wrong_key in wrong} >= {
             ("user:90", "likes_received_total"),
             ("user:3", "following_total"),
             ("user:4", "followers_total"),
@@ -120,17 +122,17 @@ def test_wrong_counters_are_found_from_the_log_and_from_rows_in_each_scope(s3: A
         (Scope(Target("post", 2)), {"collect_total"}),
         (Scope(Target("post", 1)), set()),
     ):
-        for found in (recount.recount_log(scope), recount.recount_rows(scope)):
-            assert {one.counted.column for one in found.differing} == expected
-            assert found.contradicting == 0
+        for item in (recount.recount_log(scope), recount.recount_rows(scope)):
+            assert {wrong_key.counted.column for wrong_key in item.differing} == expected
+            assert item.contradicting == 0
 
 
 def test_comments_and_posts_are_recounted_from_rows_only(s3: Any) -> None:
     write_content()
     mysql.write("UPDATE content SET parent_id = 1 WHERE content_type = 'comment'")
     mysql.write("UPDATE content SET deleted_at = NOW() WHERE content_id = 5")
-    found = differing(recount.recount_rows(Scope()))
-    assert found == {
+    result = differing(recount.recount_rows(Scope()))
+    assert result == {
         CounterKey(POST, "comment_total"): (0, 4),
         CounterKey(Target("user", 90), "posts_total"): (3, 2),
     }
@@ -153,16 +155,16 @@ def test_rows_that_contradict_the_log_are_reported(s3: Any) -> None:
         " VALUES ('post', 1, 'like', 77, 1, %s)",
         (at(3),),
     )
-    found = recount.recount_log(Scope())
-    assert found.contradicting == 4
-    assert {(one.actor_id, one.row, one.log) for one in found.contradictions} == {
+    result = recount.recount_log(Scope())
+    assert result.contradicting == 4
+    assert {(item.actor_id, item.row, item.log) for item in result.contradictions} == {
         (1, (at(10, 1), 0), (at(10, 1), 1)),
         (2, (at(10, 3), 1), (at(10, 2), 1)),
         (3, None, (at(10, 3), 1)),
         (77, (at(3), 1), None),
     }
-    assert found.differing == [], "the counters agree with the log"
-    assert Contradiction(POST, "like", 3, None, (at(10, 3), 1)) in found.contradictions
+    assert result.differing == [], "the counters agree with the log"
+    assert Contradiction(POST, "like", 3, None, (at(10, 3), 1)) in result.contradictions
     assert recount.recount_log(Scope(), at(10, 2)).contradicting == 1, "of rows up to that moment"
 
 
@@ -170,8 +172,8 @@ def test_the_list_of_contradictions_is_bounded(s3: Any, monkeypatch: pytest.Monk
     monkeypatch.setattr(recount, "MAX_SHOWN", 3)
     persist.save([log_event(actor, at(0)) for actor in range(1, 12)])
     mysql.write("UPDATE reaction SET state = 0")
-    found = recount.recount_log(Scope())
-    assert (found.contradicting, len(found.contradictions)) == (11, 3)
+    result = recount.recount_log(Scope())
+    assert (result.contradicting, len(result.contradictions)) == (11, 3)
 
 
 def test_a_recount_during_archiving_reads_each_event(
@@ -192,9 +194,9 @@ def test_a_recount_during_archiving_reads_each_event(
         return enter()
 
     monkeypatch.setattr(mysql_log, "snapshot", maintain_first)
-    found = recount.recount_log(Scope())
-    assert (found.differing, found.contradicting) == ([], 0)
-    assert found.events_archived
+    result = recount.recount_log(Scope())
+    assert (result.differing, result.contradicting) == ([], 0)
+    assert result.events_archived
 
 
 def test_the_audit_is_exact_when_days_are_in_s3(s3: Any, mysql_url: str, plaza: World) -> None:

@@ -37,13 +37,13 @@ MUTANTS = [
             "repeat-of-released",
             "local first = before_us > 0 and redis.call('GET', KEYS[3])",
             "local first = redis.call('GET', KEYS[3])",
-            "A repeat after its claim was dropped reserves a place again.",
+            "A repeat after its claim was dropped reserves a slot again.",
         ),
         (
             "own-claim-counts",
             "if before_us > 0 then claimed = claimed - 1 end",
             "",
-            "The member's own earlier claim takes no second place.",
+            "The member's own earlier claim takes no second slot.",
         ),
         (
             "one-more",
@@ -155,7 +155,7 @@ MUTANTS = [
         ),
         (
             "missing-not-created",
-            "if missing := [target for target in targets if target not in found]:",
+            "if missing := [target for target in targets if target not in counters]:",
             "if missing := [target for target in targets if False]:",
             "A counter that is missing is created and locked.",
         ),

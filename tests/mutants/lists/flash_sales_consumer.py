@@ -59,7 +59,7 @@ MUTANTS = [
         ),
         (
             "outbox-kept",
-            "        mysql_orders.delete_from_outbox("
+            "        mysql_orders.delete_spilled("
             "[event for event in events if event not in mismatched])\n",
             "",
             "Decided reservations leave the outbox.",
@@ -132,7 +132,7 @@ MUTANTS = [
             "other-code",
             "        WHERE order_id = %s\n          AND code_sha256 = %s\n",
             "        WHERE order_id = %s\n          AND (code_sha256 = %s OR TRUE)\n",
-            "An order is used with its present code.",
+            "An order is used with its newest code.",
         ),
         (
             "code-of-used",
@@ -195,7 +195,7 @@ MUTANTS = [
         ),
         (
             "outbox",
-            "        tally.decided += persist.decide_outbox(deadline)\n",
+            "        tally.decided += persist.decide_spilled(deadline)\n",
             "        tally.decided += 0\n",
             "Orders that SQS refused are decided.",
         ),

@@ -358,7 +358,7 @@ MUTANTS = [
             "joined-again",
             "redis.call('ZADD', KEYS[3], 'NX', seq, buyer)",
             "redis.call('ZADD', KEYS[3], seq, buyer)",
-            "A buyer stays at the first place.",
+            "A buyer stays at the first position.",
         ),
         (
             "not-counted",
@@ -380,7 +380,7 @@ MUTANTS = [
             "generation",
             "if fields[1] ~= ARGV[1] then return {'STALE_GENERATION'} end",
             "",
-            "A place is given up in the generation that the caller read.",
+            "A position is given up in the generation that the caller read.",
         ),
         (
             "running-offer-ends",
@@ -389,10 +389,10 @@ MUTANTS = [
             "An offer that has not ended stays.",
         ),
         (
-            "place-lost",
+            "position-lost",
             "if ARGV[3] == '0' then left = left + redis.call('ZREM', KEYS[2], buyer) end",
             "left = left + redis.call('ZREM', KEYS[2], buyer)",
-            "The end of an offer leaves a place that its buyer took since.",
+            "The end of an offer leaves a position that its buyer took since.",
         ),
         (
             "unit-lost",
@@ -472,7 +472,7 @@ MUTANTS = [
             "process-only",
             "return string.match(redis.call('INFO', 'replication'), 'master_replid:(%w+)')\n    or",
             "return",
-            "The reign of a sale is that of its master, as the functions read it.",
+            "The reign of a sale is its master's, as the functions read it.",
         ),
     ),
     *mutants_of(

@@ -99,7 +99,7 @@ MUTANTS = [
         ),
         (
             "refused-deleted",
-            "        left += [part[place] for place in refused]\n",
+            "        left += [part[index] for index in refused]\n",
             "",
             "A message that SQS refused to move stays in its queue.",
         ),
@@ -241,13 +241,13 @@ MUTANTS = [
         ),
         (
             "one-page",
-            "        members += [page.member for page in done if page.has_more]\n",
+            "        members += [page.member for page in swept if page.has_more]\n",
             "",
             "All pages of an outbox are swept in one run.",
         ),
         (
             "not-confirmed",
-            "        confirm_all([page.progress for page in done])\n",
+            "        confirm_all([page.progress for page in swept])\n",
             "",
             "The progress of a sweep is stored after its entries were sent.",
         ),
@@ -267,7 +267,7 @@ MUTANTS = [
             "age-of-newest",
             "(now_us - min(times_us, default=now_us)) / 1e6",
             "(now_us - max(times_us, default=now_us)) / 1e6",
-            "The measured age is that of the oldest entry.",
+            "The measured age is the age of the oldest entry.",
         ),
         (
             "ahead-not-found",
@@ -373,7 +373,7 @@ MUTANTS = [
         [PROJECTIONS],
         (
             "replica-misses",
-            "if source is replicas.run_all and None in found:",
+            "if source is replicas.run_all and None in values:",
             "if False:",
             "Keys that a replica lacks are read from its master.",
         ),

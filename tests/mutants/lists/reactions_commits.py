@@ -212,7 +212,7 @@ MUTANTS = [
             "confirms-by-text",
             "if tonumber(versions[i]) >= tonumber(entry_version) then",
             "if versions[i] >= entry_version then",
-            "Versions are compared as numbers: those of old reactions are shorter.",
+            "Versions are compared as numbers: old reactions have shorter ones.",
         ),
         (
             "delta-of-confirmed",
@@ -234,7 +234,7 @@ MUTANTS = [
         ),
         (
             "confirmed-stays",
-            "if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end",
+            "if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end",
             "",
             "A confirmed entry leaves the outbox.",
         ),
@@ -246,7 +246,7 @@ MUTANTS = [
         ),
         (
             "count-of-confirmed",
-            "meta.outbox_count = meta.outbox_count - #done",
+            "meta.outbox_count = meta.outbox_count - #confirmed",
             "",
             "A confirmed entry leaves the count of the outbox.",
         ),
@@ -304,13 +304,13 @@ MUTANTS = [
             "version-of-rows",
             "meta.version = math.max(meta.version, tonumber(newest))",
             "",
-            "Later versions of the gate are above those of applied rows.",
+            "Later versions of the gate are above the versions of applied rows.",
         ),
         (
             "version-text",
             "if #version > #newest or #version == #newest and version > newest then",
             "if version > newest then",
-            "The newest version of a commit is that of the highest number.",
+            "The newest version of a commit is the highest number.",
         ),
         (
             "row-requests-stay",

@@ -206,7 +206,7 @@ MUTANTS = [
             "deposed-stays-connected",
             "        redis.forget_client()\n        raise MasterDeposed",
             "        raise MasterDeposed",
-            "A consumer whose master was deposed connects to the present one.",
+            "A consumer whose master was deposed connects to the current one.",
         ),
         (
             "rebuild-ignored",
@@ -280,7 +280,7 @@ MUTANTS = [
             "again-without-keys",
             "keys = sorted({key for message in messages for key in message.keys})",
             "keys: list[ReactionKey] = []",
-            "The present rows of keys are acknowledged.",
+            "The current rows of keys are acknowledged.",
         ),
         (
             "again-without-commits",
@@ -304,7 +304,7 @@ MUTANTS = [
             "    nothing = [ReactionEvent(key, False, 0) for key in keys]\n"
             "    unchanged = replay(mysql_reactions.read_rows(cursor, keys), nothing)\n"
             "    locked = counters.lock_content(cursor, _targets(keys))",
-            "The present rows are as of the counter's version.",
+            "The current rows are as of the counter's version.",
         ),
         (
             "users-of-owners-only",
@@ -316,7 +316,7 @@ MUTANTS = [
             "lag-of-newest",
             "for version_us in sorted(changed_us)",
             "for version_us in sorted(changed_us, reverse=True)",
-            "The lag is that of the oldest reaction of a batch.",
+            "The lag is the age of the oldest reaction of a batch.",
         ),
     ),
     *mutants_of(
@@ -467,9 +467,9 @@ MUTANTS = [
         [LOG_GATE],
         (
             "log-gate",
-            "    epoch, reigns = mysql_reactions.pass_log_gate(cursor)\n",
+            "    epoch, reigns = mysql_reactions.share_log_lock(cursor)\n",
             "    epoch, reigns = mysql_reactions.read_epoch(cursor), {}\n",
-            "A transaction passes the log gate before it appends.",
+            "A transaction passes the log lock before it appends.",
         ),
     ),
     *mutants_of(
@@ -485,13 +485,13 @@ MUTANTS = [
             "gate-exclusive",
             "        LOCK IN SHARE MODE\n",
             "        FOR UPDATE\n",
-            "Consumers do not wait for each other at the log gate.",
+            "Consumers do not wait for each other at the log lock.",
         ),
         (
             "reigns-without-gate",
-            '        lock_log_gate(cursor)\n        cursor.execute("DELETE',
+            '        take_log_lock(cursor)\n        cursor.execute("DELETE',
             '        cursor.execute("DELETE',
-            "The reigns are replaced behind all transactions that passed the log gate.",
+            "The reigns are replaced behind all transactions that passed the log lock.",
         ),
     ),
     *mutants_of(
@@ -531,7 +531,7 @@ MUTANTS = [
             "change-of-last",
             "SavedActor(key.actor_id, at_us, on, on - was_on, True)",
             "SavedActor(key.actor_id, at_us, on, change, True)",
-            "The change of an actor is that of all events of the batch.",
+            "The change of an actor is the sum of all events of the batch.",
         ),
         (
             "provisional-begins",
@@ -693,8 +693,8 @@ MUTANTS = [
         ),
         (
             "unknown-is-off",
-            "c is None or c.viewer_state is None\n    ]",
-            "c is None\n    ]",
+            "if c is None or c.viewer_state is None]",
+            "if c is None]",
             "A state that Redis does not have is read from MySQL.",
         ),
         (
@@ -705,7 +705,7 @@ MUTANTS = [
         ),
         (
             "deleted-is-loaded",
-            "live = [w for w in cold if found[w[1]] is Existence.LIVE]",
+            "live = [w for w in cold if existence[w[1]] is Existence.LIVE]",
             "live = list(cold)",
             "Targets that are missing or deleted are not loaded.",
         ),

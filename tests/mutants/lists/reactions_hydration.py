@@ -81,13 +81,13 @@ MUTANTS = [
             "version-of-rows-only",
             "version = math.max(tonumber(ARGV[6]), tonumber(l[4]))",
             "version = tonumber(ARGV[6])",
-            "Later versions of the gate are above those of the outbox.",
+            "Later versions of the gate are above the outbox's.",
         ),
         (
             "version-of-outbox-only",
             "version = math.max(tonumber(ARGV[6]), tonumber(l[4]))",
             "version = tonumber(l[4])",
-            "Later versions of the gate are above those of all rows, also those that are off.",
+            "Later versions of the gate are above the versions of all rows, also of rows that are off.",
         ),
         (
             "delta-lost",
@@ -201,7 +201,7 @@ MUTANTS = [
             "confirms-by-text",
             "if tonumber(versions[i]) >= tonumber(entry_version) then",
             "if versions[i] >= entry_version then",
-            "Versions are compared as numbers: those of old reactions are shorter.",
+            "Versions are compared as numbers: old reactions have shorter ones.",
         ),
         (
             "base-not-moved",
@@ -223,7 +223,7 @@ MUTANTS = [
         ),
         (
             "confirmed-stays",
-            "if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end",
+            "if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end",
             "",
             "A confirmed entry leaves the outbox.",
         ),

@@ -32,7 +32,7 @@ MUTANTS = [
             "outbox-ignored",
             "if entry then return {total, string.sub(entry, 1, 1), 0} end",
             "",
-            "The state of an actor is that of the outbox entry.",
+            "The state of an actor is taken from the outbox entry.",
         ),
         (
             "recent-ignored",
@@ -70,8 +70,8 @@ MUTANTS = [
         ),
         (
             "floor-inclusive",
-            "if tonumber(found[i + 1]) > floor then",
-            "if tonumber(found[i + 1]) >= floor then",
+            "if tonumber(actors[i + 1]) > floor then",
+            "if tonumber(actors[i + 1]) >= floor then",
             "Actors at the floor are read from MySQL: recent may lack some of them.",
         ),
         (
@@ -82,7 +82,7 @@ MUTANTS = [
         ),
         (
             "first-version-lost",
-            "for i = 1, #begin do found[#found + 1] = begin[i] end",
+            "for i = 1, #begin do actors[#actors + 1] = begin[i] end",
             "",
             "A page includes all actors of its first version.",
         ),
@@ -287,13 +287,13 @@ MUTANTS = [
         ),
         (
             "cap",
-            "math.min(place + 99, cap - 1)",
-            "place + 99",
+            "math.min(rank + 99, cap - 1)",
+            "rank + 99",
             "A ranking has at most its cap of posts.",
         ),
         (
             "one-page-of-ties",
-            "  place = place + 100\n",
+            "  rank = rank + 100\n",
             "  break\n",
             "More than a hundred posts with equal likes are skipped.",
         ),

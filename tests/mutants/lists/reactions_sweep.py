@@ -69,7 +69,7 @@ MUTANTS = [
             "oldest-of-page",
             "oldest_us = math.min(oldest_us, is_ahead(version, now_us) and indexed_us or version)",
             "oldest_us = is_ahead(version, now_us) and indexed_us or version",
-            "The time in the index is that of the oldest entry.",
+            "The time in the index is the oldest entry's.",
         ),
         (
             "oldest-is-ahead",

@@ -100,5 +100,5 @@ def test_a_malformed_header_has_no_token(header: str) -> None:
 @given(st.text(max_size=80))
 def test_any_header_has_a_token_or_none(text: str) -> None:
     for header in (text, f"Bearer {text}"):
-        found = parse_bearer(header)
-        assert found is None or re.fullmatch(r"[A-Za-z0-9_-]{43}", found)
+        bearer = parse_bearer(header)
+        assert bearer is None or re.fullmatch(r"[A-Za-z0-9_-]{43}", bearer)

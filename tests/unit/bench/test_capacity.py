@@ -28,7 +28,7 @@ def test_the_price_of_a_million_is_the_sum_of_its_resources() -> None:
     assert list(priced) == ["http_api", "sqs"] or priced["http_api"] < priced["sqs"]
 
 
-@pytest.mark.parametrize("change", [one for one in capacity.CHANGES.values() if one])
+@pytest.mark.parametrize("change", [item for item in capacity.CHANGES.values() if item])
 def test_each_change_makes_likes_cheaper(change: dict[str, float]) -> None:
     def cost(values: dict[str, float]) -> float:
         return sum(price_of(operations(values)["like"]).values())
@@ -69,9 +69,9 @@ def test_a_capacity_unit_is_the_largest_of_its_dimensions(
     change: dict[str, float], evaluated: int, lcu_h: float
 ) -> None:
     like = operations(VALUES)["like"]
-    found = balanced(like, evaluated, VALUES | change)
-    assert found["lcu_h"] == pytest.approx(lcu_h)
-    assert (found["http_api"], found["cheap_log_gb"]) == (0, 0)
+    result = balanced(like, evaluated, VALUES | change)
+    assert result["lcu_h"] == pytest.approx(lcu_h)
+    assert (result["http_api"], result["cheap_log_gb"]) == (0, 0)
 
 
 def test_an_idle_month_counts_what_the_templates_have() -> None:
@@ -86,10 +86,10 @@ def test_every_price_is_used() -> None:
 
 
 def test_ceilings_follow_the_inputs() -> None:
-    [writer] = [one for one in ceilings(VALUES | {"events_per_s": 9}) if "writer" in one.part]
+    [writer] = [item for item in ceilings(VALUES | {"events_per_s": 9}) if "writer" in item.part]
     assert writer.likes_per_s == 9
-    found = ceilings(VALUES)
-    assert found == sorted(found, key=lambda ceiling: ceiling.likes_per_s)
+    result = ceilings(VALUES)
+    assert result == sorted(result, key=lambda ceiling: ceiling.likes_per_s)
 
 
 def test_the_tables_are_printed_with_changed_inputs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,26 +9,30 @@ from tests.chaos.faults import Fault, Step, inject_both
 FOR_S = 0.04
 
 
-def fault(name: str, done: list[str], steps: int = 1) -> Fault:
+def fault(name: str, completed: list[str], steps: int = 1) -> Fault:
     def note(what: str) -> Step:
-        return Step(lambda: done.append(f"{name} {what}"), 4)
+        return Step(lambda: completed.append(f"{name} {what}"), 4)
 
-    return Fault(name, [note(str(n)) for n in range(steps)], lambda: done.append(f"{name} undone"))
+    return Fault(
+        name, [note(str(n)) for n in range(steps)], lambda: completed.append(f"{name} undone")
+    )
 
 
 def test_second_fault_starts_and_ends_a_quarter_later() -> None:
-    done: list[str] = []
-    began_s, ended_s = inject_both(fault("a", done, 2), fault("b", done), FOR_S)
-    assert done == ["a 0", "b 0", "a 1", "a undone", "b undone"]
+    completed: list[str] = []
+    began_s, ended_s = inject_both(fault("a", completed, 2), fault("b", completed), FOR_S)
+    assert completed == ["a 0", "b 0", "a 1", "a undone", "b undone"]
     assert ended_s - began_s >= FOR_S * 5 / 4
 
 
 def test_both_faults_are_undone_once_when_one_fails() -> None:
-    done: list[str] = []
+    completed: list[str] = []
 
     def fail() -> None:
         raise OSError("it can't be done")
 
     with pytest.raises(OSError, match="can't be done"):
-        inject_both(fault("a", done), fault("b", done)._replace(steps=[Step(fail)]), FOR_S)
-    assert done == ["a 0", "a undone", "b undone"]
+        inject_both(
+            fault("a", completed), fault("b", completed)._replace(steps=[Step(fail)]), FOR_S
+        )
+    assert completed == ["a 0", "a undone", "b undone"]

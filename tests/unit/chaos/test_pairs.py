@@ -124,7 +124,7 @@ def test_matrix_swaps_and_pairs_are_written_to_separate_places(tmp_path: Path) -
     report.write(page, "the swaps", report.BEGIN_SWAPS)
     report.write(page, "the pairs", report.BEGIN_PAIRS)
     text = page.read_text()
-    places = ("the matrix", report.BEGIN_SWAPS, "the swaps", report.BEGIN_PAIRS, "the pairs")
-    assert sorted(places, key=text.index) == [*places]
+    parts = ("the matrix", report.BEGIN_SWAPS, "the swaps", report.BEGIN_PAIRS, "the pairs")
+    assert sorted(parts, key=text.index) == [*parts]
     assert text.count(report.END) == 3
     assert "## The soak" in text

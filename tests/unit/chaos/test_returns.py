@@ -50,8 +50,8 @@ def play(*replies: Reply, steps: int) -> tuple[Returns, FakeAddress, list[str]]:
     return returns, address, [returns.step()[1] for _ in range(steps)]
 
 
-def rows(*found: tuple[int, int, str | None]) -> Any:
-    return lambda sql, *args: found
+def rows(*result: tuple[int, int, str | None]) -> Any:
+    return lambda sql, *args: result
 
 
 def test_a_cancelled_unit_goes_to_the_buyer_who_waits() -> None:
@@ -86,14 +86,14 @@ def test_an_unanswered_request_is_repeated_by_the_same_buyer() -> None:
         ([(10, 1, "cancelled"), (11, 2, None), (12, 3, None)], "2 of 1 units are sold"),
     ],
 )
-def test_a_broken_promise_is_found(found: list[tuple[int, int, str | None]], lost: str) -> None:
+def test_a_broken_promise_is_found(result: list[tuple[int, int, str | None]], lost: str) -> None:
     returns, _, _ = play(ORDERED[0], CANCELLED, SOLD_OUT, WAITING, OFFERED, ORDERED[1], steps=5)
-    assert lost in [what for _, what in returns.find_lost(rows(*found))]
+    assert lost in [what for _, what in returns.find_lost(rows(*result))]
 
 
-def test_a_lost_place_is_found() -> None:
+def test_a_lost_position_is_found() -> None:
     missing = Reply(404, {}, {})
     returns, _, _ = play(SOLD_OUT, WAITING, missing, steps=2)
     assert [what for _, what in returns.find_lost(rows())] == [
-        "the place of 1: 404 and no problem+json, None"
+        "the position of 1: 404 and no problem+json, None"
     ]

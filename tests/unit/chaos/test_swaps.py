@@ -31,8 +31,8 @@ def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[Ask], None]:
     return use
 
 
-def saved(*found: tuple[Any, ...]) -> Rows:
-    return lambda sql, *args: found
+def saved(*result: tuple[Any, ...]) -> Rows:
+    return lambda sql, *args: result
 
 
 def test_each_swap_is_played_with_and_without_traffic() -> None:

@@ -67,8 +67,8 @@ def test_a_body_that_is_no_event_is_rejected(body: str) -> None:
 )
 def test_only_a_day_that_is_the_date_somewhere_is_possible(at: str, days: list[str]) -> None:
     at_us = int(datetime.fromisoformat(f"{at}+00:00").timestamp()) * 1_000_000
-    found = [f"{d}" for d in range(18, 26) if is_possible_day(date(2026, 11, d), at_us)]
-    assert found == days
+    results = [f"{d}" for d in range(18, 26) if is_possible_day(date(2026, 11, d), at_us)]
+    assert results == days
     for day in ("2026-11-18", "2026-11-25"):
         with pytest.raises(InvalidMessage):
             CHECKINS.decode(json.dumps(GOOD | {"day": day, "version": at_us}))

@@ -23,8 +23,10 @@ def test_the_python_client_is_generated_as_documented_and_reads_the_examples(
     documented = (ROOT / "docs" / "clients.md").read_text()
     [command] = re.findall(r"^openapi-generator-cli (.* -g python .*)$", documented, re.MULTILINE)
     argv = shlex.split(command.replace("plaza-python", str(tmp_path)))
-    done = subprocess.run([GENERATOR, *argv], cwd=ROOT, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(
+        [GENERATOR, *argv], cwd=ROOT, capture_output=True, text=True, timeout=300
+    )
+    assert completed.returncode == 0, completed.stderr
     monkeypatch.syspath_prepend(tmp_path)
     client = importlib.import_module("openapi_client")
     schemas = json.loads(CONTRACT.read_text())["components"]["schemas"]

@@ -23,9 +23,9 @@ def text(number: int, body: str = "b") -> Text:
     return Text(type="comment", id=number, author_id=7, parent_id=1, body=body, created_us=number)
 
 
-def measure(one: Text) -> int:
+def measure(item: Text) -> int:
     """Return the bytes of a comment in a list: its text, and at most 1,000 of other fields."""
-    return len(json.dumps(one.body)) + len(json.dumps("")) + 1_000
+    return len(json.dumps(item.body)) + len(json.dumps("")) + 1_000
 
 
 @given(ids, st.text(), st.lists(st.text()), st.integers(0, MAX_CREATED_US))
@@ -76,7 +76,7 @@ def test_a_page_has_at_most_limit_texts_and_fits_into_a_response(
     assert (last is None) == (len(page) == len(texts))
     assert bool(page) == bool(texts), "a page has at least one text, however long"
     if len(page) > 1:
-        assert sum(len(TEXT.encode(one)) for one in page) <= MAX_BYTES
+        assert sum(len(TEXT.encode(item)) for item in page) <= MAX_BYTES
     if last is not None:
         assert last == ListPosition(page[-1].created_us, page[-1].id)
         full = sum(map(measure, texts[: len(page) + 1])) > MAX_BYTES

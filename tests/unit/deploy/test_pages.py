@@ -70,8 +70,8 @@ def test_pages_are_uploaded_with_types_and_cache_headers_and_invalidated(
     upload_pages(list_pages(built), "pages", distribution, s3, cloudfront)
     stored = {}
     for entry in s3.list_objects_v2(Bucket="pages")["Contents"]:
-        found = s3.get_object(Bucket="pages", Key=entry["Key"])
-        stored[entry["Key"]] = found["ContentType"], found["CacheControl"], found["Body"].read()
+        result = s3.get_object(Bucket="pages", Key=entry["Key"])
+        stored[entry["Key"]] = result["ContentType"], result["CacheControl"], result["Body"].read()
     assert stored == {
         "app/index.html": ("text/html; charset=utf-8", CHECKED, b"index.html"),
         "app/app.js": ("text/javascript; charset=utf-8", CHECKED, b"app.js"),
@@ -125,8 +125,8 @@ def test_the_edge_serves_each_page() -> None:
         ("/console/", "/console/index.html"),
     ],
 )
-def test_a_path_without_a_file_is_that_of_its_index(path: str, found: str) -> None:
-    assert run_edge_function("FindPage", {"request": {"uri": path}})["uri"] == found
+def test_a_path_without_a_file_is_that_of_its_index(path: str, result: str) -> None:
+    assert run_edge_function("FindPage", {"request": {"uri": path}})["uri"] == result
 
 
 def test_a_page_without_its_last_slash_is_redirected() -> None:
@@ -136,7 +136,7 @@ def test_a_page_without_its_last_slash_is_redirected() -> None:
 
 
 def test_the_address_that_a_client_sent_is_overwritten() -> None:
-    """Given a request that names another address, the API gets that of its connection."""
+    """Given a request that names another address, the API gets the address of its connection."""
     request = {"headers": {"x-viewer-ip": {"value": "192.0.2.7"}}}
     answer = run_edge_function(
         "ReportAddress", {"request": request, "viewer": {"ip": "203.0.113.9"}}
@@ -148,5 +148,5 @@ def run_edge_function(name: str, event: object) -> dict[str, Any]:
     """Run a function of CloudFront and return the request or the answer that it returns."""
     code = EDGE[name]["Properties"]["FunctionCode"]
     call = f"console.log(JSON.stringify(handler({json.dumps(event)})))"
-    found: dict[str, Any] = json.loads(run_node("-e", code + call))
-    return found
+    document: dict[str, Any] = json.loads(run_node("-e", code + call))
+    return document

@@ -30,8 +30,8 @@ READERS = (FANOUTS.decode, FOLLOWS.decode, INBOXES.decode)
 
 
 def test_messages_survive_encoding() -> None:
-    for one in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
-        assert FANOUTS.decode(FANOUTS.encode(one)) == one
+    for item in (FanOut(11), FanOut(11, 7), FanOut(11, 7, announce=True)):
+        assert FANOUTS.decode(FANOUTS.encode(item)) == item
     timelines = [Timeline(INBOX, 7), Timeline(POSTS, MAX_ID)]
     assert INBOXES.decode(INBOXES.encode(timelines)) == timelines
     assert FOLLOWS.decode("[[7,8],[8,7]]") == [(7, 8), (8, 7)]
@@ -88,10 +88,10 @@ def test_any_json_is_a_message_or_an_invalid_message(value: Any) -> None:
     st.integers(1, 5),
 )
 def test_a_merge_has_each_entry_once_above_the_floor_and_past_the_position(
-    found: list[list[tuple[int, int]]], floor_us: int, after: tuple[int, int] | None, count: int
+    result: list[list[tuple[int, int]]], floor_us: int, after: tuple[int, int] | None, count: int
 ) -> None:
-    times = {post: at for entries in found for at, post in entries}
-    lists = [[FeedEntry(times[post], post, 1) for _, post in entries] for entries in found]
+    times = {post: at for entries in result for at, post in entries}
+    lists = [[FeedEntry(times[post], post, 1) for _, post in entries] for entries in result]
     position = ListPosition(*after) if after else None
     expected = sorted(
         {

@@ -33,7 +33,7 @@ def test_the_backlog_is_not_read_right_after_sqs_refused_an_order(
     monkeypatch.setattr(sqs, "send", refuse)
     monkeypatch.setattr(sqs, "measure", fail)
     stored: list[OrderEvent] = []
-    monkeypatch.setattr(mysql_orders, "add_to_outbox", stored.append)
+    monkeypatch.setattr(mysql_orders, "spill", stored.append)
     assert not place_order.publish(OrderEvent(1 << 40, 7, 8, 1))
     assert stored == [OrderEvent(1 << 40, 7, 8, 1)]
     assert backlog.count_unfinished() is None

@@ -11,17 +11,17 @@ from plaza.infra.runtime.errors import Unavailable
 
 def decisions(outage_s: float) -> list[tuple[float, RetryDecision]]:
     """Return (time, decision) of each try during an outage that begins when the order is sent."""
-    now_s, receives, resent, found = 0.0, 1, False, []
+    now_s, receives, resent, result = 0.0, 1, False, []
     while now_s < outage_s:
         delivery = Delivery(receives, 0, 0, 0, resent)
         decision = decide(delivery, Unavailable("down"), ORDERS.retry, int(now_s * 1000))
-        found.append((now_s, decision))
+        result.append((now_s, decision))
         if decision.action is Action.DEAD_LETTER:
             break
         resent = resent or decision.action is Action.SEND_AGAIN
         receives = receives + 1 if decision.action is Action.HIDE else 1
         now_s += decision.delay_s
-    return found
+    return result
 
 
 @pytest.mark.parametrize("outage_s", [1, 2, 5, 10, 15, 20])

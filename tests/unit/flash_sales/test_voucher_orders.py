@@ -25,7 +25,7 @@ events = st.lists(
         generation=st.just(1),
     ),
     max_size=20,
-).map(lambda found: list({event.order_id: event for event in found}.values()))
+).map(lambda item: list({event.order_id: event for event in item}.values()))
 
 
 def test_an_event_survives_serialization() -> None:
@@ -58,22 +58,25 @@ def test_an_invalid_event_is_rejected(body: str) -> None:
 
 @given(events, st.integers(0, 5))
 def test_stock_is_never_oversold_and_each_buyer_gets_one(
-    found: list[OrderEvent], stock: int
+    order_events: list[OrderEvent], stock: int
 ) -> None:
-    rows = decide(found, {}, [], {1: stock, 2: 1})
-    assert sorted(row.order_id for row in rows) == sorted(event.order_id for event in found)
+    rows = decide(order_events, {}, [], {1: stock, 2: 1})
+    assert sorted(row.order_id for row in rows) == sorted(event.order_id for event in order_events)
     for voucher, left in ((1, stock), (2, 1)):
         successes = [row.buyer_id for row in rows if row.is_success and row.voucher_id == voucher]
-        wanted = {event.buyer_id for event in found if event.voucher_id == voucher}
-        assert len(successes) == len(set(successes)) == min(left, len(wanted))
+        buyer_ids = {event.buyer_id for event in order_events if event.voucher_id == voucher}
+        assert len(successes) == len(set(successes)) == min(left, len(buyer_ids))
 
 
 @given(events)
-def test_a_decided_order_is_not_decided_again(found: list[OrderEvent]) -> None:
-    first = decide(found, {}, [], {1: 2, 2: 2})
+def test_a_decided_order_is_not_decided_again(order_events: list[OrderEvent]) -> None:
+    first = decide(order_events, {}, [], {1: 2, 2: 2})
     existing = {row.order_id: row for row in first}
-    assert decide(found, existing, [], {1: 2, 2: 2}) == []
-    assert split_mismatched(found, existing) == (sorted(found, key=lambda f: f.identity), [])
+    assert decide(order_events, existing, [], {1: 2, 2: 2}) == []
+    assert split_mismatched(order_events, existing) == (
+        sorted(order_events, key=lambda f: f.identity),
+        [],
+    )
 
 
 def test_the_lowest_order_id_is_decided_first() -> None:
@@ -96,10 +99,10 @@ def test_an_order_of_a_deleted_shop_fails() -> None:
 def test_an_event_with_the_id_of_another_order_is_mismatched() -> None:
     of_another_buyer, of_another_voucher = OrderEvent(101, 5, 8, 1), OrderEvent(101, 6, 7, 1)
     existing = {101: OrderRow(101, 5, 7, None)}
-    found = [of_another_voucher, EVENT, of_another_buyer, EVENT]
+    results = [of_another_voucher, EVENT, of_another_buyer, EVENT]
     mismatched = [of_another_buyer, of_another_voucher]
-    assert split_mismatched(found, existing) == ([EVENT, EVENT], mismatched)
-    assert split_mismatched(found, {}) == ([EVENT, EVENT], mismatched)
+    assert split_mismatched(results, existing) == ([EVENT, EVENT], mismatched)
+    assert split_mismatched(results, {}) == ([EVENT, EVENT], mismatched)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The requests of the JSON client equal those of botocore, byte for byte."""
+"""The requests of the JSON client equal botocore's, byte for byte."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def check(
     action: str | None = None,
 ) -> None:
     """Assert that the client renders the request that botocore made of ``parameters``."""
-    found: Mapping[str, Any] = dict(theirs.headers)
+    results: Mapping[str, Any] = dict(theirs.headers)
     headers = {
         name.lower(): value.decode() if isinstance(value, bytes) else value
-        for name, value in found.items()
+        for name, value in results.items()
     }
     sent_at = datetime.strptime(headers["x-amz-date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     action = action or ("SendMessageBatch" if "Entries" in parameters else "SendMessage")
@@ -112,9 +112,9 @@ def test_requests_equal_those_of_the_serializer_and_signer_of_botocore() -> None
         operation = model.operation_model(
             "SendMessageBatch" if "Entries" in parameters else "SendMessage"
         )
-        found = serializer.serialize_to_request(parameters, operation)
+        parameter = serializer.serialize_to_request(parameters, operation)
         url = "https://sqs.eu-central-1.amazonaws.com/"
-        request = AWSRequest(found["method"], url, found["headers"], found["body"])
+        request = AWSRequest(parameter["method"], url, parameter["headers"], parameter["body"])
         signer.add_auth(request)
         check(sender, parameters, request.prepare())
 

@@ -120,27 +120,27 @@ def make_request(operation: Operation) -> Request:
 @cache
 def app_of(function: str) -> PlazaResolver:
     module = load_open_function("/".join(template.folder_of(function).parts[-2:]))
-    found: PlazaResolver = module.app
-    return found
+    result: PlazaResolver = module.app
+    return result
 
 
 READ = ("routeKey", "rawPath", "pathParameters", "queryStringParameters", "body", "isBase64Encoded")
 """Fields of an event that functions read, without the headers."""
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.id)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda item: item.id)
 def test_a_request_of_the_contract_is_the_same_event(operation: Operation) -> None:
     function = template.routes()[operation.method.upper(), operation.path]
     request = make_request(operation)
     match = find_match(request.method, request.target.partition("?")[0])
     of_gateway = make_event(request, match, api_id="a", account="1", now_s=clock.now_s())
-    found = to_gateway_event(app_of(function), make_balancer_event(request))
+    result = to_gateway_event(app_of(function), make_balancer_event(request))
     for name in READ:
-        assert (found[name] or None) == (of_gateway.get(name) or None), name
+        assert (result[name] or None) == (of_gateway.get(name) or None), name
     for name in request.headers:
-        assert found["headers"][name] == of_gateway["headers"][name]
+        assert result["headers"][name] == of_gateway["headers"][name]
     http = of_gateway["requestContext"]["http"]
-    assert found["requestContext"]["http"] == {"method": http["method"], "sourceIp": CLIENT}
+    assert result["requestContext"]["http"] == {"method": http["method"], "sourceIp": CLIENT}
     assert match.route.key == f"{operation.method.upper()} {operation.path}"
 
 
@@ -173,8 +173,8 @@ def test_head_is_the_route_of_get_without_a_body() -> None:
 def test_other_methods_and_paths_are_refused_by_the_function_that_gets_them(
     method: str, path: str, status: int, allow: str | None
 ) -> None:
-    found, _, headers = answer(event(method, path))
-    assert (found, headers.get("allow")) == (status, allow)
+    result, _, headers = answer(event(method, path))
+    assert (result, headers.get("allow")) == (status, allow)
 
 
 @pytest.mark.parametrize("segment", ["%2537", "%25%37", "7%00", "7%2F8", "%ff", "%", "%zz", "７"])
@@ -266,19 +266,19 @@ def test_the_headers_of_cors_are_those_of_api_gateway(
     origins(allowed)
     cors = Cors({**CONFIGURED, "AllowOrigins": allowed.split(",")})
     sent = partial(event, origin=origin) if origin is not None else event
-    status, body, found = answer(sent("OPTIONS", "/things/7"))
+    status, body, result = answer(sent("OPTIONS", "/things/7"))
     assert (status, body) == (204, None)
-    assert found == dict(cors.answer_preflight(origin).headers)
-    status, _, found = answer(sent("GET", "/things/7"))
+    assert result == dict(cors.answer_preflight(origin).headers)
+    status, _, result = answer(sent("GET", "/things/7"))
     assert status == 200
     expected = dict(cors.headers(origin)) if origin is not None else {}
     vary = "authorization, accept-encoding" + (", Origin" if "vary" in expected else "")
-    assert {n: v for n, v in found.items() if n in expected} == {
+    assert {n: v for n, v in result.items() if n in expected} == {
         **expected,
         **({"vary": vary} if "vary" in expected else {}),
     }
-    assert found["vary"] == vary
-    assert ("access-control-allow-origin" in found) == bool(expected)
+    assert result["vary"] == vary
+    assert ("access-control-allow-origin" in result) == bool(expected)
 
 
 def test_a_preflight_is_not_limited_and_not_logged(capsys: pytest.CaptureFixture[str]) -> None:

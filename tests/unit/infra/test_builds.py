@@ -46,9 +46,9 @@ def step(filled: Filled, build: str = "", after_id: int = 0, max_pages: int = 10
 
 def test_a_partial_page_finishes_a_build() -> None:
     filled = Filled()
-    done = step(filled)
-    assert (done.code, done.after_id, done.added) == (FINISHED, 10, 10)
-    assert filled.items == {done.build: [*ITEMS]}
+    completed = step(filled)
+    assert (completed.code, completed.after_id, completed.added) == (FINISHED, 10, 10)
+    assert filled.items == {completed.build: [*ITEMS]}
 
 
 def test_the_next_step_continues_a_bounded_build() -> None:
@@ -61,13 +61,13 @@ def test_the_next_step_continues_a_bounded_build() -> None:
 
 
 def test_a_step_past_its_deadline_adds_one_page() -> None:
-    done = builds.advance(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
-    assert (done.code, done.added) == (FILLED, 4)
+    completed = builds.advance(Filled().builder, "", 0, 4, 100, deadline=Deadline.in_s(0))
+    assert (completed.code, completed.added) == (FILLED, 4)
 
 
 def test_a_build_without_items_is_finished() -> None:
-    done = step(Filled(), after_id=10)
-    assert (done.code, done.after_id, done.added) == (FINISHED, 10, 0)
+    completed = step(Filled(), after_id=10)
+    assert (completed.code, completed.after_id, completed.added) == (FINISHED, 10, 0)
 
 
 def test_a_replaced_build_does_not_continue() -> None:
@@ -79,8 +79,8 @@ def test_a_replaced_build_does_not_continue() -> None:
 
 
 def test_a_refused_build_adds_nothing_and_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
-    done = step(Filled("BUSY"))
-    assert (done.code, done.added) == ("BUSY", 0)
+    completed = step(Filled("BUSY"))
+    assert (completed.code, completed.added) == ("BUSY", 0)
     line = json.loads(capsys.readouterr().out)
     assert (line["event"], line["builder"], line["code"]) == ("build_refused", "ten", "BUSY")
 

@@ -1,4 +1,4 @@
-"""The address of a client: that of the connection, unless the edge proves that it is the edge."""
+"""The address of a client: the connection's, unless the edge proves that it is the edge."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_request_past_a_required_edge_is_refused(
         read_client_ip(sent)
 
 
-def test_an_empty_previous_secret_admits_nobody(
+def test_an_empty_previous_secret_admits_no_edge(
     guard: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard("require")
@@ -121,7 +121,7 @@ def test_a_rotated_secret_is_read_again_and_guesses_do_not_make_it_be_read_each_
     assert len(read) == 2
 
 
-def test_without_secrets_manager_nobody_is_believed_or_refused(
+def test_a_secrets_manager_outage_raises_secrets_down(
     guard: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     guard("require")

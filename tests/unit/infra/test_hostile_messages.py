@@ -39,10 +39,10 @@ def test_a_step_with_any_fields_is_valid_or_an_invalid_message(fields: dict[str,
 
 
 @pytest.mark.parametrize("number", [10**30, MAX_ID + 1, 0, -1])
-@pytest.mark.parametrize("place", [1, 3])
-def test_keys_with_out_of_range_ids_are_an_invalid_message(number: int, place: int) -> None:
+@pytest.mark.parametrize("index", [1, 3])
+def test_keys_with_out_of_range_ids_are_an_invalid_message(number: int, index: int) -> None:
     key = ["post", 11, "like", 7]
-    key[place] = number
+    key[index] = number
     with pytest.raises(InvalidMessage):
         ACKNOWLEDGEMENTS.decode(json.dumps({"protocol": 2, "commits": [], "keys": [key]}))
 

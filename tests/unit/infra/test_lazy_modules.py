@@ -12,9 +12,11 @@ DEFERRED = ("redis.asyncio", "importlib.metadata")
 
 def run(code: str) -> str:
     """Run ``code`` in a new process, which fails with it, and return what it prints."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    completed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    return completed.stdout.strip()
 
 
 def test_the_client_of_redis_runs_no_deferred_package() -> None:

@@ -146,10 +146,10 @@ def test_warnings_of_libraries_are_lines_in_a_function() -> None:
         "logging.getLogger('urllib3').info('connected')"
     )
     env = os.environ | {"PYTHONPATH": str(LAYER), "AWS_LAMBDA_FUNCTION_NAME": "LikeIt"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    [line] = [json.loads(line) for line in done.stdout.splitlines()]
+    [line] = [json.loads(line) for line in completed.stdout.splitlines()]
     assert (line["level"], line["logger"], line["message"]) == ("WARN", "urllib3", "retry 1")
     assert line["function"] == "LikeIt"
 
@@ -159,8 +159,8 @@ def test_the_level_is_that_of_the_function() -> None:
         "from plaza.infra.runtime.observability import record; record('a'); record('b', {'c': 1})"
     )
     env = os.environ | {"PYTHONPATH": str(LAYER), "AWS_LAMBDA_LOG_LEVEL": "ERROR"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    [line] = [json.loads(line) for line in done.stdout.splitlines()]
+    [line] = [json.loads(line) for line in completed.stdout.splitlines()]
     assert (line["event"], line["level"]) == ("b", "ERROR")

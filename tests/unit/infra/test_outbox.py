@@ -58,9 +58,9 @@ class Outboxes:
 
 
 def test_a_sweep_reads_all_pages_of_all_members(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Outboxes(monkeypatch, {"a": 1, "b": 3})
-    assert found.sweep() == (4, 4)
-    assert found.confirmed == {"a": 1, "b": 3}
+    result = Outboxes(monkeypatch, {"a": 1, "b": 3})
+    assert result.sweep() == (4, 4)
+    assert result.confirmed == {"a": 1, "b": 3}
 
 
 def test_a_sweep_ends_after_max_entries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,27 +74,27 @@ def test_a_sweep_ends_after_max_s(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sweep_confirms_only_groups_that_were_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "_ENTRIES_PER_SEND", 2)
-    found = Outboxes(monkeypatch, dict.fromkeys("abcd", 2))
+    result = Outboxes(monkeypatch, dict.fromkeys("abcd", 2))
 
     def refuse(entries: Sequence[str], deadline: Deadline) -> int:
         return len(entries) - ("a" in entries)
 
-    swept = outbox.sweep(found.find, found.read, refuse, 0, 1_000, 60)
-    assert found.confirmed["a"] == 0
-    assert sorted(found.confirmed.values()) == [2, 2], "the other group, and no page of this one"
+    swept = outbox.sweep(result.find, result.read, refuse, 0, 1_000, 60)
+    assert result.confirmed["a"] == 0
+    assert sorted(result.confirmed.values()) == [2, 2], "the other group, and no page of this one"
     assert swept.sent == 1 + 2 + 2
 
 
 def test_a_sweep_finds_entries_older_than_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Outboxes(monkeypatch, {})
-    found.sweep(grace_us=HOUR_US)
-    age_us = time.time_ns() // 1000 - found.before_us
+    result = Outboxes(monkeypatch, {})
+    result.sweep(grace_us=HOUR_US)
+    age_us = time.time_ns() // 1000 - result.before_us
     assert age_us == pytest.approx(HOUR_US, abs=5_000_000)
 
 
 @pytest.mark.parametrize("count", [0, 1, 4, 5, 6, 23])
 def test_each_of_many_members_is_found_as_likely(count: int) -> None:
-    found: Counter[int] = Counter()
+    counter: Counter[int] = Counter()
     for _ in range(200):
         ranks = [
             rank
@@ -102,5 +102,5 @@ def test_each_of_many_members_is_found_as_likely(count: int) -> None:
             for rank in range(first, first + size)
         ]
         assert len(set(ranks)) == len(ranks) == min(count, 5)
-        found.update(ranks)
-    assert set(found) == set(range(count))
+        counter.update(ranks)
+    assert set(counter) == set(range(count))

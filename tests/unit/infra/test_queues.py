@@ -158,8 +158,8 @@ def failures(response: Any) -> list[str]:
 
 
 def lines(capsys: pytest.CaptureFixture[str], event: str) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    return [line for line in found if line["event"] == event]
+    documents = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in documents if line["event"] == event]
 
 
 # ---------------------------------------------------------------- success
@@ -259,9 +259,9 @@ def attributes_of(message: dict[str, Any]) -> dict[str, str]:
 def again(message: dict[str, Any], receives: int, now_s: float) -> dict[str, Any]:
     """Return the batch of Lambda with a message that was sent again."""
     batch = batch_of(message["MessageBody"], receives=receives)
-    [found] = batch["Records"]
-    found["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
-    found["messageAttributes"] = {
+    [result] = batch["Records"]
+    result["attributes"]["SentTimestamp"] = str(int(now_s * 1000))
+    result["messageAttributes"] = {
         name: {"dataType": "String", "stringValue": value}
         for name, value in attributes_of(message).items()
     }
@@ -441,12 +441,12 @@ def test_an_invalid_message_in_a_failed_batch_is_dead_lettered(sqs: FakeSqs, sto
 # ---------------------------------------------------------------- poison messages
 
 
-@pytest.mark.parametrize("place", range(7))
+@pytest.mark.parametrize("index", range(7))
 def test_a_poison_message_is_isolated_and_the_others_are_handled_once(
-    sqs: FakeSqs, store: Store, place: int
+    sqs: FakeSqs, store: Store, index: int
 ) -> None:
     bodies = [f"good {i}" for i in range(7)]
-    bodies[place] = "poison"
+    bodies[index] = "poison"
     response = consume(batch_of(*bodies), "work", read, store.save)
     assert failures(response) == [], "it is sent again"
     assert sorted(store.saved) == sorted(body for body in bodies if body != "poison")
@@ -711,9 +711,9 @@ def sent_at(sent_ms: int, **attributes: str) -> dict[str, Any]:
 
 def stamp_of(batch: dict[str, Any]) -> int | None:
     """Return the ``sent_ms`` that a consumer gets for the message of ``batch``."""
-    found: list[Stamped] = []
-    assert failures(consume(batch, "work", Stamped, found.extend)) == []
-    return found[0].sent_ms
+    stamps: list[Stamped] = []
+    assert failures(consume(batch, "work", Stamped, stamps.extend)) == []
+    return stamps[0].sent_ms
 
 
 def test_a_message_of_an_unknown_protocol_is_delivered_again(

@@ -116,10 +116,10 @@ def test_all_lines_and_the_response_of_a_request_have_its_id(
     response = app.resolve(event("my-request-1"), None)
     assert json.loads(response["body"]) == {"id": "my-request-1"}
     assert response["headers"]["x-request-id"] == "my-request-1"
-    found = lines(capsys)
-    assert [line["event"] for line in found] == ["thing_read", "request_served"]
-    assert {line["correlation_id"] for line in found} == {"my-request-1"}
-    assert (found[1]["caller_id"], found[1]["thing_id"]) == ("9", "7")
+    result = lines(capsys)
+    assert [line["event"] for line in result] == ["thing_read", "request_served"]
+    assert {line["correlation_id"] for line in result} == {"my-request-1"}
+    assert (result[1]["caller_id"], result[1]["thing_id"]) == ("9", "7")
     record("something_else")
     [line] = lines(capsys)
     assert "correlation_id" not in line

@@ -136,7 +136,7 @@ def test_a_switch_is_a_middleware_of_any_resolver(monkeypatch: pytest.MonkeyPatc
 
     def require(switch: Switch, parameters: Any) -> None:
         asked.append((switch, parameters))
-        raise SwitchedOff("Plaza is read-only at present.")
+        raise SwitchedOff("Plaza is in read-only mode.")
 
     monkeypatch.setattr(switch_state, "require", require)
     app = APIGatewayHttpResolver()

@@ -37,7 +37,7 @@ WHOLE_NUMBERS = (
 
 
 def set_only(patch: pytest.MonkeyPatch, values: Mapping[str, str]) -> None:
-    """Set these settings, and remove those of integration tests of the same process."""
+    """Set these settings, and remove the settings of integration tests of the same process."""
     for name in [name for name in os.environ if name.startswith("PLAZA_")]:
         patch.delenv(name)
     for name, value in values.items():
@@ -91,13 +91,13 @@ def test_an_invalid_setting_is_named(name: str, value: str) -> None:
 
 
 def test_optional_settings_have_defaults() -> None:
-    found = read_settings(GOOD)
-    assert found.redis_timeout_s == 0.5
-    assert found.mysql_connect_timeout_s == 1
-    assert (found.recent_cap, found.outbox_limit) == (1000, 1_000_000)
-    assert found.idle_ttl_s == 864_000
-    assert found.redis_cluster is False
-    assert found.queues == {}
+    result = read_settings(GOOD)
+    assert result.redis_timeout_s == 0.5
+    assert result.mysql_connect_timeout_s == 1
+    assert (result.recent_cap, result.outbox_limit) == (1000, 1_000_000)
+    assert result.idle_ttl_s == 864_000
+    assert result.redis_cluster is False
+    assert result.queues == {}
 
 
 @pytest.mark.parametrize(
@@ -110,10 +110,10 @@ def test_optional_settings_have_defaults() -> None:
     ],
 )
 def test_mysql_is_verified_with_a_ca_or_by_the_url(changes: dict[str, str], verifies: bool) -> None:
-    found = read_settings(GOOD | changes)
-    assert found.mysql.verifies_tls is verifies
-    assert found.mysql.database == "plaza"
-    assert found.mysql_ca == (changes.get("PLAZA_MYSQL_CA") or None)
+    result = read_settings(GOOD | changes)
+    assert result.mysql.verifies_tls is verifies
+    assert result.mysql.database == "plaza"
+    assert result.mysql_ca == (changes.get("PLAZA_MYSQL_CA") or None)
 
 
 def test_mysql_has_an_address_and_a_secret() -> None:
@@ -123,13 +123,13 @@ def test_mysql_has_an_address_and_a_secret() -> None:
 def test_a_user_and_password_in_the_url_replace_the_secret() -> None:
     env = {k: v for k, v in GOOD.items() if k != "PLAZA_MYSQL_SECRET_ID"}
     env["PLAZA_MYSQL_URL"] = "mysql://a%40b:p%2Fw@127.0.0.1/plaza"
-    found = read_settings(env)
-    assert found.mysql == MysqlAddress("127.0.0.1", 3306, "plaza", "a@b", "p/w")
-    assert found.mysql_secret_id is None
+    result = read_settings(env)
+    assert result.mysql == MysqlAddress("127.0.0.1", 3306, "plaza", "a@b", "p/w")
+    assert result.mysql_secret_id is None
 
 
 def test_a_queue_has_the_name_in_its_variable() -> None:
-    found = read_settings(
+    result = read_settings(
         GOOD
         | {
             "PLAZA_QUEUE_REACTIONS_URL": "https://sqs/a",
@@ -138,7 +138,7 @@ def test_a_queue_has_the_name_in_its_variable() -> None:
             "QUEUE_OTHER_URL": "y",
         }
     )
-    assert found.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
+    assert result.queues == {"reactions": "https://sqs/a", "reactions_dlq": "https://sqs/b"}
 
 
 @pytest.mark.parametrize(("value", "is_cluster"), [("1", True), ("0", False)])
@@ -147,13 +147,13 @@ def test_redis_is_a_cluster_if_the_setting_is_1(value: str, is_cluster: bool) ->
 
 
 def test_text_messages_are_limited_to_the_named_countries_and_types() -> None:
-    found = read_settings(GOOD)
-    assert found.sms_countries == frozenset()
-    assert found.sms_number_types == {"mobile", "fixed_line_or_mobile"}
+    result = read_settings(GOOD)
+    assert result.sms_countries == frozenset()
+    assert result.sms_number_types == {"mobile", "fixed_line_or_mobile"}
     named = {"PLAZA_SMS_COUNTRIES": "US, DE", "PLAZA_SMS_NUMBER_TYPES": "mobile,voip"}
-    found = read_settings(GOOD | named)
-    assert found.sms_countries == frozenset({"US", "DE"})
-    assert found.sms_number_types == frozenset({"mobile", "voip"})
+    result = read_settings(GOOD | named)
+    assert result.sms_countries == frozenset({"US", "DE"})
+    assert result.sms_number_types == frozenset({"mobile", "voip"})
 
 
 def test_the_repr_of_settings_has_no_password() -> None:

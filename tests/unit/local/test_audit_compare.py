@@ -26,9 +26,9 @@ from plaza.reactions import Target
 from plaza.reactions.redis_keys import keys_of
 
 POST = Target("post", 7)
-SOMEBODY = Target("user", 9)
+AUTHOR = Target("user", 9)
 LIKES = ("like", POST)
-FOLLOWS = ("follow", SOMEBODY)
+FOLLOWS = ("follow", AUTHOR)
 NOTHING = {"like_total": 0, "collect_total": 0, "comment_total": 0, "follow_total": 0}
 NOTHING_QUEUED = {"reactions": (0, 0), "reactions_dlq": (0, 0)}
 
@@ -43,9 +43,7 @@ def record() -> MysqlState:
                 {**NOTHING, "like_total": 2, "comment_total": 1},
                 {**NOTHING, "like_total": 2, "comment_total": 3},
             ),
-            SOMEBODY: ContentCounter(
-                {**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}
-            ),
+            AUTHOR: ContentCounter({**NOTHING, "follow_total": 1}, {**NOTHING, "follow_total": 1}),
         },
         users={
             1: UserCounter(following_total=1, version=1),
@@ -99,9 +97,9 @@ def set_total(record: MysqlState, target: Target, column: str, total: int) -> No
 
 
 def test_report_is_clean_when_all_stores_agree(record: MysqlState, cache: RedisState) -> None:
-    found = truth(record, cache)
-    assert found.clean
-    assert found.to_json() == {
+    report = truth(record, cache)
+    assert report.clean
+    assert report.to_json() == {
         "clean": True,
         "targets": 2,
         "hot": 2,
@@ -149,25 +147,25 @@ def test_target_outside_of_redis_is_compared_in_mysql(record: MysqlState) -> Non
 
 def test_followers_are_compared_as_totals(record: MysqlState, cache: RedisState) -> None:
     cache.hot[FOLLOWS].base = 2
-    set_total(record, SOMEBODY, "follow_total", 3)
-    found = truth(record, cache)
-    assert [str(difference) for difference in found.differences] == [
+    set_total(record, AUTHOR, "follow_total", 3)
+    report = truth(record, cache)
+    assert [str(difference) for difference in report.differences] == [
         "follow user:9: Redis 2, counter 3, rows 1"
     ]
-    assert found.drift == 1
+    assert report.drift == 1
 
 
 def test_total_in_redis_that_is_too_high_is_drift(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES].base = 3
-    found = truth(record, cache)
-    assert (found.clean, found.drift, found.others) == (False, 1, 0)
-    assert str(found.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
+    report = truth(record, cache)
+    assert (report.clean, report.drift, report.others) == (False, 1, 0)
+    assert str(report.differences[0]) == "like post:7: Redis 3, counter 2, rows 2"
 
 
 def test_total_in_redis_without_rows_is_drift() -> None:
-    found = truth(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
-    assert found.drift == 1
-    assert found.targets == 1
+    report = truth(MysqlState(), RedisState(hot={LIKES: hot({1: 1}, s=0)}))
+    assert report.drift == 1
+    assert report.targets == 1
 
 
 def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
@@ -180,7 +178,7 @@ def test_rows_without_a_counter_are_drift(record: MysqlState) -> None:
 
 
 def test_total_of_a_kind_that_the_target_does_not_accept_is_drift(record: MysqlState) -> None:
-    set_total(record, SOMEBODY, "like_total", 1)
+    set_total(record, AUTHOR, "like_total", 1)
     assert [d.subject for d in truth(record, RedisState()).differences] == ["like user:9"]
 
 
@@ -220,9 +218,9 @@ def test_each_counter_of_a_user_must_equal_its_rows(
     record: MysqlState, user_id: int, column: str, total: int, text: str
 ) -> None:
     record.users[user_id] = replace(record.users[user_id], **{column: total})
-    found = truth(record, RedisState())
-    assert [str(difference) for difference in found.differences] == [text]
-    assert (found.clean, found.drift) == (False, 1)
+    report = truth(record, RedisState())
+    assert [str(difference) for difference in report.differences] == [text]
+    assert (report.clean, report.drift) == (False, 1)
 
 
 def test_user_with_rows_and_without_a_counter_is_found(record: MysqlState) -> None:
@@ -254,11 +252,11 @@ def test_likes_of_unknown_content_count_for_no_author_and_are_reported(
     del record.authors[POST]
     record.users[9] = replace(record.users[9], likes_received_total=0, version=5)
     cache.users[9] = CachedCounter(5, counters.USER_COUNTER.encode(record.users[9]))
-    found = truth(record, cache)
-    assert [str(difference) for difference in found.differences] == [
+    report = truth(record, cache)
+    assert [str(difference) for difference in report.differences] == [
         "like post:7: rows 2, the target does not exist"
     ]
-    assert (found.clean, found.drift, found.others) == (False, 0, 1)
+    assert (report.clean, report.drift, report.others) == (False, 0, 1)
 
 
 def test_a_removed_like_of_unknown_content_is_reported(record: MysqlState) -> None:
@@ -275,11 +273,11 @@ def test_comments_of_a_post_must_equal_the_live_ones(
 ) -> None:
     set_total(record, POST, "comment_total", counter)
     record.comments[POST.id] = rows
-    found = truth(record, RedisState())
-    assert found.differences == [
+    report = truth(record, RedisState())
+    assert report.differences == [
         Difference("comments of post:7", f"counter {counter}, rows {rows}")
     ]
-    assert found.drift == 1
+    assert report.drift == 1
 
 
 def test_comments_of_a_post_without_a_counter_are_found(record: MysqlState) -> None:
@@ -295,10 +293,10 @@ def test_user_that_differs_between_redis_and_mysql_is_a_difference(
     cache.users[9] = CachedCounter(
         4, counters.USER_COUNTER.encode(replace(record.users[9], followers_total=2))
     )
-    found = truth(record, cache)
-    assert (found.clean, found.drift, found.others) == (False, 0, 1)
-    assert found.differences[0].subject == "counters of user 9"
-    assert found.counters["followers"] == (1, 1, 2, 1)
+    report = truth(record, cache)
+    assert (report.clean, report.drift, report.others) == (False, 0, 1)
+    assert report.differences[0].subject == "counters of user 9"
+    assert report.counters["followers"] == (1, 1, 2, 1)
 
 
 @pytest.mark.parametrize("value", ["", "{", "[]", "{}", '{"followers_total": 1, "likes": 2}'])
@@ -330,9 +328,9 @@ def test_comments_that_differ_between_redis_and_mysql_are_a_difference(
     record: MysqlState, cache: RedisState, value: str
 ) -> None:
     cache.comments[7] = CachedCounter(3, value)
-    found = truth(record, cache)
-    assert (found.drift, found.others) == (0, 1)
-    assert found.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
+    report = truth(record, cache)
+    assert (report.drift, report.others) == (0, 1)
+    assert report.differences == [Difference("comments of post:7", f"Redis {value} @3, MySQL 1 @3")]
 
 
 def test_comments_in_redis_without_a_counter_must_be_zero(cache: RedisState) -> None:
@@ -342,9 +340,9 @@ def test_comments_in_redis_without_a_counter_must_be_zero(cache: RedisState) -> 
 
 def test_unreleased_claims_are_a_difference(record: MysqlState, cache: RedisState) -> None:
     cache.claims[1] = ["user:9"]
-    found = truth(record, cache)
-    assert (found.clean, found.others) == (False, 1)
-    assert str(found.differences[0]) == "claims of user 1: not released: user:9"
+    report = truth(record, cache)
+    assert (report.clean, report.others) == (False, 1)
+    assert str(report.differences[0]) == "claims of user 1: not released: user:9"
 
 
 def test_claims_and_projections_may_have_queued_changes(
@@ -358,20 +356,20 @@ def test_claims_and_projections_may_have_queued_changes(
 
 
 def test_keys_of_redis_are_classified() -> None:
-    found = RedisKeys()
+    redis_keys = RedisKeys()
     kept = [
         user_key(7),
         comments_key(8),
         user_key(9).replace("counters", "claims"),
-        keys_of("follow", SOMEBODY).meta,
+        keys_of("follow", AUTHOR).meta,
         keys_of("like", POST).outbox,
         keys_of("like", POST).outboxes,
     ]
     others = [
-        keys_of("follow", SOMEBODY).recent,
-        keys_of("follow", SOMEBODY).fence,
-        keys_of("follow", SOMEBODY).lease,
-        keys_of("follow", SOMEBODY).bloom,
+        keys_of("follow", AUTHOR).recent,
+        keys_of("follow", AUTHOR).fence,
+        keys_of("follow", AUTHOR).lease,
+        keys_of("follow", AUTHOR).bloom,
         "{3}:user:7:card",
         "{3}:user:7:existence",
         "{3}:user:7:comments",
@@ -388,8 +386,8 @@ def test_keys_of_redis_are_classified() -> None:
         "user:7:counters",
     ]
     for key in kept + others:
-        found.add_key(key)
-    assert found == RedisKeys(
+        redis_keys.add_key(key)
+    assert redis_keys == RedisKeys(
         reactions={FOLLOWS, LIKES},
         outbox_index={keys_of("like", POST).outboxes},
         users={7: user_key(7)},
@@ -402,9 +400,9 @@ def test_log_that_differs_from_the_rows_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     record.log_differences.append(Difference("like post:7 by 1", "log 1@100, row 0@90"))
-    found = truth(record, cache)
-    assert not found.clean
-    assert found.others == 1
+    report = truth(record, cache)
+    assert not report.clean
+    assert report.others == 1
 
 
 def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
@@ -421,9 +419,9 @@ def wait_for(cache: RedisState, actor_id: int, entry: OutboxEntry) -> None:
 def test_outbox_entry_is_not_clean_and_not_drift(record: MysqlState, cache: RedisState) -> None:
     wait_for(cache, 3, OutboxEntry(True, 300, False))
     wait_for(cache, 2, OutboxEntry(False, 400, True))
-    found = truth(record, cache)
-    assert (found.clean, found.quiet, found.drift, found.others) == (False, False, 0, 0)
-    assert (found.pending, found.accepted, found.persisted) == (2, 5, 3)
+    report = truth(record, cache)
+    assert (report.clean, report.quiet, report.drift, report.others) == (False, False, 0, 0)
+    assert (report.pending, report.accepted, report.persisted) == (2, 5, 3)
 
 
 def test_saved_outbox_entry_counts_once(record: MysqlState, cache: RedisState) -> None:
@@ -466,9 +464,9 @@ def test_outbox_without_its_target_is_not_clean(record: MysqlState) -> None:
     cache = RedisState(
         hot={LIKES: TargetState(outbox=outbox, indexed_us=300)}, outbox_index={"like:post:7"}
     )
-    found = truth(record, cache)
-    assert (found.clean, found.hot, found.pending, found.drift) == (False, 0, 1, 0)
-    assert found.differences == []
+    report = truth(record, cache)
+    assert (report.clean, report.hot, report.pending, report.drift) == (False, 0, 1, 0)
+    assert report.differences == []
     cache.hot[LIKES].indexed_us = None
     assert truth(record, cache).others == 1
 
@@ -529,8 +527,8 @@ def test_target_version_newer_than_in_mysql_is_a_difference(
     record: MysqlState, cache: RedisState
 ) -> None:
     cache.hot[LIKES].db_version = 3
-    found = truth(record, cache, reactions=(1, 0))
-    assert [str(d) for d in found.differences] == ["like post:7: Redis @3, MySQL @2"]
+    report = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in report.differences] == ["like post:7: Redis @3, MySQL @2"]
 
 
 def test_epoch_is_part_of_the_version(record: MysqlState, cache: RedisState) -> None:
@@ -569,12 +567,12 @@ def test_active_actor_missing_in_the_filter_is_a_difference(
 
 def test_logged_changes_that_differ_from_the_rows_are_drift(record: MysqlState) -> None:
     record.changes = {LIKES: 3, FOLLOWS: 1, ("like", Target("post", 8)): 1}
-    found = truth(record, RedisState())
-    assert [str(d) for d in found.differences] == [
+    report = truth(record, RedisState())
+    assert [str(d) for d in report.differences] == [
         "like post:7: Redis not loaded, counter 2, rows 2, log 3",
         "like post:8: Redis not loaded, counter 0, rows 0, log 1",
     ]
-    assert found.drift == 2
+    assert report.drift == 2
     record.changes = None
     assert truth(record, RedisState()).clean
 
@@ -596,16 +594,16 @@ def test_buffered_commits_without_a_gap_are_a_difference(
 ) -> None:
     for name, value in fields.items():
         setattr(cache.hot[LIKES], name, value)
-    found = truth(record, cache, reactions=(1, 0))
-    assert [str(d) for d in found.differences] == [f"like post:7: {text}"]
+    report = truth(record, cache, reactions=(1, 0))
+    assert [str(d) for d in report.differences] == [f"like post:7: {text}"]
 
 
 def test_buffered_commits_behind_a_gap_are_pending(record: MysqlState, cache: RedisState) -> None:
     likes = cache.hot[LIKES]
     likes.ahead, likes.blocked, likes.indexed_us = frozenset({4}), True, time.time_ns() // 1000
     cache.outbox_index = {"like:post:7"}
-    found = truth(record, cache)
-    assert (found.clean, found.differences) == (False, [])
+    report = truth(record, cache)
+    assert (report.clean, report.differences) == (False, [])
     likes.loaded = False
     assert truth(record, cache).differences == []
 
@@ -619,16 +617,16 @@ def test_values_of_unknown_form_are_a_difference(record: MysqlState, cache: Redi
 
 def test_target_that_changes_too_fast_is_skipped(record: MysqlState, cache: RedisState) -> None:
     cache.hot[LIKES] = hot({}, s=1, moving=True)
-    found = truth(record, cache)
-    assert (found.moving, found.quiet, found.drift, found.others) == (1, False, 0, 0)
+    report = truth(record, cache)
+    assert (report.moving, report.quiet, report.drift, report.others) == (1, False, 0, 0)
 
 
 def test_spilled_messages_are_pending_if_the_sweeper_sends_them(
     record: MysqlState, cache: RedisState
 ) -> None:
     record.spilled = {"reactions": 2}
-    found = truth(record, cache)
-    assert (found.quiet, found.clean, found.differences) == (False, False, [])
+    report = truth(record, cache)
+    assert (report.quiet, report.clean, report.differences) == (False, False, [])
     record.spilled = {"orders": 2}
     assert [str(d) for d in truth(record, cache).differences] == [
         "queue orders: 2 spilled, and no sweep sends them"
@@ -639,14 +637,14 @@ def test_spilled_messages_are_pending_if_the_sweeper_sends_them(
 def test_queued_messages_are_not_clean(
     record: MysqlState, cache: RedisState, depth: tuple[int, int]
 ) -> None:
-    found = truth(record, cache, reactions=depth)
-    assert (found.quiet, found.clean) == (False, False)
-    assert found.queued == {"reactions": 1}
+    report = truth(record, cache, reactions=depth)
+    assert (report.quiet, report.clean) == (False, False)
+    assert report.queued == {"reactions": 1}
 
 
 def test_messages_in_a_dlq_are_quiet_and_not_clean(record: MysqlState, cache: RedisState) -> None:
-    found = truth(record, cache, reactions_dlq=(2, 0))
-    assert (found.quiet, found.clean, found.dead) == (True, False, {"reactions_dlq": 2})
+    report = truth(record, cache, reactions_dlq=(2, 0))
+    assert (report.quiet, report.clean, report.dead) == (True, False, {"reactions_dlq": 2})
 
 
 def test_report_lists_twenty_differences_and_counts_all() -> None:

@@ -28,14 +28,14 @@ def audits(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     monkeypatch.setattr(time, "monotonic", lambda: now_s[0])
 
     def let(*reports: AuditReport, became_quiet: bool = True) -> None:
-        found = iter(reports)
+        results = iter(reports)
 
         def wait(stack: Stack, timeout_s: float) -> bool:
             now_s[0] += 0.01 if became_quiet else timeout_s + 0.01
             return became_quiet
 
         monkeypatch.setattr(audit, "wait_until_quiet", wait)
-        monkeypatch.setattr(audit, "run_audit", lambda stack: next(found))
+        monkeypatch.setattr(audit, "run_audit", lambda stack: next(results))
 
     return let
 

@@ -24,13 +24,13 @@ def test_crowd_is_the_same_each_time() -> None:
 
 def test_ids_are_in_a_separate_range() -> None:
     crowd = make_interactions()
-    assert {one.user_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + PEOPLE))
-    assert {one.item_id for one in crowd} <= set(range(FIRST_ID, FIRST_ID + POSTS))
+    assert {item.user_id for item in crowd} <= set(range(FIRST_ID, FIRST_ID + PEOPLE))
+    assert {item.item_id for item in crowd} <= set(range(FIRST_ID, FIRST_ID + POSTS))
     assert FIRST_ID > 1_000_000  # beyond the ids of the public files
 
 
 def test_crowd_is_skewed() -> None:
-    likes = Counter(one.item_id for one in make_interactions() if one.rating >= 4)
+    likes = Counter(item.item_id for item in make_interactions() if item.rating >= 4)
     ranked = [count for _, count in likes.most_common()]
     assert ranked[0] > 5 * ranked[len(ranked) // 2]
     assert sum(ranked[: POSTS // 5]) > sum(ranked) / 2
@@ -52,7 +52,7 @@ def test_crowd_likes_collects_views_and_unlikes() -> None:
 
 def test_crowd_is_small_and_sorted_by_time() -> None:
     crowd = make_interactions()
-    assert [one.at_s for one in crowd] == sorted(one.at_s for one in crowd)
+    assert [item.at_s for item in crowd] == sorted(item.at_s for item in crowd)
     assert 800 <= len(plan(crowd)) <= 1300
 
 
@@ -60,7 +60,7 @@ def test_some_users_have_many_followers_and_none_follows_themself() -> None:
     follows = make_follows()
     assert follows == make_follows() != make_follows(seed=8)
     assert len(set(follows)) == len(follows) == FOLLOWS
-    assert all(one != other for one, other in follows)
+    assert all(item != other for item, other in follows)
     people = set(range(FIRST_ID, FIRST_ID + PEOPLE))
     assert {user_id for follow in follows for user_id in follow} <= people
     followers = [count for _, count in Counter(f.followee_id for f in follows).most_common()]
@@ -73,7 +73,7 @@ def test_every_user_has_a_name_and_some_write() -> None:
     assert kinds == {"rename": PEOPLE, "post": WRITTEN, "comment": COMMENTS}
     names = [text.writes["nickname"] for text in texts if text.act == "rename"]
     assert len(set(names)) == PEOPLE
-    liked = {one.item_id for one in make_interactions()}
+    liked = {item.item_id for item in make_interactions()}
     assert {int(text.writes["post_id"]) for text in texts if text.act == "comment"} <= liked
     keys = [text.call.key for text in texts if text.act != "rename"]
     assert len(set(keys)) == len(keys)

@@ -139,7 +139,7 @@ def deliver(queue: FakeQueue, outcome: Outcome, count: int = 3, **given: Any) ->
 
 def failures(*ids: str) -> Outcome:
     return Outcome(
-        json.dumps({"batchItemFailures": [{"itemIdentifier": one} for one in ids]}).encode()
+        json.dumps({"batchItemFailures": [{"itemIdentifier": item} for item in ids]}).encode()
     )
 
 
@@ -240,11 +240,11 @@ def test_batches_are_in_flight_up_to_the_concurrency_of_the_mapping() -> None:
 
 
 def test_record_has_the_shape_of_lambdas_events() -> None:
-    found = message(1) | {
+    result = message(1) | {
         "Attributes": {"ApproximateReceiveCount": "2", "SentTimestamp": "1700000000000"},
         "MessageAttributes": {"cause": {"StringValue": "poison", "DataType": "String"}},
     }
-    assert make_record(found, "arn:q", "us-east-1") == {
+    assert make_record(result, "arn:q", "us-east-1") == {
         "messageId": "id1",
         "receiptHandle": "handle1",
         "body": "x",
@@ -265,7 +265,7 @@ def test_record_has_the_shape_of_lambdas_events() -> None:
 
 
 def test_mapping_is_read_from_what_lambda_lists() -> None:
-    found = {
+    results = {
         "FunctionArn": "arn:aws:lambda:us-east-1:1:function:plaza-Save-1",
         "EventSourceArn": "arn:aws:sqs:us-east-1:1:reactions",
         "BatchSize": 1000,
@@ -273,7 +273,7 @@ def test_mapping_is_read_from_what_lambda_lists() -> None:
         "FunctionResponseTypes": ["ReportBatchItemFailures"],
         "ScalingConfig": {"MaximumConcurrency": 8},
     }
-    assert EventSource.from_description(found, "http://q") == EventSource(
+    assert EventSource.from_description(results, "http://q") == EventSource(
         "plaza-Save-1",
         "arn:aws:sqs:us-east-1:1:reactions",
         "http://q",

@@ -164,10 +164,10 @@ def report(decided: dict[int, tuple[int, str | None]], **changes: object) -> Rep
     result.orders = {1: {101: "success"}, 2: {102: "success"}}
     won = sum(reason is None for _, reason in decided.values())
     record = SaleRecord(decided, stock=2 - won, redis=(2 - won, 0, won))
-    found = Report(Options(3, 2, 1), result, record, Disruption(), Tally(), 1.0)
+    outcome = Report(Options(3, 2, 1), result, record, Disruption(), Tally(), 1.0)
     for name, value in changes.items():
-        setattr(found, name, value)
-    return found
+        setattr(outcome, name, value)
+    return outcome
 
 
 GOOD: dict[int, tuple[int, str | None]] = {101: (1, None), 102: (2, None)}
@@ -189,9 +189,9 @@ def test_sale_is_clean_when_all_reports_were_true() -> None:
 def test_sale_with_a_broken_promise_is_not_clean(
     decided: dict[int, tuple[int, str | None]], what: str
 ) -> None:
-    found = report(decided)
-    assert not found.clean
-    assert found.to_json()[what] == 1
+    result = report(decided)
+    assert not result.clean
+    assert result.to_json()[what] == 1
 
 
 def test_sale_is_not_clean_with_pending_orders_or_drift() -> None:

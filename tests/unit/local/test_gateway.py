@@ -1,6 +1,6 @@
-"""Events and responses of the HTTP API equal those of API Gateway.
+"""Events and responses of the HTTP API equal API Gateway's.
 
-RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is that of AWS's
+RECORDED is the event of a deployed HTTP API (curl), its values replaced; PROXY is from AWS's
 reference for payload format 2.0.
 """
 
@@ -225,21 +225,21 @@ def test_most_specific_route_serves(
     routes = table(
         "$default", "ANY /users/{id}", "GET /users/{id}", "GET /users/me", "GET /users/{id}/posts"
     )
-    found = routes.find(method, path)
-    assert found is not None
-    assert (found.route.key, found.parameters) == (key, parameters)
+    result = routes.find(method, path)
+    assert result is not None
+    assert (result.route.key, result.parameters) == (key, parameters)
 
 
 def test_head_without_a_route_is_sent_to_the_route_of_get() -> None:
     routes = table("$default", "GET /users/{id}", "PUT /users/{id}/tags", "HEAD /feed", "GET /feed")
-    found = routes.find("HEAD", "/users/7")
-    assert found is not None
-    assert (found.route.key, found.parameters) == ("HEAD /users/{id}", {"id": "7"})
-    assert found.route.uri == "GET /users/{id}"
+    result = routes.find("HEAD", "/users/7")
+    assert result is not None
+    assert (result.route.key, result.parameters) == ("HEAD /users/{id}", {"id": "7"})
+    assert result.route.uri == "GET /users/{id}"
     for path, uri in (("/feed", "HEAD /feed"), ("/users/7/tags", "$default"), ("/x", "$default")):
-        found = routes.find("HEAD", path)
-        assert found is not None
-        assert found.route.uri == uri
+        result = routes.find("HEAD", path)
+        assert result is not None
+        assert result.route.uri == uri
 
 
 def test_path_without_a_route_has_no_match() -> None:

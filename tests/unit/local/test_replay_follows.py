@@ -198,8 +198,8 @@ def test_pairs_are_deterministic_and_half_share_a_followee() -> None:
     follows |= {Follow(id_, 1) for id_ in range(100, 140)}
     pairs = choose_pairs(follows, 100, seed=5)
     assert len(set(pairs)) == len(pairs) == 100
-    assert all(one != other and {one, other} <= set(range(100, 500)) for one, other in pairs)
-    shared = sum(one < 140 and other < 140 for one, other in pairs)
+    assert all(item != other and {item, other} <= set(range(100, 500)) for item, other in pairs)
+    shared = sum(item < 140 and other < 140 for item, other in pairs)
     assert 50 <= shared <= 60
     assert choose_pairs(follows, 100, seed=5) == pairs
     assert choose_pairs(follows, 100, seed=6) != pairs

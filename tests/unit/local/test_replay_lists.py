@@ -37,7 +37,7 @@ def test_viewer_states_are_compared() -> None:
         Reaction("collect", 8, 2): False,
     }
     assert compare_states(AFTER, correct) == []
-    wrong = {one: not state for one, state in correct.items()}
+    wrong = {item: not state for item, state in correct.items()}
     assert compare_states(AFTER, wrong) == [
         "like of post 7 by user 1 is off by the API",
         "collect of post 7 by user 1 is off by the API",
@@ -51,8 +51,8 @@ def test_own_lists_are_compared_without_other_posts() -> None:
 
 
 @pytest.mark.parametrize("found", [[7], [7, 8, 8], []])
-def test_incomplete_own_list_is_reported(found: list[int]) -> None:
-    (difference,) = find_wrong_own_lists(AFTER, {"like": {1: found}}, {7, 8})
+def test_incomplete_own_list_is_reported(result: list[int]) -> None:
+    (difference,) = find_wrong_own_lists(AFTER, {"like": {1: result}}, {7, 8})
     assert difference.startswith("likes of user 1 by the API are wrong")
 
 

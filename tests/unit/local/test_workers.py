@@ -62,9 +62,9 @@ class Stage:
         self.ends: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
         self.pool = Pool(functions, self.start, clock=lambda: self.now_s, **bounds)
 
-    async def start(self, wanted: Function) -> FakeWorker:
+    async def start(self, requested: Function) -> FakeWorker:
         worker = FakeWorker(len(self.begun), self.work)
-        self.started[wanted.name].append(worker)
+        self.started[requested.name].append(worker)
         return worker
 
     async def work(self, event: bytes) -> Outcome:
@@ -248,9 +248,9 @@ def test_a_released_worker_serves_a_request_for_which_another_one_starts() -> No
         await settle()
         starts, begin = asyncio.Event(), stage.start
 
-        async def start_slowly(wanted: Function) -> FakeWorker:
+        async def start_slowly(requested: Function) -> FakeWorker:
             await starts.wait()
-            return await begin(wanted)
+            return await begin(requested)
 
         stage.pool._start = start_slowly
         second = stage.ask("a", "a1")
@@ -326,7 +326,7 @@ def test_ending_worker_fails_only_its_request() -> None:
 @pytest.mark.parametrize("error", [InitFailed(b'{"errorType": "X"}'), WorkerExited("no parent")])
 def test_worker_that_does_not_start_fails_the_waiting_request(error: Exception) -> None:
     async def scene() -> None:
-        async def refuse(wanted: Function) -> FakeWorker:
+        async def refuse(requested: Function) -> FakeWorker:
             raise error
 
         pool = Pool([function("a")], refuse)
@@ -396,7 +396,7 @@ TIMEOUT_S = 2.0
 
 
 class Served(NamedTuple):
-    """Results of real workers for EVENTS and one more, in a folder like that of ``sam build``."""
+    """Results of real workers for EVENTS and one more, in a folder as ``sam build`` makes it."""
 
     build: Path
     likes: list[tuple[str, bool, Any]]
@@ -409,7 +409,7 @@ async def serve_all(build: Path) -> Served:
     parent.start()
     functions = []
     for name in ("Likes", "Broken"):
-        found = {
+        results = {
             "handler": "app.handler",
             "memory_mb": 256,
             "variables": {"OWN": 5},
@@ -419,7 +419,7 @@ async def serve_all(build: Path) -> Served:
             function(
                 name,
                 task_root=str(build / name),
-                environment=workers.make_environment(found, name, region="x", aws={"AWS_A": "b"}),
+                environment=workers.make_environment(results, name, region="x", aws={"AWS_A": "b"}),
                 memory_mb=256,
                 timeout_s=TIMEOUT_S,
             )
@@ -448,23 +448,23 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Served:
     (build / "Broken" / "app.py").write_text("import nothing_of_this_name\n")
     (build / "Layer" / "python" / "shared.py").write_text("")
     with pytest.MonkeyPatch.context() as shell:
-        shell.setenv("AWS_PROFILE", "somebody")
+        shell.setenv("AWS_PROFILE", "ada")
         shell.setenv("PLAZA_REDIS_URL", "redis://elsewhere")
         return asyncio.run(serve_all(build))
 
 
 def answers(served: Served, event: str) -> list[Any]:
-    return [found for asked, _, found in served.likes if asked == event]
+    return [item for asked, _, item in served.likes if asked == event]
 
 
 def test_worker_has_the_environment_of_its_function_and_nothing_else(served: Served) -> None:
-    (found,) = answers(served, "environment")
-    assert found["OWN"] == "5"
-    assert found["AWS_A"] == "b"
-    assert found["AWS_LAMBDA_FUNCTION_NAME"] == "Likes"
-    assert found["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
-    assert found["LAMBDA_TASK_ROOT"] == str(served.build / "Likes")
-    assert {"AWS_PROFILE", "PLAZA_REDIS_URL", "PYTHONPATH"}.isdisjoint(found)
+    (result,) = answers(served, "environment")
+    assert result["OWN"] == "5"
+    assert result["AWS_A"] == "b"
+    assert result["AWS_LAMBDA_FUNCTION_NAME"] == "Likes"
+    assert result["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"] == "256"
+    assert result["LAMBDA_TASK_ROOT"] == str(served.build / "Likes")
+    assert {"AWS_PROFILE", "PLAZA_REDIS_URL", "PYTHONPATH"}.isdisjoint(result)
 
 
 def test_worker_serves_requests_in_sequence_with_shared_code(
@@ -494,15 +494,15 @@ def test_handler_gets_the_context_of_its_invocation(served: Served) -> None:
     ],
 )
 def test_errors_are_reported_as_lambda_reports_them(served: Served, event: str, kind: str) -> None:
-    assert [found["errorType"] for found in answers(served, event)] == [kind]
+    assert [item["errorType"] for item in answers(served, event)] == [kind]
     assert [event for event, failed, _ in served.likes if failed] == list(EVENTS[4:])
 
 
 def test_import_error_fails_each_invocation(served: Served) -> None:
     assert len(served.broken) == 2
-    for failed, found in served.broken:
-        assert (failed, found["errorType"]) == (True, "ModuleNotFoundError")
-        assert "nothing_of_this_name" in found["errorMessage"]
+    for failed, item in served.broken:
+        assert (failed, item["errorType"]) == (True, "ModuleNotFoundError")
+        assert "nothing_of_this_name" in item["errorMessage"]
 
 
 def test_function_has_a_log_of_its_own_with_its_tracebacks(served: Served) -> None:

@@ -85,9 +85,9 @@ def test_a_bad_line_is_reported_with_its_number(tmp_path: Path, row: str, text: 
     lines = f'user_id,post_id,created_at,state\n"7","1",1795348800,1\n\n{row}\n8,1,1795348800,1\n'
     [batch] = read(tmp_path / "f.csv", lines)
     assert [line for line, _ in batch.events] == [2, 5]
-    [(line, found)] = batch.bad
+    [(line, bad)] = batch.bad
     assert line == 4
-    assert found.startswith(text)
+    assert bad.startswith(text)
 
 
 @pytest.mark.parametrize(

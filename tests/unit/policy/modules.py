@@ -37,8 +37,8 @@ def tracked() -> list[Path]:
     """Every file of the repository. Skips the test outside of a clone."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a clone: the tracked files are unknown")
-    done = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
-    files = [ROOT / name for name in done.stdout.decode().split("\0") if name]
+    completed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    files = [ROOT / name for name in completed.stdout.decode().split("\0") if name]
     return [file for file in files if file.is_file()]
 
 
@@ -83,14 +83,14 @@ def module_file(module: str) -> Path:
 
 def queue_named(file: Path, name: str) -> Queue[Any] | None:
     """Return the queue that a file imports as ``name`` or declares; None if it is not a queue."""
-    modules = [found.module for found in imports_of(file) if found.name == name]
+    modules = [imported.module for imported in imports_of(file) if imported.name == name]
     if LAYER in file.parents:
         modules.append(".".join(file.relative_to(LAYER).with_suffix("").parts))
     for module in modules:
         if module.startswith("plaza"):
-            found = getattr(importlib.import_module(module), name, None)
-            if isinstance(found, Queue):
-                return found
+            imported = getattr(importlib.import_module(module), name, None)
+            if isinstance(imported, Queue):
+                return imported
     return None
 
 
@@ -99,17 +99,17 @@ def names_used(file: Path, within: ast.AST) -> list[tuple[Path, ast.AST]]:
     """Return (file, definition) of each function or class of Plaza that ``within`` names."""
     tree = tree_of(file)
     imported = {i.bound: i for i in imports_of(file) if i.module.startswith("plaza")}
-    found = []
+    results = []
     for node in ast.walk(within):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             used = imported.get(node.value.id)
             if used and module_file(f"{used.module}.{used.name}").exists():
-                found += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
+                results += _definition(module_file(f"{used.module}.{used.name}"), node.attr)
         elif isinstance(node, ast.Name) and node.id in imported:
-            found += _definition(module_file(imported[node.id].module), imported[node.id].name)
+            results += _definition(module_file(imported[node.id].module), imported[node.id].name)
         elif isinstance(node, ast.Name):
-            found += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
-    return found
+            results += [(file, d) for d in tree.body if getattr(d, "name", None) == node.id]
+    return results
 
 
 def definition_of(function: Callable[..., object]) -> list[tuple[Path, ast.AST]]:

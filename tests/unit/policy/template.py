@@ -82,7 +82,7 @@ def resources(kind: str, template: Template = TEMPLATE) -> dict[str, dict[str, A
 
 
 def metrics_of(alarm: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the metrics that an alarm watches, one or those of its expression."""
+    """Return the metrics that an alarm watches, one or all of its expression."""
     if "Metrics" not in alarm:
         return [alarm]
     return [m["MetricStat"]["Metric"] for m in alarm["Metrics"] if "MetricStat" in m]
@@ -135,14 +135,14 @@ def event_sources(template: Template = TEMPLATE) -> Iterator[EventSource]:
 
 def routes(template: Template = TEMPLATE) -> dict[tuple[str, str], str]:
     """Return (method, path) -> function of every route except $default."""
-    found = {}
+    results = {}
     for name, function in resources(FUNCTION, template).items():
         for event in function.get("Events", {}).values():
             if event["Type"] == "HttpApi" and "Path" in event["Properties"]:
                 key = event["Properties"]["Method"].upper(), event["Properties"]["Path"]
-                assert key not in found, f"{key} is declared twice"
-                found[key] = name
-    return found
+                assert key not in results, f"{key} is declared twice"
+                results[key] = name
+    return results
 
 
 def folder_of(function: str, template: Template = TEMPLATE) -> Path:

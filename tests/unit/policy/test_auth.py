@@ -108,7 +108,7 @@ def test_a_function_that_identifies_callers_loads_no_module_that_only_sign_in_ne
         f"print([m for m in sys.modules if m.startswith({tuple(unwanted.split())})])"
     )
     env = os.environ | {"PYTHONPATH": f"{LAYER}{os.pathsep}{app}"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == "[]"
+    assert completed.stdout.strip() == "[]"

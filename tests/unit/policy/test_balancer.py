@@ -32,9 +32,9 @@ def of_type(kind: str) -> dict[str, dict[str, Any]]:
 
 def rules() -> list[tuple[list[str], str]]:
     """The patterns of each rule and its function, in the order of their priorities."""
-    found = sorted(of_type(RULE).values(), key=lambda rule: int(rule["Priority"]))
+    results = sorted(of_type(RULE).values(), key=lambda rule: int(rule["Priority"]))
     listed = []
-    for rule in found:
+    for rule in results:
         [condition], [action] = rule["Conditions"], rule["Actions"]
         assert condition["Field"] == "path-pattern"
         function = action["TargetGroupArn"]["Ref"].removesuffix("Targets") + "Api"
@@ -73,7 +73,7 @@ def test_a_path_is_served_by_one_function() -> None:
     functions: dict[str, set[str]] = {}
     for (_, path), function in ROUTES.items():
         functions.setdefault(path, set()).add(function)
-    assert [path for path, found in functions.items() if len(found) > 1] == []
+    assert [path for path, item in functions.items() if len(item) > 1] == []
 
 
 def test_a_name_in_place_of_an_id_reaches_a_function_that_knows_the_path() -> None:
@@ -148,17 +148,17 @@ def alias_of(value: dict[str, Any]) -> str:
 
 def test_each_function_of_the_api_has_a_target_group_of_its_alias() -> None:
     api = {f for f, p in template.resources(template.FUNCTION).items() if "AutoPublishAlias" in p}
-    found = {}
+    results = {}
     for name, group in of_type(GROUP).items():
         [target] = group["Targets"]
-        found[alias_of(target["Id"])] = name.removesuffix("Targets") + "Api"
+        results[alias_of(target["Id"])] = name.removesuffix("Targets") + "Api"
         assert group["TargetType"] == "lambda"
         assert group["HealthCheckEnabled"] is False
         assert group["TargetGroupAttributes"] == [
             {"Key": "lambda.multi_value_headers.enabled", "Value": "true"}
         ]
         assert RESOURCES[name]["DependsOn"] == name.replace("Targets", "Permission")
-    assert found == {function: function for function in api}
+    assert results == {function: function for function in api}
 
 
 def test_names_of_target_groups_differ_and_fit() -> None:
@@ -185,7 +185,7 @@ def test_it_listens_with_tls_only_and_drops_invalid_headers() -> None:
     assert (listener["Port"], listener["Protocol"]) == (443, "HTTPS")
     assert "TLS13-1-2" in listener["SslPolicy"]
     [balancer_] = of_type("AWS::ElasticLoadBalancingV2::LoadBalancer").values()
-    attributes = {one["Key"]: one["Value"] for one in balancer_["LoadBalancerAttributes"]}
+    attributes = {item["Key"]: item["Value"] for item in balancer_["LoadBalancerAttributes"]}
     assert attributes["routing.http.drop_invalid_header_fields.enabled"] == "true"
     assert attributes["routing.http.xff_header_processing.mode"] == "append"
     assert attributes["routing.http.xff_client_port.enabled"] == "false"
@@ -268,15 +268,15 @@ def test_behind_the_edge_no_rule_counts_the_addresses_of_the_edge() -> None:
 
 def test_the_alarms_are_those_of_the_api_with_its_runbooks() -> None:
     kinds = {"AWS::CloudWatch::Alarm", "AWS::CloudWatch::CompositeAlarm"}
-    found = {name: r for name, r in RESOURCES.items() if r["Type"] in kinds}
+    results = {name: r for name, r in RESOURCES.items() if r["Type"] in kinds}
     application = template.TEMPLATE["Resources"]
     of_api = {
         name
         for name, alarm in template.resources(template.ALARM).items()
         if any(m["Namespace"] == "AWS/ApiGateway" for m in template.metrics_of(alarm))
     } | set(template.resources("AWS::CloudWatch::CompositeAlarm"))
-    assert set(found) == of_api
-    for name, alarm in found.items():
+    assert set(results) == of_api
+    for name, alarm in results.items():
         assert alarm["Condition"] == "HasAlarmTopic"
         text = "AlarmDescription"
         assert alarm["Properties"][text] == application[name]["Properties"][text]

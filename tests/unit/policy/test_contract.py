@@ -67,17 +67,19 @@ OPERATIONS = [
     for path, methods in DOCUMENT["paths"].items()
     for method, spec in methods.items()
 ]
-every_operation = pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.id)
+every_operation = pytest.mark.parametrize(
+    "operation", OPERATIONS, ids=lambda operation: operation.id
+)
 
 
 def resolve(value: dict[str, Any]) -> dict[str, Any]:
     """Returns ``value``, or what it refers to."""
-    found: Any = value
+    document: Any = value
     if "$ref" in value:
-        found = DOCUMENT
+        document = DOCUMENT
         for part in value["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
-    return dict(found)
+            document = document[part]
+    return dict(document)
 
 
 def examples_of(content: dict[str, Any]) -> list[Any]:
@@ -108,14 +110,16 @@ def schemas_within(schema: Any) -> Iterator[dict[str, Any]]:
 
 def all_schemas() -> list[tuple[str, dict[str, Any]]]:
     """Every schema of the contract, with where it is."""
-    places = list(SCHEMAS.items())
+    schemas = list(SCHEMAS.items())
     for operation in OPERATIONS:
         parameters = operation.spec.get("parameters", ())
-        places += [(f"{operation.id} {one['name']}", one["schema"]) for one in parameters]
-        places += [
+        schemas += [
+            (f"{operation.id} {parameter['name']}", parameter["schema"]) for parameter in parameters
+        ]
+        schemas += [
             (f"{operation.id} {name}", content["schema"]) for name, _, content in operation.bodies
         ]
-    return [(place, found) for place, schema in places for found in schemas_within(schema)]
+    return [(name, item) for name, schema in schemas for item in schemas_within(schema)]
 
 
 # ---------------------------------------------------------------- names and texts
@@ -153,8 +157,8 @@ def test_each_operation_but_health_refuses_unknown_parameters(operation: Operati
 def test_what_is_limited_has_the_headers_of_the_limit(operation: Operation) -> None:
     for status, response in operation.spec["responses"].items():
         is_shown = operation.id != "get_health" and (status[0] == "2" or status == "429")
-        found = {name for name in response.get("headers", {}) if name.startswith("RateLimit")}
-        assert found == ({"RateLimit", "RateLimit-Policy"} if is_shown else set()), status
+        results = {name for name in response.get("headers", {}) if name.startswith("RateLimit")}
+        assert results == ({"RateLimit", "RateLimit-Policy"} if is_shown else set()), status
 
 
 def test_public_operations_are_these() -> None:
@@ -195,8 +199,8 @@ def test_browsers_may_read_each_header_of_a_response() -> None:
 def test_operation_ids_are_a_verb_and_a_noun_and_unique() -> None:
     ids = [operation.id for operation in OPERATIONS]
     assert len(set(ids)) == len(ids)
-    assert [one for one in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)+", one)] == []
-    assert [one for one in ids if not VERBS.fullmatch(one)] == []
+    assert [item for item in ids if not re.fullmatch(r"[a-z]+(_[a-z]+)+", item)] == []
+    assert [item for item in ids if not VERBS.fullmatch(item)] == []
 
 
 def test_every_tag_has_a_text_and_every_text_a_tag() -> None:
@@ -221,7 +225,7 @@ def test_every_parameter_is_described() -> None:
 
 
 def test_the_texts_have_no_coined_words() -> None:
-    assert sorted({found[0].lower() for found in COINED.finditer(TEXT)}) == []
+    assert sorted({item[0].lower() for item in COINED.finditer(TEXT)}) == []
 
 
 # ---------------------------------------------------------------- examples
@@ -283,8 +287,8 @@ def test_what_a_201_created_can_be_read_where_its_location_leads() -> None:
             continue
         collection = operation.path.rpartition("/")[2]
         assert any(
-            one.method == "get" and re.fullmatch(rf"/{collection}/{{\w+}}", one.path)
-            for one in OPERATIONS
+            item.method == "get" and re.fullmatch(rf"/{collection}/{{\w+}}", item.path)
+            for item in OPERATIONS
         ), operation.id
 
 
@@ -297,10 +301,10 @@ def errors() -> Iterator[type[PlazaError]]:
     for path in (LAYER / "plaza").glob("*/model.py"):
         importlib.import_module(f"plaza.{path.parent.name}.model")
     importlib.import_module("plaza.auth.codes")
-    found = [PlazaError]
-    for error in found:
-        found += error.__subclasses__()
-    return iter(found)
+    results = [PlazaError]
+    for error in results:
+        results += error.__subclasses__()
+    return iter(results)
 
 
 # ---------------------------------------------------------------- generators
@@ -308,27 +312,27 @@ def errors() -> Iterator[type[PlazaError]]:
 
 def test_patterns_are_short_and_work_in_every_language() -> None:
     TEXT.encode()  # raises on lone surrogates
-    for place, schema in all_schemas():
+    for name, schema in all_schemas():
         pattern = schema.get("pattern", "")
-        assert len(pattern) <= MAX_PATTERN_CHARS, place
-        assert pattern.isascii(), place
-        assert not re.search(r"\\[xupPA-CE-RT-VX-Z]|\(\?", pattern), f"{place}: {pattern}"
+        assert len(pattern) <= MAX_PATTERN_CHARS, name
+        assert pattern.isascii(), name
+        assert not re.search(r"\\[xupPA-CE-RT-VX-Z]|\(\?", pattern), f"{name}: {pattern}"
         re.compile(pattern)
 
 
 def test_every_schema_has_a_type() -> None:
     """Generators make ``any`` of what has none. The body of a dead letter may be anything."""
     untyped = {
-        place
-        for place, schema in all_schemas()
+        name
+        for name, schema in all_schemas()
         if not schema.keys() & {"$ref", "anyOf", "type"} and schema.keys() - {"description"}
     }
     assert untyped == set()
-    unions = [place for place, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
+    unions = [name for name, schema in all_schemas() if len(schema.get("anyOf", ())) > 2]
     assert unions == []
-    for place, schema in all_schemas():
+    for name, schema in all_schemas():
         if "anyOf" in schema:
-            assert {"type": "null"} in schema["anyOf"], place
+            assert {"type": "null"} in schema["anyOf"], name
 
 
 def test_a_parameter_is_never_null() -> None:
@@ -347,9 +351,9 @@ def test_every_text_of_a_request_is_limited() -> None:
         for parameter in operation.spec.get("parameters", ())
     }
     unlimited = {
-        place
-        for place, schema in all_schemas()
-        if place in of_requests | parameters
+        name
+        for name, schema in all_schemas()
+        if name in of_requests | parameters
         and schema.get("type") == "string"
         and not schema.keys() & limits
     }
@@ -368,7 +372,7 @@ def test_bodies_are_named_schemas() -> None:
 
 def test_names_that_generators_derive_differ() -> None:
     """Python, Java and TypeScript write operations and schemas in other cases."""
-    for names in ([one.id for one in OPERATIONS], list(SCHEMAS)):
+    for names in ([item.id for item in OPERATIONS], list(SCHEMAS)):
         derived = [re.sub("[^a-z0-9]", "", name.lower()) for name in names]
         assert len(set(derived)) == len(derived)
     for name, schema in SCHEMAS.items():
@@ -388,11 +392,11 @@ def test_a_python_client_is_generated_without_a_warning_and_reads_the_examples(
     command += ["--path", str(CONTRACT), "--output-path", str(target), "--fail-on-warning"]
     # It formats with the ruff of this environment, and warns without one.
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run(
+    completed = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=tmp_path, env=env
     )
-    printed = done.stdout + done.stderr
-    assert done.returncode == 0, printed
+    printed = completed.stdout + completed.stderr
+    assert completed.returncode == 0, printed
     assert "WARNING" not in printed.upper(), printed
     modules = {path.stem for path in (target / "api").glob("*/*.py")}
     assert {operation.id for operation in OPERATIONS} <= modules
@@ -410,8 +414,8 @@ OPENAPI_TYPESCRIPT = shutil.which("openapi-typescript")
 def test_types_of_typescript_are_generated_without_a_warning(tmp_path: Path) -> None:
     target = tmp_path / "plaza.d.ts"
     command = [OPENAPI_TYPESCRIPT or "", str(CONTRACT), "--output", str(target)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "warn" not in (done.stdout + done.stderr).lower(), done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
+    assert "warn" not in (completed.stdout + completed.stderr).lower(), completed.stderr
     generated = target.read_text()
     assert all(f"    {operation.id}: {{" in generated for operation in OPERATIONS)

@@ -77,8 +77,8 @@ class FakeAccount:
         outputs = (
             [
                 {"OutputKey": output, "OutputValue": f"<{output}>"}
-                for output, found in template_of(part)["Outputs"].items()
-                if not self.absent.get(found.get("Condition"))
+                for output, item in template_of(part)["Outputs"].items()
+                if not self.absent.get(item.get("Condition"))
             ]
             if "Outputs" in template_of(part)
             else []

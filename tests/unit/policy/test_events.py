@@ -61,8 +61,8 @@ def test_the_contract_has_the_status_of_a_copy(file: Path) -> None:
 
 
 def operations_of(path: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
-    return found
+    operations: dict[str, Any] = json.loads(samples.CONTRACT.read_text())["paths"][path]
+    return operations
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.stem)

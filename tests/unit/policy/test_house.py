@@ -50,14 +50,14 @@ LOCKED = re.compile(
 
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_no_file_contains(what: str) -> None:
-    found = [
+    results = [
         f"{file.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
         for file in tracked()
         if file.name != Path(__file__).name
         for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1)
         if FORBIDDEN[what].search(line)
     ]
-    assert found == []
+    assert results == []
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_every_requirement_has_a_version_and_hashes_only(lock: Lock) -> None:
 def test_each_declared_requirement_is_locked_once(lock: Lock) -> None:
     names = [line.partition("==")[0] for line in lines_of(lock)]
     assert len(names) == len(set(names))
-    declared = {re.split(r"[\[=<>~!;]", wanted)[0] for wanted in lock.wanted}
+    declared = {re.split(r"[\[=<>~!;]", line)[0] for line in lock.requirements}
     assert declared <= set(names), "`make lock` locks it"
 
 
@@ -128,14 +128,14 @@ def npm_locks() -> list[Path]:
 def test_every_npm_package_is_locked_with_its_hash_and_without_an_address() -> None:
     assert npm_locks() == [ROOT / "package-lock.json"]
     packages = json.loads(npm_locks()[0].read_text())["packages"]
-    installed = {name: found for name, found in packages.items() if "node_modules/" in name}
+    installed = {name: package for name, package in packages.items() if "node_modules/" in name}
     assert len(installed) > 10
-    for name, found in installed.items():
-        if found.get("link"):
-            assert (ROOT / found["resolved"] / "package.json").exists(), name
+    for name, package in installed.items():
+        if package.get("link"):
+            assert (ROOT / package["resolved"] / "package.json").exists(), name
         else:
-            assert found["integrity"].startswith("sha512-"), name
-            assert "resolved" not in found, f"{name}: .npmrc leaves addresses out"
+            assert package["integrity"].startswith("sha512-"), name
+            assert "resolved" not in package, f"{name}: .npmrc leaves addresses out"
 
 
 def test_npm_packages_are_declared_with_one_version() -> None:

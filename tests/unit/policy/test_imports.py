@@ -76,7 +76,7 @@ def test_contexts_and_handlers_are_found() -> None:
 def test_a_house_imports_what_it_may(file: Path) -> None:
     own = file.relative_to(ROOT).parts[0]
     ours = {"functions", "plaza", *HOUSES}
-    imported = {found.module.partition(".")[0] for found in imports_of(file)}
+    imported = {item.module.partition(".")[0] for item in imports_of(file)}
     assert imported & ours <= HOUSES[own] | {own}
 
 
@@ -90,8 +90,8 @@ def test_houses_import_without_a_circle() -> None:
 def test_a_room_of_the_local_stack_imports_those_below(floor: str) -> None:
     above = FLOORS[FLOORS.index(floor) + 1 :]
     for file in (ROOT / "local" / floor).rglob("*.py"):
-        for found in imports_of(file):
-            package, _, room = f"{found.module}.{found.name}".partition(".")
+        for imported in imports_of(file):
+            package, _, room = f"{imported.module}.{imported.name}".partition(".")
             if package == "local":
                 assert room.partition(".")[0] in FLOORS, f"{shown(file)} imports {room}"
                 assert room.partition(".")[0] not in above, f"{shown(file)} imports {room}"
@@ -102,35 +102,35 @@ def test_only_the_emulator_of_the_local_stack_is_called_by_aws_clients() -> None
     using = {
         shown(file)
         for file in (ROOT / "local").rglob("*.py")
-        for found in imports_of(file)
-        if found.module.partition(".")[0] == "boto3"
+        for imported in imports_of(file)
+        if imported.module.partition(".")[0] == "boto3"
     }
     assert using == {"local/stack/aws.py"}
 
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
 def test_the_product_imports_no_tool_or_test(file: Path) -> None:
-    for found in imports_of(file):
-        assert found.module.partition(".")[0] not in {*HOUSES, "functions"}
+    for imported in imports_of(file):
+        assert imported.module.partition(".")[0] not in {*HOUSES, "functions"}
 
 
 def test_one_module_creates_tls_contexts() -> None:
     """Each context loads the CAs of the system: 20 ms of CPU, so connections share one."""
     creators = {"create_default_context", "SSLContext", "_create_unverified_context"}
-    found = [
+    results = [
         shown(file)
         for file in product_files()
         for node in nodes_of(file)
         if isinstance(node, ast.Call)
         and getattr(node.func, "attr", getattr(node.func, "id", "")) in creators
     ]
-    assert set(found) == {"layers/common/python/plaza/infra/aws/tls.py"}
+    assert set(results) == {"layers/common/python/plaza/infra/aws/tls.py"}
 
 
 @pytest.mark.parametrize("file", sorted((PLAZA / "infra").rglob("*.py")), ids=shown)
 def test_infra_imports_no_context(file: Path) -> None:
-    for found in imports_of(file):
-        parts = [*found.module.split("."), found.name]
+    for imported in imports_of(file):
+        parts = [*imported.module.split("."), imported.name]
         assert parts[0] != "plaza" or parts[1] == "infra"
 
 
@@ -139,8 +139,8 @@ def test_a_room_of_infra_is_no_module() -> None:
     rooms = {folder.name for folder in (PLAZA / "infra").iterdir() if folder.is_dir()}
     assert {file.name for file in (PLAZA / "infra").glob("*.py")} == {"__init__.py"}
     for file in tracked():
-        for found in imports_of(file) if file.suffix == ".py" else ():
-            assert found.module != "plaza.infra" or found.name not in rooms, shown(file)
+        for imported in imports_of(file) if file.suffix == ".py" else ():
+            assert imported.module != "plaza.infra" or imported.name not in rooms, shown(file)
     for room in rooms - {"__pycache__"}:
         assert len(tree_of(PLAZA / "infra" / room / "__init__.py").body) == 1, "its docstring"
 
@@ -148,20 +148,20 @@ def test_a_room_of_infra_is_no_module() -> None:
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
 def test_a_context_imports_public_names_of_others_only(file: Path) -> None:
     own = file.relative_to(PLAZA).parts[0]
-    for found in imports_of(file):
-        parts = found.module.split(".")
+    for imported in imports_of(file):
+        parts = imported.module.split(".")
         if parts[0] != "plaza":
             continue
-        context = parts[1] if len(parts) > 1 else found.name
+        context = parts[1] if len(parts) > 1 else imported.name
         if context in (own, "infra"):
             continue
         if file.name == "schemas.py" and parts[2:] == ["schemas"]:
             continue  # a response of one context may contain one of another
-        assert len(parts) <= 3, f"{found.module} is private to {context}"
+        assert len(parts) <= 3, f"{imported.module} is private to {context}"
         if len(parts) >= 2:
-            offered = parts[2] if len(parts) == 3 else found.name
+            offered = parts[2] if len(parts) == 3 else imported.name
             assert offered in exported(context), f"{context} does not export {offered}"
-        assert not found.name.startswith("_")
+        assert not imported.name.startswith("_")
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
@@ -187,9 +187,9 @@ def test_a_context_exports_only_names_that_it_has(context: str) -> None:
 @pytest.mark.parametrize("context", CONTEXTS)
 def test_a_context_exports_no_store_and_no_type_of_a_store(context: str) -> None:
     assert not {name for name in exported(context) if STORE.match(name)}
-    for found in imports_of(PLAZA / context / "__init__.py"):
-        is_type = found.name.isidentifier() and found.name != found.name.lower()
-        assert not (is_type and STORE.match(found.module.split(".")[-1])), found
+    for imported in imports_of(PLAZA / context / "__init__.py"):
+        is_type = imported.name.isidentifier() and imported.name != imported.name.lower()
+        assert not (is_type and STORE.match(imported.module.split(".")[-1])), imported
 
 
 def test_reactions_exports_at_most_fifteen_names() -> None:
@@ -199,10 +199,10 @@ def test_reactions_exports_at_most_fifteen_names() -> None:
 def test_contexts_have_no_import_cycle() -> None:
     arrows = {
         own: {
-            [*found.module.split("."), found.name][1]
+            [*imported.module.split("."), imported.name][1]
             for file in (PLAZA / own).rglob("*.py")
-            for found in imports_of(file)
-            if found.module.partition(".")[0] == "plaza"
+            for imported in imports_of(file)
+            if imported.module.partition(".")[0] == "plaza"
         }
         - {own, "infra"}
         for own in CONTEXTS
@@ -223,10 +223,10 @@ def test_a_file_has_no_generic_name(file: Path) -> None:
     "file", [f for c in CONTEXTS if (f := PLAZA / c / "model.py").exists()], ids=shown
 )
 def test_a_model_does_no_io(file: Path) -> None:
-    for found in imports_of(file):
-        assert found.module.partition(".")[0] not in FORBIDDEN_IN_RULES
-        assert not found.name.startswith(("redis_", "mysql_"))
-        assert found.name not in {"redis", "mysql"}
+    for imported in imports_of(file):
+        assert imported.module.partition(".")[0] not in FORBIDDEN_IN_RULES
+        assert not imported.name.startswith(("redis_", "mysql_"))
+        assert imported.name not in {"redis", "mysql"}
 
 
 @pytest.mark.parametrize("file", IN_CONTEXTS, ids=shown)
@@ -244,21 +244,21 @@ def test_a_handler_is_short_and_does_no_io(file: Path) -> None:
     first = next(
         n for n in tree_of(file).body[1:] if not isinstance(n, ast.Import | ast.ImportFrom)
     )
-    begins = min([first.lineno, *(one.lineno for one in getattr(first, "decorator_list", []))])
+    begins = min([first.lineno, *(item.lineno for item in getattr(first, "decorator_list", []))])
     assert lines - begins < MAX_LINES
-    for found in imports_of(file):
-        parts = {*found.module.split("."), found.name}
+    for imported in imports_of(file):
+        parts = {*imported.module.split("."), imported.name}
         assert not parts & FORBIDDEN_IN_HANDLERS
         assert not any(part.startswith(("redis_", "mysql_")) for part in parts)
 
 
 @pytest.mark.parametrize("file", sorted(FUNCTIONS.rglob("*.py")), ids=shown)
 def test_a_function_uses_no_store_directly(file: Path) -> None:
-    for found in imports_of(file):
-        assert found.module.partition(".")[0] not in FORBIDDEN_IN_HANDLERS - {"json"}
-        assert not found.name.startswith(("redis_", "mysql_"))
-        assert found.module not in {"plaza.infra.redis.redis", "plaza.infra.mysql.mysql"}
-        assert (found.module, found.name) not in {
+    for imported in imports_of(file):
+        assert imported.module.partition(".")[0] not in FORBIDDEN_IN_HANDLERS - {"json"}
+        assert not imported.name.startswith(("redis_", "mysql_"))
+        assert imported.module not in {"plaza.infra.redis.redis", "plaza.infra.mysql.mysql"}
+        assert (imported.module, imported.name) not in {
             ("plaza.infra.redis", "redis"),
             ("plaza.infra.mysql", "mysql"),
         }
@@ -266,18 +266,18 @@ def test_a_function_uses_no_store_directly(file: Path) -> None:
 
 @pytest.mark.parametrize("file", product_files(), ids=shown)
 def test_every_imported_module_of_plaza_exists(file: Path) -> None:
-    for found in imports_of(file):
-        if found.module.startswith("plaza."):
-            assert module_file(found.module).exists()
+    for imported in imports_of(file):
+        if imported.module.startswith("plaza."):
+            assert module_file(imported.module).exists()
 
 
 @pytest.mark.parametrize("file", SCHEDULES, ids=shown)
 def test_a_schedule_runs_one_use_case_or_independent_jobs(file: Path) -> None:
     """A job that follows another in a handler would stop at its error: ``run_jobs`` runs both."""
     use_cases = {
-        found.name
-        for found in imports_of(file)
-        if found.module.startswith("plaza") and not found.module.startswith("plaza.infra")
+        imported.name
+        for imported in imports_of(file)
+        if imported.module.startswith("plaza") and not imported.module.startswith("plaza.infra")
     }
     tree = tree_of(file)
     in_jobs = {

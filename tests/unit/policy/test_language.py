@@ -1,4 +1,4 @@
-"""Names are those of docs/glossary.md: what it retired stays away, and no name stands twice."""
+"""Names follow docs/glossary.md: what it retired does not come back, and no name stands twice."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sources(*suffixes: str) -> list[Path]:
 
 def names_of_python(file: Path) -> list[Name]:
     """Every name that a file defines, assigns, takes or calls."""
-    found = []
+    results = []
     for node in nodes_of(file):
         match node:
             case ast.FunctionDef(name=text) | ast.ClassDef(name=text):
@@ -80,32 +80,32 @@ def names_of_python(file: Path) -> list[Name]:
             case _:
                 continue
         line = getattr(node, "lineno", 0)
-        found.append(Name(text, f"{file.relative_to(ROOT)}:{line}"))
-    return found
+        results.append(Name(text, f"{file.relative_to(ROOT)}:{line}"))
+    return results
 
 
 def names_of_text(file: Path) -> list[Name]:
     """Every word of Lua or SQL outside of comments and string literals."""
     text = file.read_text()
     text = re.sub(r"--\[\[.*?\]\]", lambda m: "\n" * m[0].count("\n"), text, flags=re.DOTALL)
-    found = []
+    results = []
     for number, line in enumerate(text.splitlines(), 1):
         code = re.sub(r"--.*|'[^']*'|\"[^\"]*\"", " ", line)
         place = f"{file.relative_to(ROOT)}:{number}"
-        found += [Name(word, place) for word in re.findall(r"\w+", code)]
-    return found
+        results += [Name(word, place) for word in re.findall(r"\w+", code)]
+    return results
 
 
 @pytest.fixture(scope="module")
 def places() -> dict[str, list[str]]:
     """Each name of the rooms, and where it stands."""
-    found = defaultdict(list)
+    results = defaultdict(list)
     for file in sources(".py", ".lua", ".sql"):
         if file.name != SELF:
             names = names_of_python(file) if file.suffix == ".py" else names_of_text(file)
             for name in names:
-                found[name.text].append(name.place)
-    return found
+                results[name.text].append(name.place)
+    return results
 
 
 @pytest.mark.parametrize("retired", RETIRED, ids=lambda retired: retired.instead)
@@ -124,14 +124,14 @@ def test_the_search_finds_a_retired_name() -> None:
 
 
 def test_no_module_is_a_gerund() -> None:
-    found = [
+    results = [
         str(file.relative_to(ROOT))
         for file in sources(".py")
         if (last := file.stem.rsplit("_", 1)[-1]).endswith("ing")
         and last not in GERUNDS
         and not file.stem.startswith("test_")
     ]
-    assert found == []
+    assert results == []
 
 
 def test_no_class_name_stands_twice_in_the_layer() -> None:
@@ -170,6 +170,6 @@ def test_every_term_of_the_glossary_is_in_use() -> None:
     unused = []
     for row in rows_of_glossary():
         terms = re.split(r"[,;] | \(|\)", re.sub(r"[`…]|\.\.\.|\.py", "", row[0]).casefold())
-        wanted = [re.sub(r"[-_\s]+", " ", term).strip() for term in terms]
-        unused += [term for term in wanted if term and term not in text]
+        expected = [re.sub(r"[-_\s]+", " ", term).strip() for term in terms]
+        unused += [term for term in expected if term and term not in text]
     assert unused == []

@@ -66,8 +66,8 @@ def test_a_header_states_what_is_returned_and_why_it_is_safe_to_repeat(file: Pat
 def test_the_parts_of_a_header_are_in_order(file: Path) -> None:
     header = header_of(file)
     marks = ["KEYS[", "ARGV[", "  Returns ", "  Safe to repeat: "]
-    places = [header.find(mark) for mark in marks if mark in header]
-    assert places == sorted(places)
+    offsets = [header.find(mark) for mark in marks if mark in header]
+    assert offsets == sorted(offsets)
 
 
 @every_script

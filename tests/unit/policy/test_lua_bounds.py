@@ -44,10 +44,10 @@ def needs_bound(code: str) -> bool:
 def has_bound(header: str) -> bool:
     """Return whether a header's bound is a number or one of its arguments."""
     bound = BOUND.search(header)
-    found = MEASURED.search(bound[1]) if bound else None
-    if found is None:
+    match = MEASURED.search(bound[1]) if bound else None
+    if match is None:
         return False
-    return found[1] is None or f"\n  ARGV[{found[1]}]" in header
+    return match[1] is None or f"\n  ARGV[{match[1]}]" in header
 
 
 def frees_at_once(code: str) -> bool:

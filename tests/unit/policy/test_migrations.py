@@ -33,10 +33,10 @@ def test_a_migration_of_a_table_that_grows_is_instant_or_outside_the_deploy(file
 
 @pytest.mark.parametrize("table", GROWING)
 def test_only_columns_at_the_end_are_added_to_a_table_that_grows(table: str) -> None:
-    for statement in (one.format(table=table) for one in INSTANT):
+    for statement in (item.format(table=table) for item in INSTANT):
         assert find_refused(f"{statement};\n") == find_slow(f"{statement};\n") == []
-    others = (*NOT_INSTANT, *(one.replace("example", "{table}") for one in CONTRACTING))
-    for statement in (one.format(table=table) for one in others):
+    others = (*NOT_INSTANT, *(item.replace("example", "{table}") for item in CONTRACTING))
+    for statement in (item.format(table=table) for item in others):
         assert find_slow(f"-- why\n{statement};\n") == [statement]
         assert find_slow(f"-- outside the deploy\n{statement};\n") == []
     assert find_slow(f"ALTER TABLE {table}_totals ADD KEY by_more (version);\n") == []

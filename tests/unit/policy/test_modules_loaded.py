@@ -87,14 +87,14 @@ for function in functions:
 @cache
 def modules_loaded() -> dict[str, list[str]]:
     """Return function -> the modules of plaza that its import loads."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _FORK, str(FUNCTIONS), *all_functions()],
         env=os.environ | {"PYTHONPATH": str(LAYER)},
         capture_output=True,
         text=True,
         check=True,
     )
-    return dict(json.loads(line) for line in done.stdout.splitlines())
+    return dict(json.loads(line) for line in completed.stdout.splitlines())
 
 
 def all_functions() -> list[str]:

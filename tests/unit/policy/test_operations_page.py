@@ -26,7 +26,7 @@ DATA = template.load_template((ROOT / "deploy" / "data.yaml").read_text())["Reso
 ALARMS = (
     resources(ALARM)
     | resources("AWS::CloudWatch::CompositeAlarm")
-    | {name: found["Properties"] for name, found in DATA.items() if found["Type"] == ALARM}
+    | {name: item["Properties"] for name, item in DATA.items() if item["Type"] == ALARM}
 )
 OF_AWS = {
     "AWS/SQS": {"ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"},
@@ -69,16 +69,16 @@ def metrics_of(file: Path, call: ast.Call) -> set[str]:
             and given.id in [getattr(target, "id", "") for target in targets_of(node)]
             and node.value is not None
         ]
-    found: set[str] = set()
+    metrics: set[str] = set()
     for value in values:
         for node in ast.walk(value):
             for key in node.keys if isinstance(node, ast.Dict) else ():
                 if isinstance(key, ast.Constant):
-                    found.add(str(key.value))
+                    metrics.add(str(key.value))
                 else:  # a lookup in a table of names
                     assert isinstance(key, ast.Subscript), ast.dump(call)
-                    found |= set(table_of(file, key))
-    return found
+                    metrics |= set(table_of(file, key))
+    return metrics
 
 
 def targets_of(node: ast.Assign | ast.AnnAssign | ast.AugAssign) -> list[ast.expr]:
@@ -158,9 +158,9 @@ def test_the_metric_of_an_alarm_is_emitted(name: str) -> None:
 
 def runbook_of(name: str) -> str:
     """Return the name of the runbook that the description of an alarm ends with."""
-    found = re.search(r" Runbook: docs/runbooks/([a-z-]+)\.md$", ALARMS[name]["AlarmDescription"])
-    assert found, f"{name} names no runbook"
-    return found[1]
+    match = re.search(r" Runbook: docs/runbooks/([a-z-]+)\.md$", ALARMS[name]["AlarmDescription"])
+    assert match, f"{name} names no runbook"
+    return match[1]
 
 
 def test_the_index_maps_every_alarm_to_its_runbook_and_a_first_check() -> None:

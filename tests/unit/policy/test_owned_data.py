@@ -78,7 +78,7 @@ READERS = {
         },
         "an export has all rows about a user",
     ),
-    "auth": ({"user"}, "a session has the present role of its user"),
+    "auth": ({"user"}, "a session has the current role of its user"),
     "blocks": ({"reaction"}, "a repair finds the follows that a block should have ended"),
     "content": ({"shop"}, "the shop of a review is locked until the commit"),
     "feed": ({"content", "reaction", "user_counter"}, "pages join follows with posts and stars"),
@@ -186,22 +186,22 @@ def texts() -> Iterator[tuple[str, str]]:
 
 def named(pattern: re.Pattern[str]) -> dict[str, set[str]]:
     """Return owner -> tables of others that its statements name where ``pattern`` matches."""
-    found = defaultdict(set)
+    results = defaultdict(set)
     for owner, text in texts():
         for groups in pattern.findall(text):
             for name in [groups] if isinstance(groups, str) else groups:
                 if TABLES.get(name, owner) != owner:
-                    found[owner].add(name)
-    return dict(found)
+                    results[owner].add(name)
+    return dict(results)
 
 
 def test_every_table_has_an_owner() -> None:
     made = {"schema_migration": "infra/mysql/migrations"}  # created by the runner
     for file in (PLAZA / "migrations").glob("*.sql"):
-        found = re.findall(
+        matches = re.findall(
             r"^-- (\S+): (?:.+\n-- )*.+\nCREATE TABLE IF NOT EXISTS (\w+)", file.read_text(), re.M
         )
-        made |= {table: owner for owner, table in found}
+        made |= {table: owner for owner, table in matches}
     assert made == TABLES
 
 
@@ -227,8 +227,8 @@ def test_other_contexts_write_a_table_only_as_listed() -> None:
     ],
 )
 def test_the_search_finds_writes(text: str, tables: set[str]) -> None:
-    found = {name for groups in _WRITES.findall(text) for name in groups}
-    assert found & set(TABLES) == tables
+    results = {name for groups in _WRITES.findall(text) for name in groups}
+    assert results & set(TABLES) == tables
 
 
 # ---------------------------------------------------------------- keys of Redis
@@ -248,7 +248,7 @@ def template_of(node: ast.AST, names: Mapping[str, ast.expr]) -> str:
 
 def keys_built(file: Path) -> set[str]:
     """Return the patterns of the keys that a module builds, without their shard."""
-    found = set()
+    results = set()
     scopes = [n for n in nodes_of(file) if isinstance(n, ast.FunctionDef | ast.Module)]
     for scope in scopes:
         body = (
@@ -268,10 +268,10 @@ def keys_built(file: Path) -> set[str]:
             match node:
                 case ast.Call(func=ast.Name(id="key_of"), args=[of, what]):
                     parts = [template_of(part, names) for part in (of, what)]
-                    found.add(":".join(parts))
+                    results.add(":".join(parts))
                 case ast.JoinedStr(values=[ast.Constant(value="{"), *_]):
-                    found.add(template_of(node, names).partition("}:")[2])
-    return found - {""}
+                    results.add(template_of(node, names).partition("}:")[2])
+    return results - {""}
 
 
 def test_every_key_has_an_owner() -> None:

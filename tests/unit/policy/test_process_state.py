@@ -43,10 +43,12 @@ def test_no_function_assigns_a_global(file: Path) -> None:
 
 @pytest.mark.parametrize("file", [f for f in product_files() if f != CLOCK], ids=shown)
 def test_the_time_comes_from_one_clock(file: Path) -> None:
-    assert "time" not in {found.module for found in imports_of(file)}
+    assert "time" not in {imported.module for imported in imports_of(file)}
     assert find_readings_of_the_time(tree_of(file)) == []
     names = {
-        found.name for found in imports_of(file) if found.module == "plaza.infra.runtime.clock"
+        imported.name
+        for imported in imports_of(file)
+        if imported.module == "plaza.infra.runtime.clock"
     }
     assert names <= {"Deadline"} | BY_NAME.get(file, set()), "tests can't replace imported names"
 

@@ -20,16 +20,16 @@ TRANSFORM = ROOT / "tests" / "support" / "sam_transform.py"
 @cache
 def processed() -> dict[str, dict[str, Any]]:
     """Name -> resource of the processed template."""
-    done = subprocess.run(
+    completed = subprocess.run(
         [TOOLS / "python", TRANSFORM],
         input=expand_template(TEMPLATE.read_text()),
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, dict[str, Any]] = json.loads(done.stdout)["Resources"]
-    return found
+    assert completed.returncode == 0, completed.stderr[-2000:]
+    document: dict[str, dict[str, Any]] = json.loads(completed.stdout)["Resources"]
+    return document
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:
@@ -68,7 +68,7 @@ def test_there_is_something_to_look_at() -> None:
 def test_no_resource_has_a_fixed_name(kind: str, name: str) -> None:
     """A second stack in the same account and region would fail."""
     assert of_type(kind)
-    assert [resource for resource, found in of_type(kind).items() if name in found] == []
+    assert [resource for resource, item in of_type(kind).items() if name in item] == []
 
 
 def is_number(parameter: str) -> bool:
@@ -138,8 +138,8 @@ UNLIMITED = {
 
 
 def boundary() -> list[dict[str, Any]]:
-    found = of_type("AWS::IAM::ManagedPolicy")["FunctionBoundary"]["PolicyDocument"]["Statement"]
-    return list(found)
+    result = of_type("AWS::IAM::ManagedPolicy")["FunctionBoundary"]["PolicyDocument"]["Statement"]
+    return list(result)
 
 
 def is_unlimited(statement: dict[str, Any]) -> bool:

@@ -129,10 +129,10 @@ def loaded_by(app: Path) -> set[Path]:
         if file in visited:
             continue
         visited.add(file)
-        for found in imports_of(file):
-            if found.module.partition(".")[0] != "plaza":
+        for imported in imports_of(file):
+            if imported.module.partition(".")[0] != "plaza":
                 continue
-            parts = [*found.module.split("."), found.name]
+            parts = [*imported.module.split("."), imported.name]
             names = [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
             todo += [path for name in names if (path := module_file(name)).exists()]
     return visited

@@ -23,7 +23,7 @@ def test_all_files_name_the_version_of_the_newest_release() -> None:
 
 def test_a_file_with_another_version_is_found() -> None:
     versions = release.read_versions() | {"openapi.json": "9.0.0"}
-    assert [found.split(", ")[1] for found in release.find_disagreements(versions)] == [
+    assert [item.split(", ")[1] for item in release.find_disagreements(versions)] == [
         "openapi.json has 9.0.0"
     ]
 
@@ -65,8 +65,8 @@ def test_the_notes_of_a_release_end_before_the_one_before() -> None:
 def test_subjects_of_work_in_progress_and_long_ones_are_refused(
     subject: str, fault: str | None
 ) -> None:
-    found = subjects.find_fault(subject)
-    assert found is None if fault is None else fault in str(found)
+    result = subjects.find_fault(subject)
+    assert result is None if fault is None else fault in str(result)
 
 
 @pytest.fixture
@@ -93,9 +93,9 @@ def test_the_commits_of_a_push_are_checked(
     repository: Path, before: str, after: str, refused: list[str]
 ) -> None:
     """Given older commits, and a push of a new branch, whose commit before is zeros."""
-    done = check(repository, before, after)
-    assert done.returncode == int(bool(refused)), done.stderr
-    assert [line.split("'")[1] for line in done.stderr.splitlines()] == refused
+    completed = check(repository, before, after)
+    assert completed.returncode == int(bool(refused)), completed.stderr
+    assert [line.split("'")[1] for line in completed.stderr.splitlines()] == refused
 
 
 def test_a_push_of_an_unknown_commit_fails(repository: Path) -> None:
@@ -120,11 +120,11 @@ def git(repository: Path, *arguments: str) -> None:
 
 
 def test_the_check_of_subjects_needs_no_package() -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-I", "-S", SUBJECTS],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert "BEFORE AFTER" in done.stderr
+    assert "BEFORE AFTER" in completed.stderr

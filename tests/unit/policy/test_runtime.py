@@ -40,31 +40,31 @@ def test_code_is_checked_for_the_oldest_version() -> None:
 
 def test_no_file_but_tests_names_another_version() -> None:
     named = {
-        f"{file.relative_to(ROOT)}: {found}"
+        f"{file.relative_to(ROOT)}: {match}"
         for file in tracked()
         if file.suffix in SUFFIXES and ROOT / "tests" not in file.parents
-        for found in NAMED.findall(file.read_text(errors="replace"))
-        if found not in {VERSION, OLDEST}
+        for match in NAMED.findall(file.read_text(errors="replace"))
+        if match not in {VERSION, OLDEST}
     }
     assert named == set()
 
 
 def test_an_older_version_is_found_when_the_newer_one_is_missing(tmp_path: Path) -> None:
-    """Given commands that fail, as those of pyenv do for a version that it has not selected."""
+    """Given commands that fail, as pyenv's do for a version that it has not selected."""
     fake = tmp_path / "python3.11"
     fake.write_text("#!/bin/sh\necho old\n")
     missing = tmp_path / "python3.99"
     missing.write_text("#!/bin/sh\necho no such version >&2\nexit 127\n")
     for command in (fake, missing):
         command.chmod(0o755)
-    done = find_python(tmp_path, "3.99", "3.11")
-    assert (done.returncode, done.stdout) == (0, "old\n")
+    completed = find_python(tmp_path, "3.99", "3.11")
+    assert (completed.returncode, completed.stdout) == (0, "old\n")
 
 
 def test_a_machine_without_a_version_reads_which_one_to_install(tmp_path: Path) -> None:
-    done = find_python(tmp_path, "3.99")
-    assert done.returncode == 1
-    assert "Python 3.99 is missing" in done.stderr
+    completed = find_python(tmp_path, "3.99")
+    assert completed.returncode == 1
+    assert "Python 3.99 is missing" in completed.stderr
 
 
 def find_python(commands: Path, *versions: str) -> subprocess.CompletedProcess[str]:

@@ -29,9 +29,9 @@ def find_pieced(source: str) -> list[int]:
     """Return the lines at which a statement of several literals begins."""
     tokens = join_formatted(tokenize.generate_tokens(io.StringIO(source).readline))
     return [
-        one.start[0]
-        for one, after in pairwise(tokens)
-        if one.type == tokenize.STRING and STATEMENT.match(one.string)
+        item.start[0]
+        for item, after in pairwise(tokens)
+        if item.type == tokenize.STRING and STATEMENT.match(item.string)
         if after.type == tokenize.STRING or after.string == "+"
     ]
 

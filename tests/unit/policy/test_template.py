@@ -390,7 +390,7 @@ def queues_needed(function: str) -> set[str]:
 
 
 # ``name`` is passed to spill; the decorator ``consumer`` sends nothing by itself.
-USES = {"send", "send_all", "count_backlog", "count_unfinished", "name", "processor"}
+USES = {"send", "try_send", "send_all", "count_backlog", "count_unfinished", "name", "processor"}
 
 
 def reached(function: str) -> list[tuple[Path, ast.AST]]:
@@ -409,9 +409,7 @@ def reached(function: str) -> list[tuple[Path, ast.AST]]:
             continue
         visited[id(within)] = file, within
         todo += [
-            found
-            for found in names_used(file, within)
-            if LAYER in found[0].parents or found[0] == app
+            item for item in names_used(file, within) if LAYER in item[0].parents or item[0] == app
         ]
     return list(visited.values())
 
@@ -461,7 +459,7 @@ def test_the_search_finds_the_queues_of_functions() -> None:
 
 @pytest.mark.parametrize("queue", resources(QUEUE))
 def test_the_name_of_a_queue_is_that_of_the_stack_and_of_the_queue_in_the_code(queue: str) -> None:
-    """The operations function derives the URLs of all queues from that of one."""
+    """The operations function derives the URLs of all queues from the URL of one."""
     name = resources(QUEUE)[queue]["QueueName"]
     assert name == {"Fn::Sub": f"${{AWS::StackName}}-{template.queue_name(queue)}"}
 

@@ -262,12 +262,12 @@ def test_the_rest_of_a_longer_text_is_ignored(name: str, text: str) -> None:
 
 
 def test_stored_values_are_decoded_by_codecs_only() -> None:
-    found = set()
+    results = set()
     for file in PLAZA.rglob("*.py"):
         name = str(file.relative_to(PLAZA))
         if name != "infra/runtime/codec.py" and any(map(_decodes_json, nodes_of(file))):
-            found.add(name)
-    assert found == {*JSON_LOADS}
+            results.add(name)
+    assert results == {*JSON_LOADS}
 
 
 def test_only_codecs_use_the_library_that_encodes() -> None:

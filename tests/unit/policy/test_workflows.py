@@ -100,21 +100,23 @@ def test_workflows_call_targets_that_exist() -> None:
         for word in targets_in(line)
     }
     matrix = jobs_of(GITHUB / "workflows" / "nightly.yml")["nightly"]["strategy"]["matrix"]
-    for words in (*matrix["target"], *(one["target"] for one in matrix["include"])):
+    for words in (*matrix["target"], *(item["target"] for item in matrix["include"])):
         called |= targets_in(words)
     assert {"setup", "vulnerabilities", "release", "reproducible"} <= called
     assert called - targets == set()
 
 
 def test_python_is_that_of_the_version_file_or_the_oldest() -> None:
-    found = [
+    results = [
         step["with"]
         for file in WORKFLOWS
         for step in steps_of(file)
         if step.get("uses", "").startswith("actions/setup-python@")
     ]
     oldest = {"python-version": "3.11"}
-    assert [one for one in found if one != {"python-version-file": ".python-version"}] == [oldest]
+    assert [item for item in results if item != {"python-version-file": ".python-version"}] == [
+        oldest
+    ]
     job = jobs_of(GITHUB / "workflows" / "nightly.yml")["oldest-python"]
     assert job["env"] == {"PYTHON_VERSION": "3.11"}
 
@@ -148,7 +150,7 @@ def test_the_hooks_check_templates_and_subjects() -> None:
 
 def test_dependabot_updates_what_make_lock_does_not() -> None:
     updates = load(GITHUB / "dependabot.yml")["updates"]
-    assert {one["package-ecosystem"] for one in updates} == {"github-actions", "npm"}
+    assert {item["package-ecosystem"] for item in updates} == {"github-actions", "npm"}
     commands = commands_of(GITHUB / "workflows" / "dependencies.yml")
     assert "make lock ARGS=--upgrade" in commands
 
@@ -172,7 +174,7 @@ def test_the_container_has_the_python_of_the_functions() -> None:
 @pytest.mark.parametrize("name", ["bug", "feature"])
 def test_the_forms_of_issues_have_fields_with_labels(name: str) -> None:
     form = load(GITHUB / "ISSUE_TEMPLATE" / f"{name}.yml")
-    fields = [one for one in form["body"] if one["type"] != "markdown"]
+    fields = [field for field in form["body"] if field["type"] != "markdown"]
     assert {"name", "description"} <= set(form)
-    assert len({one["id"] for one in fields}) == len(fields) > 2
-    assert all(one["attributes"]["label"] for one in fields)
+    assert len({field["id"] for field in fields}) == len(fields) > 2
+    assert all(field["attributes"]["label"] for field in fields)

@@ -24,7 +24,9 @@ def test_visitors_are_distinct_pseudonyms() -> None:
     assert hash_visitor(7, "a", "203.0.113.9") == visitors[0], "a user is one visitor everywhere"
     assert hash_visitor(None, None, "2001:db8::ffff") == visitors[4], "a /64 is one network"
     assert hash_visitor(None, "a", "198.51.100.1") == visitors[6], "an id is not of a network"
-    assert all(len(one) == 16 and int(one, 16) >= 0 for one in visitors), "16 hex digits"
+    assert all(len(visitor) == 16 and int(visitor, 16) >= 0 for visitor in visitors), (
+        "16 hex digits"
+    )
 
 
 @pytest.mark.parametrize("day", ["2026-11-16", "2026-11-19", "2026-11-22"])

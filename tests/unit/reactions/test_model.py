@@ -410,14 +410,14 @@ json_values = st.recursive(
 def test_a_random_body_is_a_valid_event_or_invalid(fields: dict[str, Any]) -> None:
     body = json.dumps(GOOD | fields)
     try:
-        found = REACTIONS.decode(body)
+        reactions = REACTIONS.decode(body)
     except (InvalidMessage, UnknownProtocol):
         return
-    assert found.key.target_type in KINDS[found.key.kind].targets
-    assert 1 <= found.key.target_id <= MAX_ID
-    assert 1 <= found.key.actor_id <= MAX_ID
-    assert found.version_us is None or 1 <= found.version_us <= MAX_VERSION_US
-    assert REACTIONS.decode(REACTIONS.encode(found)) == found
+    assert reactions.key.target_type in KINDS[reactions.key.kind].targets
+    assert 1 <= reactions.key.target_id <= MAX_ID
+    assert 1 <= reactions.key.actor_id <= MAX_ID
+    assert reactions.version_us is None or 1 <= reactions.version_us <= MAX_VERSION_US
+    assert REACTIONS.decode(REACTIONS.encode(reactions)) == reactions
 
 
 @given(st.text(max_size=60) | json_values.map(json.dumps))

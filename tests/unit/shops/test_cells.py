@@ -39,14 +39,14 @@ def test_the_cell_of_each_place_in_an_area_is_found_within_its_bounds(
     metres = distance_m(centre, place)
     if metres > radius_m:
         return
-    found = {cell.number: cell for cell in cells.find_cells(Area(centre, radius_m, None), -1)}
-    cell = found[cells.cell_of(place)]
+    results = {cell.number: cell for cell in cells.find_cells(Area(centre, radius_m, None), -1)}
+    cell = results[cells.cell_of(place)]
     assert cell.nearest <= metres * 10_000 <= cell.farthest
 
 
 @given(longitudes, latitudes)
 def test_a_cell_has_the_scores_of_its_places(x: float, y: float) -> None:
-    """The number of a cell is that of its lowest corner, by the same interleaving."""
+    """The number of a cell is the number of its lowest corner, by the same interleaving."""
     number = cells.cell_of(cells.fit(Place(x, y)))
     assert 0 <= number < (2**26 // CELL_SIDE) ** 2
 
@@ -61,5 +61,5 @@ def test_cells_are_sorted_and_behind_a_cursor_left_out() -> None:
 
 
 def test_an_area_near_a_pole_has_a_bounded_number_of_cells() -> None:
-    found = cells.find_cells(Area(Place(0.0, MAX_LATITUDE), 50_000, None), -1)
-    assert len(found) == len({cell.number for cell in found}) < 4_000
+    result = cells.find_cells(Area(Place(0.0, MAX_LATITUDE), 50_000, None), -1)
+    assert len(result) == len({cell.number for cell in result}) < 4_000

@@ -22,12 +22,12 @@ IMPORT = "import sys; sys.dont_write_bytecode = True; from tools import bytecode
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The layer for arm64. That of this machine is a part of the stack of the end-to-end tests."""
+    """The layer for arm64. The end-to-end tests use the one for this machine."""
     artifacts = tmp_path_factory.mktemp("layer")
     command = ["make", "--makefile", "arm64/Makefile", "build-CommonLayer"]
     command += [f"ARTIFACTS_DIR={artifacts}", f"PYTHON={sys.executable}"]
-    done = subprocess.run(command, cwd=LAYERS, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(command, cwd=LAYERS, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
     return artifacts / "python"
 
 
@@ -87,7 +87,7 @@ def test_the_listed_modules_are_those_that_functions_import() -> None:
 
 def list_in_new_process(functions: tuple[str, ...]) -> list[str]:
     code = f"{IMPORT}; print(*bytecode.list_imported({functions}))"
-    done = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    return completed.stdout.split()

@@ -77,5 +77,5 @@ def test_an_invalid_change_is_rejected_and_names_the_field(
 
 def test_an_unknown_user_has_a_placeholder_card() -> None:
     card = UserCard.unknown(2**62).model_dump()
-    assert card == {"id": str(2**62), "nickname": "somebody", "avatar": None}
+    assert card == {"id": str(2**62), "nickname": "unknown user", "avatar": None}
     assert UserCard.of(Card(7, "Ada", PICTURE)).avatar == PICTURE

@@ -105,13 +105,13 @@ def test_an_unreadable_line_raises(text: str) -> None:
 def test_a_checksum_depends_on_each_line_and_not_on_their_order() -> None:
     assert checksum(LINES) == checksum(reversed(LINES))
     assert checksum(LINES).events == 3
-    one = LINES[0].text
+    item = LINES[0].text
     others = [
-        one.replace("post", "user"),
-        one.replace("7", "8", 1),
-        one.replace('"change":1', '"change":0'),
+        item.replace("post", "user"),
+        item.replace("7", "8", 1),
+        item.replace('"change":1', '"change":0'),
     ]
-    assert len({checksum([ArchiveLine(text, 1)]) for text in [one, *others]}) == 4
+    assert len({checksum([ArchiveLine(text, 1)]) for text in [item, *others]}) == 4
 
 
 def test_a_manifest_adds_up_its_parts_and_survives_json() -> None:

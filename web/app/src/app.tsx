@@ -1,4 +1,4 @@
-import { findPage, Frame, type Link, type Page } from "shared/frame.tsx";
+import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
 import { useRoute } from "shared/router.ts";
 import { SignIn } from "shared/sign-in.tsx";

@@ -20,7 +20,7 @@ export const ORDER_STATUS: Record<Order["status"], string> = {
 export function Orders() {
   const orders = usePages("/users/me/orders");
   const change = (order: Order) =>
-    orders.change((items) => items.map((one) => (one.order_id === order.order_id ? order : one)));
+    orders.change((items) => items.map((item) => (item.order_id === order.order_id ? order : item)));
   return (
     <List
       of={orders}
@@ -72,7 +72,12 @@ function OneOrder({ order, change }: { order: Order; change: (order: Order) => v
               {code === "" ? "Show the code" : "New code"}
             </button>
           )}
-          <ConfirmButton label="Cancel" confirm="Really cancel this order?" act={() => run(cancel)} class="small quiet" />
+          <ConfirmButton
+            label="Cancel"
+            confirm="Really cancel this order?"
+            act={() => run(cancel)}
+            class="small quiet"
+          />
         </p>
       )}
     </article>

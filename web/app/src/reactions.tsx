@@ -1,6 +1,7 @@
-/** Buttons for likes, collects and follows. They answer at once; the client confirms them. */
-import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
+/** Buttons for likes, collects and follows. They change at once; the client confirms them. */
+
 import type { Collectable, Followable, Likeable } from "plaza-client";
+import { PlazaError, type Reaction, type ReactionState } from "plaza-client";
 import { useEffect } from "preact/hooks";
 import { useReaction, useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
@@ -8,7 +9,7 @@ import { go } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
 import { Count, Icon, type IconName, Total } from "shared/ui.tsx";
 
-/** Says why a wish was taken back. */
+/** Shows why a reaction was reverted. */
 function useRefusal({ error }: ReactionState): void {
   useEffect(() => {
     if (error !== undefined) say(error instanceof PlazaError ? error.message : "That did not work.");
@@ -67,5 +68,5 @@ export function FollowButton({ user, name }: { user: Followable; name: string })
 /** The followers of a user, which the caller's own follow changes at once. */
 export function Followers({ user }: { user: Followable }) {
   const [{ total }] = useReaction(() => plaza.follow(user), [user]);
-  return <Total of={total} one="follower" many="followers" />;
+  return <Total of={total} singular="follower" plural="followers" />;
 }

@@ -34,7 +34,11 @@ export function ReportButton({ target, ownerId }: { target: Target; ownerId: str
   if (session?.user.id === ownerId) return null;
   return (
     <>
-      <button type="button" class="small quiet" onClick={() => (session === null ? go("/sign-in") : dialog.current?.showModal())}>
+      <button
+        type="button"
+        class="small quiet"
+        onClick={() => (session === null ? go("/sign-in") : dialog.current?.showModal())}
+      >
         Report
       </button>
       <dialog ref={dialog} aria-label={`Report this ${target.type}`}>
@@ -42,16 +46,16 @@ export function ReportButton({ target, ownerId }: { target: Target; ownerId: str
           <h2>Report this {target.type}</h2>
           <fieldset class="choice">
             <legend>What is wrong with it?</legend>
-            {Object.entries(REASONS).map(([reason, text], place) => (
+            {Object.entries(REASONS).map(([reason, text], index) => (
               <label key={reason}>
-                <input type="radio" name="reason" value={reason} defaultChecked={place === 0} />
+                <input type="radio" name="reason" value={reason} defaultChecked={index === 0} />
                 {text}
               </label>
             ))}
           </fieldset>
           <Field form={form} name="details" label="Details" rows={3} hint="They help the moderator; may be empty." />
           <Problem error={form.problem} />
-          <button class="primary" disabled={form.isSending}>
+          <button type="submit" class="primary" disabled={form.isSending}>
             Send
           </button>{" "}
           <button type="button" class="quiet" onClick={close}>

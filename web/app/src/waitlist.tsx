@@ -1,4 +1,4 @@
-/** The waitlist of a voucher that is sold out: the caller's place, and the offer of a unit. */
+/** The waitlist of a voucher that is sold out: the caller's position, and the offer of a unit. */
 import { ProblemError, type Schemas } from "plaza-client";
 import { useState } from "preact/hooks";
 import { useSession } from "shared/hooks.ts";
@@ -24,7 +24,7 @@ export function Waitlist({ voucherId, buy }: { voucherId: string; buy: () => voi
     plaza.put("/vouchers/{voucher_id}/waitlist/me", { path }).then(setJoined, setError);
   };
   const leave = () => {
-    setJoined(undefined); // its place is not read any more
+    setJoined(undefined); // its position is not read any more
     plaza.delete("/vouchers/{voucher_id}/waitlist/me", { path }).catch(setError);
   };
   return (
@@ -43,9 +43,12 @@ export function Waitlist({ voucherId, buy }: { voucherId: string; buy: () => voi
 
 function Place({ joined, buy, leave }: { joined: Place; buy: () => void; leave: () => void }) {
   const path = { voucher_id: joined.voucher_id };
-  const place = useLive((signal) => plaza.get("/vouchers/{voucher_id}/waitlist/me", { path, signal, ...ONCE }), EVERY_MS);
-  const { status, position, accept_by } = place.data ?? joined;
-  const hasEnded = place.error instanceof ProblemError && place.error.status === 404;
+  const waiting = useLive(
+    (signal) => plaza.get("/vouchers/{voucher_id}/waitlist/me", { path, signal, ...ONCE }),
+    EVERY_MS,
+  );
+  const { status, position, accept_by } = waiting.data ?? joined;
+  const hasEnded = waiting.error instanceof ProblemError && waiting.error.status === 404;
   if (hasEnded) return <p role="status">You do not wait any more: the time of your offer is over.</p>;
   return (
     <>

@@ -1,13 +1,12 @@
 import { ProblemError } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
-import { findPage, Frame, type Link, type Page } from "shared/frame.tsx";
+import { Frame, findPage, type Link, type Page } from "shared/frame.tsx";
 import { useSession } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { useRoute } from "shared/router.ts";
 import { SignIn } from "shared/sign-in.tsx";
 import { Title } from "shared/ui.tsx";
 import { CONTROL_TOKEN, openOperatorSession } from "./control.ts";
-import { type Action, Outcome, useAction } from "./parts.tsx";
 import { BreakIt } from "./pages/break-it.tsx";
 import { Erasures } from "./pages/erasures.tsx";
 import { Keys } from "./pages/keys.tsx";
@@ -17,6 +16,7 @@ import { Queue, Queues } from "./pages/queues.tsx";
 import { Reconciliation } from "./pages/reconciliation.tsx";
 import { Sales } from "./pages/sales.tsx";
 import { Switches } from "./pages/switches.tsx";
+import { type Action, Outcome, useAction } from "./parts.tsx";
 
 const PAGES: [pattern: string, page: Page][] = [
   ["/", () => <Overview />],
@@ -91,7 +91,8 @@ function NoOperator({ id }: { id: string }) {
           <b>You are user {id}, and no operator.</b>
         </p>
         <p>
-          Operators have the role <code>admin</code> in the table <code>user</code>. A new role is valid within a minute.
+          Operators have the role <code>admin</code> in the table <code>user</code>. A new role is valid within a
+          minute.
         </p>
       </div>
       <OpenOperatorSession />

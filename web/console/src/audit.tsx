@@ -1,7 +1,7 @@
 /** The live audit: whether Redis, the counters and the rows of the most active targets agree. */
 import type { Schemas } from "plaza-client";
-import { plaza } from "shared/plaza.ts";
 import { ONCE } from "shared/live.ts";
+import { plaza } from "shared/plaza.ts";
 import { Badge, formatNumber, Table, type Tone } from "./parts.tsx";
 
 export type Audit = Schemas["AuditResponse"];
@@ -20,7 +20,7 @@ export const readAudit = (signal: AbortSignal) => plaza.get("/ops/audit", { quer
 export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
   const isZero = totals.drift === 0 && totals.differing === 0;
   const compared = items.filter(({ total, rows }) => total !== null && rows !== null);
-  const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, one) => all + (one[field] ?? 0), 0);
+  const sum = (field: "total" | "counter" | "rows") => compared.reduce((all, target) => all + (target[field] ?? 0), 0);
   const figures: [string, number][] = [
     ["Redis total", sum("total")],
     ["counter", sum("counter")],
@@ -32,7 +32,13 @@ export function Verdict({ audit: { totals, items } }: { audit: Audit }) {
     <section class={isZero ? "verdict good" : "verdict bad"} aria-label="Live audit">
       <p class="drift">
         <b>{formatNumber(totals.drift)}</b>
-        <span>{isZero ? "No drift" : totals.differing === 1 ? "1 target differs" : `${formatNumber(totals.differing)} targets differ`}</span>
+        <span>
+          {isZero
+            ? "No drift"
+            : totals.differing === 1
+              ? "1 target differs"
+              : `${formatNumber(totals.differing)} targets differ`}
+        </span>
       </p>
       <dl>
         {figures.map(([name, value]) => (
@@ -52,16 +58,16 @@ export function AuditedTargets({ audit }: { audit: Audit }) {
       label="Audited targets"
       head={["Target", "State", "Redis total", "Unconfirmed", "Counter", "Rows", "Drift"]}
       empty="Nothing was reacted to."
-      rows={audit.items.map((one) => {
-        const [text, tone] = STATES[one.state];
+      rows={audit.items.map((target) => {
+        const [text, tone] = STATES[target.state];
         return [
-          `${one.kind} of ${one.type} ${one.id}`,
+          `${target.kind} of ${target.type} ${target.id}`,
           <Badge tone={tone}>{text}</Badge>,
-          formatNumber(one.total),
-          formatNumber(one.outbox),
-          formatNumber(one.counter),
-          formatNumber(one.rows),
-          one.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(one.drift)}</Badge>,
+          formatNumber(target.total),
+          formatNumber(target.outbox),
+          formatNumber(target.counter),
+          formatNumber(target.rows),
+          target.drift === 0 ? "0" : <Badge tone="bad">{formatNumber(target.drift)}</Badge>,
         ];
       })}
     />

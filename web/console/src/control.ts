@@ -65,6 +65,7 @@ async function send<T>(method: string, name: string, body?: object, signal?: Abo
     throw new PlazaError("The local stack does not answer.", undefined, error);
   }
   const answer: unknown = await response.json();
-  if (!response.ok) throw new ProblemError(response.status, { title: "The local stack refuses", ...(answer as object) });
+  if (!response.ok)
+    throw new ProblemError(response.status, { title: "The local stack refuses", ...(answer as object) });
   return answer as T;
 }

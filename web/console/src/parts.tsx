@@ -2,8 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useNow } from "shared/hooks.ts";
-import { Problem, Skeleton, Title } from "shared/ui.tsx";
 import type { Live } from "shared/live.ts";
+import { Problem, Skeleton, Title } from "shared/ui.tsx";
 
 export type Tone = "good" | "bad" | "plain";
 
@@ -35,7 +35,15 @@ export function Time({ at }: { at: string | null }) {
 }
 
 /** The title of a page, and how old is what it shows. */
-export function LiveTitle({ text, live, children }: { text: string; live: Live<unknown>; children?: ComponentChildren }) {
+export function LiveTitle({
+  text,
+  live,
+  children,
+}: {
+  text: string;
+  live: Live<unknown>;
+  children?: ComponentChildren;
+}) {
   return (
     <Title
       text={text}
@@ -53,7 +61,9 @@ function Freshness({ live: { at, error } }: { live: Live<unknown> }) {
   const now = useNow(at !== undefined);
   if (at === undefined) return null;
   const ageS = Math.max(0, Math.round((now - at) / 1000));
-  return <span class={error === undefined ? "fine" : "fine stale"}>{ageS < 2 ? "live" : `${formatSeconds(ageS)} old`}</span>;
+  return (
+    <span class={error === undefined ? "fine" : "fine stale"}>{ageS < 2 ? "live" : `${formatSeconds(ageS)} old`}</span>
+  );
 }
 
 /** What `children` make of live data: a skeleton before there is any, and what went wrong. */
@@ -66,7 +76,13 @@ export function Shown<T>({ live, children }: { live: Live<T>; children: (data: T
   );
 }
 
-export function Stat(props: { label: string; value: ComponentChildren; note?: ComponentChildren; tone?: Tone; href?: string }) {
+export function Stat(props: {
+  label: string;
+  value: ComponentChildren;
+  note?: ComponentChildren;
+  tone?: Tone;
+  href?: string;
+}) {
   const { label, value, note, tone = "plain", href } = props;
   const content = (
     <>
@@ -104,9 +120,9 @@ export function Table({ label, head, rows, empty }: TableProps) {
       <table>
         <thead>
           <tr>
-            {head.map((one) => (
-              <th key={one} scope="col">
-                {one}
+            {head.map((title) => (
+              <th key={title} scope="col">
+                {title}
               </th>
             ))}
           </tr>
@@ -115,8 +131,8 @@ export function Table({ label, head, rows, empty }: TableProps) {
           {rows.map(([name, ...cells], row) => (
             <tr key={row}>
               <th scope="row">{name}</th>
-              {cells.map((cell, place) => (
-                <td key={place} class={typeof cell === "string" && /^[\d.,–-]/.test(cell) ? "number" : ""}>
+              {cells.map((cell, column) => (
+                <td key={column} class={typeof cell === "string" && /^[\d.,–-]/.test(cell) ? "number" : ""}>
                   {cell}
                 </td>
               ))}
@@ -133,16 +149,17 @@ export interface Action {
   error: unknown;
   /** What the action that succeeded did. */
   done: string;
-  run: (act: () => Promise<string | void>) => Promise<void>;
+  run: (act: () => Promise<unknown>) => Promise<void>;
 }
 
 /** Runs what a button starts; `act` returns what was done, in words. */
 export function useAction(): Action {
   const [state, setState] = useState<Omit<Action, "run">>({ isBusy: false, error: undefined, done: "" });
-  const run = async (act: () => Promise<string | void>) => {
+  const run = async (act: () => Promise<unknown>) => {
     setState({ isBusy: true, error: undefined, done: "" });
     try {
-      const done = (await act()) ?? "";
+      const result = await act();
+      const done = typeof result === "string" ? result : "";
       setState({ isBusy: false, error: undefined, done });
     } catch (error) {
       setState({ isBusy: false, error, done: "" });

@@ -20,15 +20,17 @@ const HEIGHT = 140;
 const MAX_SHORT_S = 600;
 const DAY_S = 86_400;
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, DAY_S, 7 * DAY_S];
-const STEPS = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros)).sort((a, b) => a - b);
+const STEPS = [1, 2, 5]
+  .flatMap((first) => Array.from({ length: 10 }, (_, zeros) => first * 10 ** zeros))
+  .sort((a, b) => a - b);
 const MINUTE = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const DAY = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
 const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DARK = matchMedia("(prefers-color-scheme: dark)");
 
 /** Returns the value of a CSS color, which the scheme decides. */
-function colorOf(element: Element, place: number | "line" | "faint"): string {
-  const probe = element.querySelector<HTMLElement>(`.color-${place}`);
+function colorOf(element: Element, index: number | "line" | "faint"): string {
+  const probe = element.querySelector<HTMLElement>(`.color-${index}`);
   return probe === null ? "" : getComputedStyle(probe).color;
 }
 
@@ -49,7 +51,7 @@ export function Plot({ title, times, lines }: PlotProps) {
       ticks: { show: false },
     };
     const formatTimes = ({ scales }: uPlot, times: number[]) => {
-      const { min = 0, max = 0 } = scales["x"] ?? {};
+      const { min = 0, max = 0 } = scales.x ?? {};
       const spanS = (max ?? 0) - (min ?? 0);
       const format = spanS > DAY_S ? DAY : spanS > MAX_SHORT_S ? MINUTE : SECOND;
       return times.map((time) => format.format(time * 1000));
@@ -68,9 +70,9 @@ export function Plot({ title, times, lines }: PlotProps) {
         ],
         series: [
           {},
-          ...labels.split(",").map((label, place) => ({
+          ...labels.split(",").map((label, index) => ({
             label,
-            stroke: () => colorOf(outer, place),
+            stroke: () => colorOf(outer, index),
             width: 2,
             points: { show: false },
           })),
@@ -96,9 +98,9 @@ export function Plot({ title, times, lines }: PlotProps) {
       <figcaption>
         <b>{title}</b>
         <ul>
-          {lines.map(({ label, values }, place) => (
+          {lines.map(({ label, values }, index) => (
             <li key={label}>
-              <i class={`color-${place}`} aria-hidden="true" />
+              <i class={`color-${index}`} aria-hidden="true" />
               {label} {formatNumber(newest(values))} <small>highest {formatNumber(highest(values))}</small>
             </li>
           ))}
@@ -111,11 +113,14 @@ export function Plot({ title, times, lines }: PlotProps) {
   );
 }
 
-/** The last sample: the present minute may have none yet. */
+/** The last sample: the current minute may have none yet. */
 function newest(values: (number | null)[]): number | null {
   return values.findLast((value) => value !== null) ?? null;
 }
 
 function highest(values: (number | null)[]): number | null {
-  return values.reduce<number | null>((most, value) => (value === null || (most !== null && most > value) ? most : value), null);
+  return values.reduce<number | null>(
+    (most, value) => (value === null || (most !== null && most > value) ? most : value),
+    null,
+  );
 }

@@ -29,17 +29,17 @@ export function CheckIns({ month: asked }: { month: string | null }) {
   const session = useSession();
   const now = new Date().toISOString().slice(0, 7);
   const month = asked !== null && /^\d{4}-\d{2}$/.test(asked) ? asked : now;
-  const [done, setDone] = useState<Schemas["CheckInsResponse"]>();
+  const [changed, setChanged] = useState<Schemas["CheckInsResponse"]>();
   const { data, error, reload } = useRead(`check-ins ${session?.user.id} ${month}`, (signal) =>
     plaza.get("/checkins", { query: { month }, signal }),
   );
-  const today = (done ?? data)?.today;
-  const shown = done !== undefined && done.month === month ? done : data;
+  const today = (changed ?? data)?.today;
+  const shown = changed !== undefined && changed.month === month ? changed : data;
   const isDone = shown !== undefined && today?.startsWith(month) && shown.days?.includes(Number(today.slice(8)));
   const checkIn = async () => {
     try {
       const answer = await plaza.put("/checkins/today");
-      setDone(answer);
+      setChanged(answer);
       say(answer.exact ? "Checked in. See you tomorrow!" : "Checked in; it is counted in a moment.");
     } catch (reason) {
       say(reason instanceof Error ? reason.message : "That did not work.");
@@ -54,7 +54,7 @@ export function CheckIns({ month: asked }: { month: string | null }) {
         <>
           <section class="streak card">
             <p>
-              <Total of={shown.streak} one="day in a row" many="days in a row" />
+              <Total of={shown.streak} singular="day in a row" plural="days in a row" />
             </p>
             <p>
               <b>{shown.total ?? "–"}</b> this month

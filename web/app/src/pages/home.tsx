@@ -62,7 +62,7 @@ function Welcome() {
         </a>
       </section>
       <h2 class="section">Most liked</h2>
-      <List of={posts} empty={<Empty icon="star" title="Nobody has written yet" />}>
+      <List of={posts} empty={<Empty icon="star" title="There are no posts yet" />}>
         {(post) => <PostCard post={post} />}
       </List>
     </>

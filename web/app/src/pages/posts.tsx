@@ -14,7 +14,12 @@ const COMMENT_ORDERS = ["latest", "earliest"] as const;
 
 export function PostPage({ id }: { id: string }) {
   const path = { post_id: id };
-  const { data: post, error, reload, set } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
+  const {
+    data: post,
+    error,
+    reload,
+    set,
+  } = useRead(`post ${id}`, (signal) => plaza.get("/posts/{post_id}", { path, signal }));
   const session = useSession();
   const [shown, setShown] = useState<"comments" | "likers">("comments");
   const [isEdited, setEdited] = useState(false);
@@ -53,7 +58,7 @@ export function PostPage({ id }: { id: string }) {
               <button type="button" class="small quiet" onClick={() => setEdited(true)}>
                 Edit
               </button>
-              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} done={() => go("/")} />
+              <Delete what="post" remove={() => plaza.delete("/posts/{post_id}", { path })} after={() => go("/")} />
             </>
           )}
         </div>
@@ -106,7 +111,7 @@ function Edit({ post, save, cancel }: { post: Post; save: (post: Post) => void; 
       <Title text="Edit the post" />
       <form noValidate onSubmit={form.submit}>
         <PostFields form={form} rows={8} post={post} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           Save
         </button>{" "}
         <button type="button" class="quiet" onClick={cancel}>
@@ -142,9 +147,9 @@ function readPost(data: FormData, others: string[] = []) {
 }
 
 /** A button that deletes what the caller wrote. */
-function Delete({ what, remove, done }: { what: string; remove: () => Promise<unknown>; done: () => void }) {
+function Delete({ what, remove, after }: { what: string; remove: () => Promise<unknown>; after: () => void }) {
   const act = () => {
-    remove().then(done, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
+    remove().then(after, (error: unknown) => say(error instanceof Error ? error.message : "That did not work."));
   };
   return <ConfirmButton label="Delete" confirm={`Really delete this ${what}?`} act={act} class="small quiet" />;
 }
@@ -180,7 +185,7 @@ function Comments({ postId }: { postId: string }) {
         <form class="comment" noValidate onSubmit={form.submit}>
           <Field form={form} name="body" label="Your comment" rows={2} />
           <Problem error={form.problem} />
-          <button class="small primary" disabled={form.isSending}>
+          <button type="submit" class="small primary" disabled={form.isSending}>
             Comment
           </button>
         </form>
@@ -196,7 +201,10 @@ function Comments({ postId }: { postId: string }) {
       )}
       <List of={comments} empty={<Empty icon="comment" title="No comments yet" />}>
         {(comment) => (
-          <OneComment comment={comment} remove={() => comments.change((items) => items.filter((one) => one.id !== comment.id))} />
+          <OneComment
+            comment={comment}
+            remove={() => comments.change((items) => items.filter((item) => item.id !== comment.id))}
+          />
         )}
       </List>
     </section>
@@ -214,7 +222,7 @@ function OneComment({ comment, remove }: { comment: Comment; remove: () => void 
         <LikeButton type="comment" target={comment} />
         <ReportButton target={{ type: "comment", id: comment.id }} ownerId={comment.author.id} />
         {session?.user.id === comment.author.id && (
-          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} done={remove} />
+          <Delete what="comment" remove={() => plaza.delete("/comments/{comment_id}", { path })} after={remove} />
         )}
       </div>
     </article>
@@ -247,7 +255,7 @@ export function Write() {
           ))}
         </fieldset>
         <PostFields form={form} rows={kind === "note" ? 5 : 14} />
-        <button class="primary" disabled={form.isSending}>
+        <button type="submit" class="primary" disabled={form.isSending}>
           {form.isSending ? "Publishing…" : "Publish"}
         </button>
       </form>

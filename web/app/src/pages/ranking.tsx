@@ -10,11 +10,11 @@ const WINDOWS = [
 ] as const;
 
 export function Ranking({ window: asked }: { window: string | null }) {
-  const { value } = WINDOWS.find((one) => one.value === asked) ?? WINDOWS[0];
+  const { value } = WINDOWS.find((item) => item.value === asked) ?? WINDOWS[0];
   return (
     <>
       <Title text="Ranking" />
-      <Tabs label="Time" tabs={[...WINDOWS]} value={value} href={(one) => `#/ranking?window=${one}`} />
+      <Tabs label="Time" tabs={[...WINDOWS]} value={value} href={(item) => `#/ranking?window=${item}`} />
       <Places window={value} key={value} />
     </>
   );
@@ -22,7 +22,7 @@ export function Ranking({ window: asked }: { window: string | null }) {
 
 function Places({ window }: { window: (typeof WINDOWS)[number]["value"] }) {
   const posts = usePages("/posts/ranking", { query: { window } });
-  const places = new Map(posts.items?.map((post, index) => [post, index + 1]));
+  const ranks = new Map(posts.items?.map((post, index) => [post, index + 1]));
   return (
     <List
       of={posts}
@@ -38,7 +38,7 @@ function Places({ window }: { window: (typeof WINDOWS)[number]["value"] }) {
           rank={
             <p class="rank">
               <span class="hidden">Place </span>
-              {places.get(post)}
+              {ranks.get(post)}
             </p>
           }
         />

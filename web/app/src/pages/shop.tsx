@@ -17,7 +17,11 @@ const PRICE = new Intl.NumberFormat(undefined, { style: "currency", currency: "E
 
 export function ShopPage({ id }: { id: string }) {
   const path = { shop_id: id };
-  const { data: shop, error, reload } = useRead(`shop ${id}`, (signal) => plaza.get("/shops/{shop_id}", { path, signal }));
+  const {
+    data: shop,
+    error,
+    reload,
+  } = useRead(`shop ${id}`, (signal) => plaza.get("/shops/{shop_id}", { path, signal }));
   const vouchers = usePages("/shops/{shop_id}/vouchers", { path });
   if (shop === undefined) {
     return (
@@ -36,14 +40,16 @@ export function ShopPage({ id }: { id: string }) {
         ))}
         {shop.avg_price_cents !== null && <li>about {PRICE.format(shop.avg_price_cents / 100)}</li>}
       </ul>
-      {vouchers.items?.map((voucher) => <Sale key={voucher.id} voucher={voucher} reload={vouchers.reload} />)}
+      {vouchers.items?.map((voucher) => (
+        <Sale key={voucher.id} voucher={voucher} reload={vouchers.reload} />
+      ))}
       <Reviews shopId={id} />
     </>
   );
 }
 
 const REASONS: Record<NonNullable<Schemas["OrderResponse"]["reason"]>, string> = {
-  "sold-out": "Somebody was faster: all units are sold.",
+  "sold-out": "Another buyer was faster: all units are sold.",
   "already-bought": "You have one already.",
   "timed-out": "The order could not be decided in time, and its unit is free again.",
   withdrawn: "The sale was withdrawn.",
@@ -80,9 +86,16 @@ function Sale({ voucher, reload }: { voucher: Voucher; reload: () => void }) {
     try {
       const order = await plaza.buy(voucher.id);
       if (order.status === "success") setOutcome({ kind: "success", text: `It is yours. Order ${order.order_id}` });
-      else setOutcome({ kind: "failed", text: order.reason ? REASONS[order.reason] : `Your order is ${ORDER_STATUS[order.status]}.` });
+      else
+        setOutcome({
+          kind: "failed",
+          text: order.reason ? REASONS[order.reason] : `Your order is ${ORDER_STATUS[order.status]}.`,
+        });
     } catch (error) {
-      setOutcome({ kind: "failed", text: error instanceof ProblemError ? error.detail : "Plaza cannot be reached. Try again." });
+      setOutcome({
+        kind: "failed",
+        text: error instanceof ProblemError ? error.detail : "Plaza cannot be reached. Try again.",
+      });
     }
     reload();
   };
@@ -146,7 +159,10 @@ function Reviews({ shopId }: { shopId: string }) {
           Recommended
         </button>
       </div>
-      <List of={reviews} empty={<Empty icon="star" title={isNewest ? "No reviews yet" : "No review is recommended yet"} />}>
+      <List
+        of={reviews}
+        empty={<Empty icon="star" title={isNewest ? "No reviews yet" : "No review is recommended yet"} />}
+      >
         {(review) => <OneReview review={review} />}
       </List>
       {session !== null && (
@@ -163,7 +179,7 @@ function Reviews({ shopId }: { shopId: string }) {
           <Field form={form} name="body" label="Your review" rows={3} />
           <Field form={form} name="images" label="Image" type="url" hint="An https address; may be empty." />
           <Problem error={form.problem} />
-          <button class="primary" disabled={form.isSending}>
+          <button type="submit" class="primary" disabled={form.isSending}>
             Publish
           </button>
         </form>
@@ -177,8 +193,8 @@ function OneReview({ review }: { review: Review }) {
     <article class="remark">
       <UserLink user={review.author} note={<Ago at={review.created_at} />} />
       <p class="score" aria-label={`${review.score} of 5`} role="img">
-        {[1, 2, 3, 4, 5].map((place) => (
-          <span key={place} class={place <= review.score ? "full" : ""}>
+        {[1, 2, 3, 4, 5].map((score) => (
+          <span key={score} class={score <= review.score ? "full" : ""}>
             <Icon name="star" />
           </span>
         ))}

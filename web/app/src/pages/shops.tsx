@@ -1,6 +1,6 @@
 import type { Schemas } from "plaza-client";
 import { useEffect, useState } from "preact/hooks";
-import { usePages, useRead, useForm } from "shared/hooks.ts";
+import { useForm, usePages, useRead } from "shared/hooks.ts";
 import { plaza } from "shared/plaza.ts";
 import { replaceQuery } from "shared/router.ts";
 import { say } from "shared/toast.tsx";
@@ -28,7 +28,7 @@ export function formatDistance(metres: number): string {
 
 /** Shops around a place, which is in the URL. */
 export function Shops({ query }: { query: URLSearchParams }) {
-  const { x, y } = { ...TOWNS["Berlin"], ...Object.fromEntries(query) } as Place;
+  const { x, y } = { ...TOWNS.Berlin, ...Object.fromEntries(query) } as Place;
   const radius = query.get("radius") ?? "2000";
   const type = query.get("type") ?? "";
   const show = (change: Record<string, string>) => replaceQuery("/shops", { x, y, radius, type, ...change });
@@ -39,22 +39,22 @@ export function Shops({ query }: { query: URLSearchParams }) {
     <>
       <Title text="Shops nearby" />
       <Choice x={x} y={y} show={show} />
-      <Map place={numbers} shops={shops.items ?? []} move={(to) => show({ x: String(to.x), y: String(to.y) })} />
+      <Plan place={numbers} shops={shops.items ?? []} move={(to) => show({ x: String(to.x), y: String(to.y) })} />
       <div class="filters">
         <label for="radius">Within</label>
         <select id="radius" value={radius} onChange={(event) => show({ radius: event.currentTarget.value })}>
-          {RADII.map((one) => (
-            <option key={one} value={one}>
-              {formatDistance(Number(one))}
+          {RADII.map((radius) => (
+            <option key={radius} value={radius}>
+              {formatDistance(Number(radius))}
             </option>
           ))}
         </select>
         <label for="type">Type</label>
         <select id="type" value={type} onChange={(event) => show({ type: event.currentTarget.value })}>
           <option value="">All</option>
-          {types?.items.map((one) => (
-            <option key={one.id} value={one.id}>
-              {one.name}
+          {types?.items.map((type) => (
+            <option key={type.id} value={type.id}>
+              {type.name}
             </option>
           ))}
         </select>
@@ -93,7 +93,9 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
   const [isLocating, setLocating] = useState(false);
   const form = useForm(async (data) => {
     const place = { x: String(data.get("x")), y: String(data.get("y")) };
-    await plaza.get("/shops", { query: { x: place.x as unknown as number, y: place.y as unknown as number, limit: 1 } });
+    await plaza.get("/shops", {
+      query: { x: place.x as unknown as number, y: place.y as unknown as number, limit: 1 },
+    });
     show(place);
   });
   const locate = () => {
@@ -130,7 +132,9 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
         <form class="inline" noValidate onSubmit={form.submit} key={`${x} ${y}`}>
           <Field form={form} name="y" label="Latitude" inputMode="decimal" defaultValue={y} />
           <Field form={form} name="x" label="Longitude" inputMode="decimal" defaultValue={x} />
-          <button class="small primary">Show</button>
+          <button type="submit" class="small primary">
+            Show
+          </button>
           <Problem error={form.problem} />
         </form>
       </details>
@@ -138,7 +142,7 @@ function Choice({ x, y, show }: Place & { show: (place: Partial<Place>) => void 
   );
 }
 
-interface MapProps {
+interface PlanProps {
   place: { x: number; y: number; radius: number };
   shops: Nearby[];
   move: (to: { x: number; y: number }) => void;
@@ -148,7 +152,7 @@ interface MapProps {
  * Shops on a plan around the place; a click moves it. It repeats the list below for pointers, so
  * it is hidden from screen readers.
  */
-function Map({ place, shops, move }: MapProps) {
+function Plan({ place, shops, move }: PlanProps) {
   const [hovered, setHovered] = useState<Nearby>();
   useEffect(() => setHovered(undefined), [shops]);
   const perDegree = { x: METRES_PER_DEGREE * Math.cos((place.y * Math.PI) / 180), y: METRES_PER_DEGREE };
@@ -192,7 +196,9 @@ function Map({ place, shops, move }: MapProps) {
       </svg>
       <p class="fine">
         <Icon name="pin" />
-        {hovered ? `${hovered.name}, ${formatDistance(hovered.distance_m)}` : `${formatDistance(place.radius)} around; click to move`}
+        {hovered
+          ? `${hovered.name}, ${formatDistance(hovered.distance_m)}`
+          : `${formatDistance(place.radius)} around; click to move`}
       </p>
     </div>
   );

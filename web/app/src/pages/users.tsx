@@ -8,7 +8,7 @@ import { ConfirmButton, Empty, Field, List, Problem, Skeleton, Tabs, Title, Tota
 import { Orders } from "../orders.tsx";
 import { Avatar, UserLink } from "../people.tsx";
 import { PostCard } from "../posts.tsx";
-import { Followers, FollowButton } from "../reactions.tsx";
+import { FollowButton, Followers } from "../reactions.tsx";
 import { ReportButton } from "../report.tsx";
 
 const OWN_TABS = [
@@ -20,9 +20,11 @@ const OWN_TABS = [
 
 export function Profile({ id, tab }: { id: string; tab: string | null }) {
   const session = useSession();
-  const { data: user, error, reload } = useRead(`user ${id}`, (signal) =>
-    plaza.get("/users/{user_id}", { path: { user_id: id }, signal }),
-  );
+  const {
+    data: user,
+    error,
+    reload,
+  } = useRead(`user ${id}`, (signal) => plaza.get("/users/{user_id}", { path: { user_id: id }, signal }));
   const isOwn = session?.user.id === id;
   const shown = isOwn ? (tab ?? "posts") : "posts";
   if (user === undefined) {
@@ -58,14 +60,14 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
             </li>
             <li>
               <a href={`#/users/${id}/following`}>
-                <Total of={user.following} one="following" many="following" />
+                <Total of={user.following} singular="following" plural="following" />
               </a>
             </li>
             <li>
-              <Total of={user.posts} one="post" many="posts" />
+              <Total of={user.posts} singular="post" plural="posts" />
             </li>
             <li>
-              <Total of={user.likes_received} one="like received" many="likes received" />
+              <Total of={user.likes_received} singular="like received" plural="likes received" />
             </li>
           </ul>
           {session !== null && !isOwn && (
@@ -76,7 +78,7 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
           )}
         </div>
       </section>
-      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(one) => `#/users/${id}?tab=${one}`} />}
+      {isOwn && <Tabs label="Your things" tabs={OWN_TABS} value={shown} href={(tab) => `#/users/${id}?tab=${tab}`} />}
       {shown === "posts" && <Posts userId={id} isOwn={isOwn} />}
       {shown === "likes" && <Reacted path="/users/me/likes" what="like" key="likes" />}
       {shown === "collects" && <Reacted path="/users/me/collects" what="collect" key="collects" />}
@@ -89,8 +91,10 @@ export function Profile({ id, tab }: { id: string; tab: string | null }) {
 function BlockButton({ userId, isBlocked = false }: { userId: string; isBlocked?: boolean }) {
   const [blocked, setBlocked] = useState(isBlocked);
   const path = { user_id: userId };
-  const set = (wanted: boolean) => {
-    const sent = wanted ? plaza.put("/users/{user_id}/blocks/me", { path }) : plaza.delete("/users/{user_id}/blocks/me", { path });
+  const set = (blocks: boolean) => {
+    const sent = blocks
+      ? plaza.put("/users/{user_id}/blocks/me", { path })
+      : plaza.delete("/users/{user_id}/blocks/me", { path });
     sent.then(
       (reply) => setBlocked(reply.blocked),
       (error: unknown) => say(error instanceof Error ? error.message : "That did not work."),
@@ -149,7 +153,7 @@ function Posts({ userId, isOwn }: { userId: string; isOwn: boolean }) {
   );
 }
 
-/** The posts, comments and reviews that the caller likes or collects: nobody else sees them. */
+/** The posts, comments and reviews that the caller likes or collects, for the caller only. */
 function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects"; what: string }) {
   const reacted = usePages(path, { query: { expand: "post" } });
   return (
@@ -162,7 +166,11 @@ function Reacted({ path, what }: { path: "/users/me/likes" | "/users/me/collects
       }
     >
       {({ post, type, id }) =>
-        post ? <PostCard post={post} /> : <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
+        post ? (
+          <PostCard post={post} />
+        ) : (
+          <p class="card fine">{type === "post" ? "A deleted post" : `A ${type}, ${id}`}</p>
+        )
       }
     </List>
   );
@@ -180,7 +188,7 @@ export function UserList({ id, of }: { id: string; of: "followers" | "following"
           <a href={`#/users/${id}`}>{user.nickname}</a>
         </p>
       )}
-      <List class="list people" of={users} empty={<Empty icon="person" title="Nobody yet" />}>
+      <List class="list people" of={users} empty={<Empty icon="person" title="No users yet" />}>
         {(item) => (
           <>
             <UserLink user={item.user} />
@@ -196,9 +204,9 @@ const followables = new WeakMap<object, { id: string; mine: Schemas["UserViewerS
 
 /** Returns the user of a list's item with the caller's follow; the same object for the same item. */
 function followable(item: Schemas["FollowListItem"]) {
-  const found = followables.get(item) ?? { id: item.user.id, mine: item.mine };
-  followables.set(item, found);
-  return found;
+  const followable = followables.get(item) ?? { id: item.user.id, mine: item.mine };
+  followables.set(item, followable);
+  return followable;
 }
 
 export function Settings() {
@@ -206,7 +214,9 @@ export function Settings() {
   const form = useForm(async (data) => {
     const avatar = String(data.get("avatar")).trim();
     const [nickname, time_zone] = [String(data.get("nickname")), String(data.get("time_zone"))];
-    const changed = await plaza.patch("/users/me", { body: { nickname, time_zone, avatar: avatar === "" ? null : avatar } });
+    const changed = await plaza.patch("/users/me", {
+      body: { nickname, time_zone, avatar: avatar === "" ? null : avatar },
+    });
     say("Saved.");
     go(`/users/${changed.id}`);
   });
@@ -246,7 +256,7 @@ export function Settings() {
             hint="It decides when a day begins for check-ins: Europe/Berlin."
           />
           <Problem error={form.problem} />
-          <button class="primary" disabled={form.isSending}>
+          <button type="submit" class="primary" disabled={form.isSending}>
             Save
           </button>
         </form>

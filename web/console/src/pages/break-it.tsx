@@ -1,9 +1,17 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { useLive } from "shared/live.ts";
 import { Problem } from "shared/ui.tsx";
 import { type Audit, AuditedTargets, readAudit, Verdict } from "../audit.tsx";
-import { type AuditReport, type ControlAction, type Crowd, readControl, runAction, runAudit, type ServerState } from "../control.ts";
-import { useLive } from "shared/live.ts";
+import {
+  type AuditReport,
+  type ControlAction,
+  type Crowd,
+  readControl,
+  runAction,
+  runAudit,
+  type ServerState,
+} from "../control.ts";
 import { Badge, formatNumber, LiveTitle, Outcome, Shown, useAction } from "../parts.tsx";
 import { Plot } from "../plot.tsx";
 
@@ -30,13 +38,20 @@ export function BreakIt() {
   return (
     <>
       <LiveTitle text="Break it" live={audit} />
-      <p class="fine">Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.</p>
+      <p class="fine">
+        Start a crowd of likes, take something away, bring it back. Nothing is lost, and nothing is counted twice.
+      </p>
       {audit.data !== undefined && <Verdict audit={audit.data} />}
       <Shown live={control}>
         {({ redis, mysql, copies, killed, crowd }) => (
           <div class="switches">
             <Switch label="Crowd" state={crowd === null ? "not started" : <Progress crowd={crowd} />}>
-              <button type="button" class="small primary" disabled={action.isBusy || crowd?.running} onClick={() => act("start-crowd")}>
+              <button
+                type="button"
+                class="small primary"
+                disabled={action.isBusy || crowd?.running}
+                onClick={() => act("start-crowd")}
+              >
                 Start a crowd
               </button>
             </Switch>
@@ -57,7 +72,10 @@ export function BreakIt() {
                 {copies === 1 ? "Deliver twice" : "Deliver once"}
               </button>
             </Switch>
-            <Switch label="Full audit" state={report === undefined ? "of all data" : report.clean ? "clean" : "not clean"}>
+            <Switch
+              label="Full audit"
+              state={report === undefined ? "of all data" : report.clean ? "clean" : "not clean"}
+            >
               <button type="button" class="small" disabled={action.isBusy} onClick={audits}>
                 Audit everything
               </button>
@@ -98,8 +116,9 @@ function Progress({ crowd: { running, requests, done, provisional, retried, fail
   return (
     <>
       <progress max={requests} value={done} aria-label="Requests" />
-      {running ? "playing" : "ended"}: {formatNumber(done)} of {formatNumber(requests)} requests, {formatNumber(provisional)}{" "}
-      provisional, {formatNumber(retried)} retried, {formatNumber(failed)} failed{ended && `. ${ended}`}
+      {running ? "playing" : "ended"}: {formatNumber(done)} of {formatNumber(requests)} requests,{" "}
+      {formatNumber(provisional)} provisional, {formatNumber(retried)} retried, {formatNumber(failed)} failed
+      {ended && `. ${ended}`}
     </>
   );
 }
@@ -144,12 +163,13 @@ function Report({ report }: { report: AuditReport }) {
   return (
     <section class={report.clean ? "note found good" : "note found problem"} aria-label="Full audit">
       <p>
-        <b>{report.clean ? "Clean" : "Not clean"}</b>: {formatNumber(report.targets)} targets, drift {report.drift}, {report.others}{" "}
-        other differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead letters
+        <b>{report.clean ? "Clean" : "Not clean"}</b>: {formatNumber(report.targets)} targets, drift {report.drift},{" "}
+        {report.others} other differences, {report.pending} unconfirmed, {report.queued} in queues, {report.dead} dead
+        letters
       </p>
-      {report.differences.map((one) => (
-        <p key={one} class="fine">
-          {one}
+      {report.differences.map((difference) => (
+        <p key={difference} class="fine">
+          {difference}
         </p>
       ))}
     </section>

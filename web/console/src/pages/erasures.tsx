@@ -16,12 +16,12 @@ export function Erasures() {
           label="Erasures"
           head={["User", "State", "Requested", "Erased", "Closed"]}
           empty="No account was erased."
-          rows={erasures.items.map((one) => [
-            one.user_id,
-            <Badge tone={one.state === "erasing" ? "plain" : "good"}>{one.state}</Badge>,
-            <Time at={one.requested_at} />,
-            <Time at={one.erased_at} />,
-            <Time at={one.closed_at} />,
+          rows={erasures.items.map((erasure) => [
+            erasure.user_id,
+            <Badge tone={erasure.state === "erasing" ? "plain" : "good"}>{erasure.state}</Badge>,
+            <Time at={erasure.requested_at} />,
+            <Time at={erasure.erased_at} />,
+            <Time at={erasure.closed_at} />,
           ])}
         />
       )}

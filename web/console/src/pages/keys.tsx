@@ -1,5 +1,5 @@
-import { plaza } from "shared/plaza.ts";
 import { ONCE, useLive } from "shared/live.ts";
+import { plaza } from "shared/plaza.ts";
 import { Badge, formatBytes, formatNumber, LiveTitle, Shown, Table, Time } from "../parts.tsx";
 
 /** The hottest and the largest keys of Redis. */
@@ -16,11 +16,11 @@ export function Keys() {
               label="Hot keys"
               head={["Key", "Commands a second", "From memory", "From replicas"]}
               empty="No key is hot."
-              rows={hot.map((one) => [
-                <code>{one.key}</code>,
-                one.commands_per_s.toFixed(1),
-                one.from_memory_per_s.toFixed(1),
-                one.from_replicas_per_s.toFixed(1),
+              rows={hot.map((key) => [
+                <code>{key.key}</code>,
+                key.commands_per_s.toFixed(1),
+                key.from_memory_per_s.toFixed(1),
+                key.from_replicas_per_s.toFixed(1),
               ])}
             />
             <h2 class="section">
@@ -39,12 +39,16 @@ export function Keys() {
               label="Large keys"
               head={["Key", "Type", "Memory", "Members", "Limit"]}
               empty="No key was measured."
-              rows={large.map((one) => [
-                <code>{one.key}</code>,
-                one.type,
-                formatBytes(one.bytes),
-                formatNumber(one.members),
-                one.oversized ? <Badge tone={one.expected ? "plain" : "bad"}>{one.expected ? "large by design" : "exceeded"}</Badge> : "kept",
+              rows={large.map((key) => [
+                <code>{key.key}</code>,
+                key.type,
+                formatBytes(key.bytes),
+                formatNumber(key.members),
+                key.oversized ? (
+                  <Badge tone={key.expected ? "plain" : "bad"}>{key.expected ? "large by design" : "exceeded"}</Badge>
+                ) : (
+                  "kept"
+                ),
               ])}
             />
           </>

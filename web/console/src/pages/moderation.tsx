@@ -16,14 +16,14 @@ export function Moderation() {
       await sendHidden(report.target, hidden ? "put" : "delete");
       const isSame = ({ target }: Report) => target.type === report.target.type && target.id === report.target.id;
       reports.change((items) =>
-        items.map((one) => (isSame(one) && one.content ? { ...one, content: { ...one.content, hidden } } : one)),
+        items.map((item) => (isSame(item) && item.content ? { ...item, content: { ...item.content, hidden } } : item)),
       );
       return `The ${report.target.type} is ${hidden ? "hidden: only its author gets it" : "shown again"}.`;
     });
   const resolve = (report: Report, outcome: ReportOutcome) =>
     action.run(async () => {
       await plaza.put("/ops/reports/{report_id}/outcome", { path: { report_id: report.id }, body: { outcome } });
-      reports.change((items) => items.filter((one) => one.id !== report.id));
+      reports.change((items) => items.filter((item) => item.id !== report.id));
       return `Report ${report.id} is ${outcome}.`;
     });
   return (
@@ -65,7 +65,11 @@ interface ReportProps {
   resolve: (outcome: ReportOutcome) => void;
 }
 
-function OneReport({ report: { id, target, reason, details, reporter_id, created_at, content }, action, ...act }: ReportProps) {
+function OneReport({
+  report: { id, target, reason, details, reporter_id, created_at, content },
+  action,
+  ...act
+}: ReportProps) {
   return (
     <article class="card report" aria-label={`Report ${id}`}>
       <header>

@@ -1,8 +1,8 @@
 import type { Schemas } from "plaza-client";
+import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago } from "shared/ui.tsx";
 import { AuditedTargets, readAudit, Verdict } from "../audit.tsx";
-import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Shown, Stat, Table } from "../parts.tsx";
 import { type Line, Plot } from "../plot.tsx";
 
@@ -55,7 +55,9 @@ function Stores() {
         )}
       </Shown>
       <Shown live={breakers}>
-        {({ complete }) => !complete && <p class="fine">Redis is away: breakers of other processes are not known.</p>}
+        {({ complete }) =>
+          !complete && <p class="fine">Redis is unavailable: breakers of other processes are not known.</p>
+        }
       </Shown>
     </>
   );
@@ -78,12 +80,12 @@ function Lag() {
             {queues !== null && <QueueStats queues={queues} />}
             <Stat
               label="Outboxes"
-              value={formatNumber(gauges["outboxes"])}
-              note={`oldest entry ${formatSeconds(gauges["outbox_age_s"])}`}
-              tone={(gauges["outbox_age_s"] ?? 0) > MAX_AGE_S ? "bad" : "plain"}
+              value={formatNumber(gauges.outboxes)}
+              note={`oldest entry ${formatSeconds(gauges.outbox_age_s)}`}
+              tone={(gauges.outbox_age_s ?? 0) > MAX_AGE_S ? "bad" : "plain"}
             />
-            <Stat label="Spilled messages" value={formatNumber(gauges["spilled_messages"])} />
-            <Stat label="Binlog" value={formatSeconds(gauges["binlog_lag_s"])} note="behind" />
+            <Stat label="Spilled messages" value={formatNumber(gauges.spilled_messages)} />
+            <Stat label="Binlog" value={formatSeconds(gauges.binlog_lag_s)} note="behind" />
           </div>
           {schedules !== null && <Schedules schedules={schedules} />}
         </>
@@ -154,14 +156,40 @@ function LastRun() {
   );
 }
 
-/** The plots, with the names of their gauges; those of queues are added up. */
+/** The plots, with the names of their gauges; gauges of queues are added up. */
 const PLOTS: [title: string, gauges: [name: string, label: string][]][] = [
   ["Reactions saved a minute", [["reactions_saved_per_min", "reactions"]]],
   ["Orders a minute", [["orders_per_min", "orders"]]],
-  ["Messages", [["backlog", "in queues"], ["dead_letters", "dead letters"], ["spilled_messages", "spilled"]]],
-  ["Outboxes", [["outboxes", "of targets"], ["checkin_outboxes", "of check-ins"]]],
-  ["Lag in seconds", [["outbox_age_s", "outbox"], ["checkin_outbox_age_s", "check-ins"], ["binlog_lag_s", "binlog"]]],
-  ["Drift", [["drift", "live audit"], ["differences_open", "last reconciliation"]]],
+  [
+    "Messages",
+    [
+      ["backlog", "in queues"],
+      ["dead_letters", "dead letters"],
+      ["spilled_messages", "spilled"],
+    ],
+  ],
+  [
+    "Outboxes",
+    [
+      ["outboxes", "of targets"],
+      ["checkin_outboxes", "of check-ins"],
+    ],
+  ],
+  [
+    "Lag in seconds",
+    [
+      ["outbox_age_s", "outbox"],
+      ["checkin_outbox_age_s", "check-ins"],
+      ["binlog_lag_s", "binlog"],
+    ],
+  ],
+  [
+    "Drift",
+    [
+      ["drift", "live audit"],
+      ["differences_open", "last reconciliation"],
+    ],
+  ],
 ];
 
 function LastHour() {
@@ -207,7 +235,7 @@ function Reach() {
               <Plot
                 title="Visitors a day"
                 times={days.map(({ day }) => Date.parse(day) / 1000)}
-                lines={[{ label: "visitors", values: days.map((one) => one.visitors) }]}
+                lines={[{ label: "visitors", values: days.map((day) => day.visitors) }]}
               />
             </div>
           </>
@@ -219,7 +247,7 @@ function Reach() {
 
 /** Adds up the series of a name minute by minute; null where there is no sample. */
 function addUp(series: Schemas["GaugeSeriesResponse"][], name: string, length: number): (number | null)[] {
-  const values = series.filter((one) => one.name === name).map((one) => one.values);
+  const values = series.filter((gauge) => gauge.name === name).map((gauge) => gauge.values);
   return Array.from({ length }, (_, minute) => {
     const known = values.map((all) => all[minute]).filter((value) => typeof value === "number");
     return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0);

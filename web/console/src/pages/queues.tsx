@@ -1,9 +1,19 @@
+import type { Schemas } from "plaza-client";
 import { usePages } from "shared/hooks.ts";
+import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, ConfirmButton, Empty, List, Title } from "shared/ui.tsx";
-import type { Schemas } from "plaza-client";
-import { ONCE, useLive } from "shared/live.ts";
-import { type Action, Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, useAction } from "../parts.tsx";
+import {
+  type Action,
+  Badge,
+  formatNumber,
+  formatSeconds,
+  LiveTitle,
+  Outcome,
+  Shown,
+  Table,
+  useAction,
+} from "../parts.tsx";
 
 export const readQueues = (signal: AbortSignal) => plaza.get("/ops/queues", { signal, ...ONCE });
 
@@ -52,7 +62,12 @@ export function Queue({ name }: { name: string }) {
         actions={
           letters.items !== undefined &&
           letters.items.length > 0 && (
-            <ConfirmButton label="Redrive all" confirm="Really redrive all?" act={() => void redrive()} disabled={action.isBusy} />
+            <ConfirmButton
+              label="Redrive all"
+              confirm="Really redrive all?"
+              act={() => void redrive()}
+              disabled={action.isBusy}
+            />
           )
         }
       />

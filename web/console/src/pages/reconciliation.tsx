@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
+import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Ago, Empty } from "shared/ui.tsx";
-import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, formatSeconds, LiveTitle, Outcome, Shown, Table, Time, useAction } from "../parts.tsx";
 
 type Run = Schemas["ReconciliationResponse"];
@@ -42,7 +42,7 @@ export function Reconciliation() {
 
 function OneRun({ run }: { run: Run }) {
   const tookS = run.ended_at === null ? null : (Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1000;
-  
+
   return (
     <section class="card run" aria-label={`Run ${run.id}`}>
       <header>
@@ -63,12 +63,12 @@ function OneRun({ run }: { run: Run }) {
           label={`Differences of run ${run.id}`}
           head={["Target", "Differs", "Found", "Values", "Repaired"]}
           empty=""
-          rows={run.examples.map((one) => [
-            `${one.type} ${one.id}`,
-            `${one.metric}: ${one.reason}`,
-            <Time at={one.found_at} />,
-            one.detail,
-            one.repaired_at === null ? <Badge tone="bad">open</Badge> : <Time at={one.repaired_at} />,
+          rows={run.examples.map((example) => [
+            `${example.type} ${example.id}`,
+            `${example.metric}: ${example.reason}`,
+            <Time at={example.found_at} />,
+            example.detail,
+            example.repaired_at === null ? <Badge tone="bad">open</Badge> : <Time at={example.repaired_at} />,
           ])}
         />
       )}

@@ -1,7 +1,7 @@
 import type { Schemas } from "plaza-client";
+import { ONCE, useLive } from "shared/live.ts";
 import { plaza } from "shared/plaza.ts";
 import { Empty, Tabs } from "shared/ui.tsx";
-import { ONCE, useLive } from "shared/live.ts";
 import { Badge, formatNumber, LiveTitle, Shown, Time } from "../parts.tsx";
 
 type Sale = Schemas["SaleResponse"];
@@ -16,7 +16,7 @@ const MAX_SHOWN = 100;
 
 /** Sales by their state, with what became of their units. */
 export function Sales({ state }: { state: string | null }) {
-  const chosen = STATES.find((one) => one === state) ?? "running";
+  const chosen = STATES.find((name) => name === state) ?? "running";
   return <SalesOf key={chosen} state={chosen} />;
 }
 
@@ -26,7 +26,7 @@ function SalesOf({ state }: { state: (typeof STATES)[number] }) {
   return (
     <>
       <LiveTitle text="Flash sales" live={sales} />
-      <Tabs label="State of the sales" tabs={TABS} value={state} href={(one) => `#/sales?state=${one}`} />
+      <Tabs label="State of the sales" tabs={TABS} value={state} href={(tab) => `#/sales?state=${tab}`} />
       <Shown live={sales}>
         {({ items }) =>
           items.length === 0 ? (
@@ -48,7 +48,8 @@ function OneSale({ sale }: { sale: Sale }) {
     <section class="card run" aria-label={`${sale.title}, voucher ${sale.voucher_id}`}>
       <header>
         <h2>
-          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>} {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
+          {sale.title} {sale.withdrawn && <Badge tone="bad">withdrawn</Badge>}{" "}
+          {!sale.loaded && <Badge tone="plain">not in Redis</Badge>}
         </h2>
         <span class="fine">
           Voucher {sale.voucher_id}, {sale.kind}

@@ -7,7 +7,7 @@ import { Ago, Field, Problem } from "shared/ui.tsx";
 import { Badge, LiveTitle, Shown, Table } from "../parts.tsx";
 
 type Level = Schemas["LevelRequest"]["level"];
-type Present = Schemas["SwitchesResponse"];
+type Current = Schemas["SwitchesResponse"];
 
 const LEVELS: Record<Level, string> = {
   normal: "Normal",
@@ -19,19 +19,19 @@ const nameOf = (level: Level | null) => (level === null ? "No level" : LEVELS[le
 
 /** The level of degradation, its switches and their changes; another level needs a reason. */
 export function Switches() {
-  const present = useLive((signal) => plaza.get("/ops/switches", { signal, ...ONCE }));
+  const current = useLive((signal) => plaza.get("/ops/switches", { signal, ...ONCE }));
   const changes = useLive((signal) => plaza.get("/ops/switches/changes", { signal, ...ONCE }));
   const reload = () => {
-    present.reload();
+    current.reload();
     changes.reload();
   };
   return (
     <>
-      <LiveTitle text="Switches" live={present} />
-      <Shown live={present}>
+      <LiveTitle text="Switches" live={current} />
+      <Shown live={current}>
         {(read) => (
           <>
-            <LevelForm key={read.version} present={read} reload={reload} />
+            <LevelForm key={read.version} current={read} reload={reload} />
             <Table
               label="Switches"
               head={["Switch", "Value"]}
@@ -48,12 +48,12 @@ export function Switches() {
             label="Changes"
             head={["Change", "Level", "Reason", "By user", "When"]}
             empty="No switch was changed yet."
-            rows={items.map((one) => [
-              String(one.version),
-              nameOf(one.level),
-              one.reason,
-              one.changed_by,
-              <Ago at={one.changed_at} />,
+            rows={items.map((change) => [
+              String(change.version),
+              nameOf(change.level),
+              change.reason,
+              change.changed_by,
+              <Ago at={change.changed_at} />,
             ])}
           />
         )}
@@ -67,7 +67,7 @@ function describe(value: boolean | number | string[]): string {
   return Array.isArray(value) ? value.join(", ") || "none" : String(value);
 }
 
-function LevelForm({ present: { level, version }, reload }: { present: Present; reload: () => void }) {
+function LevelForm({ current: { level, version }, reload }: { current: Current; reload: () => void }) {
   const form = useForm(async (data) => {
     const body = { level: String(data.get("level")) as Level, reason: String(data.get("reason")), version };
     await plaza.put("/ops/switches/level", { body });
@@ -89,7 +89,7 @@ function LevelForm({ present: { level, version }, reload }: { present: Present; 
       </fieldset>
       <Field form={form} name="reason" label="Reason" autocomplete="off" hint="For the other operators." />
       <Problem error={form.problem} />
-      <button class="primary" disabled={form.isSending}>
+      <button type="submit" class="primary" disabled={form.isSending}>
         Set the level
       </button>
     </form>

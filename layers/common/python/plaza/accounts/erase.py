@@ -52,17 +52,17 @@ def run_passes(max_s: float = MAX_RUN_S) -> int:
 def _run_pass(erasure: Erasure, deadline: Deadline) -> bool:
     """Run a pass; return whether it reached its end before the deadline."""
     user_id = erasure.user_id
-    found = session_end.erase(user_id)  # first: a session could write again
-    found += users_erasure.erase(user_id)
-    found += idempotency.delete_of_user(user_id)
-    found += blocks_erasure.erase(user_id)
-    found += moderation_erasure.erase(user_id)
-    found += content_erasure.erase(user_id, deadline)
-    found += reactions_erasure.erase(user_id, deadline)
-    found += sales_erasure.erase(user_id, deadline)
-    found += checkins_erasure.erase(user_id)
+    erased = session_end.erase(user_id)  # first: a session could write again
+    erased += users_erasure.erase(user_id)
+    erased += idempotency.delete_of_user(user_id)
+    erased += blocks_erasure.erase(user_id)
+    erased += moderation_erasure.erase(user_id)
+    erased += content_erasure.erase(user_id, deadline)
+    erased += reactions_erasure.erase(user_id, deadline)
+    erased += sales_erasure.erase(user_id, deadline)
+    erased += checkins_erasure.erase(user_id)
     feed_erasure.erase(user_id)
     if deadline.has_passed:
         return False
-    mysql_store.end_pass(user_id, clean=found == 0)
+    mysql_store.end_pass(user_id, clean=erased == 0)
     return True

@@ -20,17 +20,17 @@ def read_page(
     One statement a section, and one more. Raises MysqlDown.
     """
     start = last = after or ExportPosition(0, 0, 0)
-    found: list[ExportedRow] = []
+    exported: list[ExportedRow] = []
     for number, section in enumerate(mysql_export.SECTIONS):
         if number < start.section:
             continue
         keys = (start.key, start.second_key) if number == start.section else (0, 0)
         for key, second_key, *values in mysql_export.read(section, user_id, keys, limit + 1):
-            if len(found) == limit:
-                return found, last
-            found.append(ExportedRow(section.name, _to_fields(section.columns, values)))
+            if len(exported) == limit:
+                return exported, last
+            exported.append(ExportedRow(section.name, _to_fields(section.columns, values)))
             last = ExportPosition(number, key, second_key)
-    return found, None
+    return exported, None
 
 
 def _to_fields(columns: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:

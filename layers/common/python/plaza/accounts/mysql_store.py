@@ -22,10 +22,10 @@ def insert(user_id: int) -> Erasure:
         """,
         (user_id,),
     )
-    [found] = _parse(
+    [erasure] = _parse(
         mysql.fetch_all(f"SELECT {_COLUMNS} FROM erasure WHERE user_id = %s", (user_id,))
     )
-    return found
+    return erasure
 
 
 def find_due(limit: int) -> list[Erasure]:

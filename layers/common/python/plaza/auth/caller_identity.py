@@ -22,7 +22,7 @@ from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
 from plaza.infra.runtime.settings import settings
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 _READS_BY_POST = {"POST /reactions/query"}  # reads that need a body
 
@@ -81,7 +81,7 @@ def _take(bucket: Bucket, caller: Caller) -> Caller:
     """Take a token from ``bucket``, and return ``caller`` limited by it; not limited while Redis is
     unavailable. Refreshes the switches if they are due. One round trip."""
     try:
-        [reply] = refresh.run_all([bucket.acquire_call])
+        [reply] = switch_refresh.run_all([bucket.acquire_call])
     except RedisDown as error:
         limits.record_limit_skipped(error)
         return caller._replace(quota=None)

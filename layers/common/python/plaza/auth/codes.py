@@ -91,5 +91,5 @@ def hash_challenge(challenge: str) -> str:
     return hashlib.sha256(challenge.encode()).hexdigest()
 
 
-def _xor(one: bytes, other: bytes) -> bytes:
-    return bytes(a ^ b for a, b in zip(one, other, strict=True))
+def _xor(left: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(left, other, strict=True))

@@ -73,18 +73,18 @@ def expire_all(user_id: int, *, own: bytes | None = None) -> list[bytes]:
 
     def work(cursor: Cursor) -> list[bytes]:
         cursor.execute("SELECT token_sha256 FROM session WHERE user_id = %s FOR UPDATE", (user_id,))
-        found = [sha for (sha,) in cursor.fetchall()]
-        if not found or (own is not None and own not in found):
+        hashes = [sha for (sha,) in cursor.fetchall()]
+        if not hashes or (own is not None and own not in hashes):
             return []
         cursor.execute(
             f"""
             UPDATE session
             SET expires_at = LEAST(expires_at, UTC_TIMESTAMP(6))
-            WHERE token_sha256 IN ({sql.placeholders(len(found))})
+            WHERE token_sha256 IN ({sql.placeholders(len(hashes))})
             """,
-            found,
+            hashes,
         )
-        return found
+        return hashes
 
     return mysql.run_in_transaction(work)
 
@@ -92,8 +92,8 @@ def expire_all(user_id: int, *, own: bytes | None = None) -> list[bytes]:
 def delete_all(token_sha256s: Sequence[bytes]) -> None:
     """Delete sessions. One statement. Raises MysqlDown."""
     if token_sha256s:
-        places = sql.placeholders(len(token_sha256s))
-        mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({places})", token_sha256s)
+        marks = sql.placeholders(len(token_sha256s))
+        mysql.write(f"DELETE FROM session WHERE token_sha256 IN ({marks})", token_sha256s)
 
 
 def delete_expired(limit: int) -> int:

@@ -135,7 +135,7 @@ def _hasher() -> KeyedHasher:
 
 
 def _hasher_of(challenge: str) -> KeyedHasher:
-    """Return the hasher that made a challenge: that of the secret or of the one before."""
+    """Return the hasher that made a challenge: with the secret or with the one before."""
     key = secrets.find_key(
         settings().require_auth_secret_id(), lambda key: KeyedHasher(key).made(challenge)
     )

@@ -27,7 +27,7 @@ _COSTLY = (PhoneNumberType.PREMIUM_RATE, PhoneNumberType.SHARED_COST)
 def parse_phone(text: str) -> str:
     """Return the number in ``text`` as E.164, such as +8613800138000.
 
-    Raises BadInput, also for numbers whose owner earns money with each message.
+    Raises BadInput, also for premium-rate and shared-cost numbers.
     """
     try:
         number = parse(text if _PHONE_PATTERN.fullmatch(text) else "")

@@ -19,7 +19,7 @@ from plaza.infra.redis.scripts import load_script
 from plaza.infra.redis.shards import shard_of
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.codec import Codec
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 # For a token without a session: longer than any request that may have read one earlier.
 NO_SESSION_TTL_S = 60
@@ -53,7 +53,7 @@ def read_and_take(
     Refreshes the switches if they are due. Raises RedisDown.
     """
     calls = [bucket.acquire_call] if bucket else []
-    *replies, value = refresh.run_all(calls, [("GET", session_key(token_sha256))])
+    *replies, value = switch_refresh.run_all(calls, [("GET", session_key(token_sha256))])
     session = SESSION.read(value)
     return (session, *bucket.read_reply(replies[0])) if bucket else (session, 0, None)
 

@@ -89,7 +89,7 @@ class SessionResponse(ResponseModel):
     user: UserCard
 
     @classmethod
-    def of(cls, done: SignedIn) -> SessionResponse:
+    def of(cls, signed_in: SignedIn) -> SessionResponse:
         """Returns the response to a sign-in."""
-        user = UserCard.of(Card(done.user.id, done.user.nickname, done.user.avatar))
-        return cls(token=done.token, expires_in=done.expires_in_s, user=user)
+        user = UserCard.of(Card(signed_in.user.id, signed_in.user.nickname, signed_in.user.avatar))
+        return cls(token=signed_in.token, expires_in=signed_in.expires_in_s, user=user)

@@ -51,12 +51,12 @@ def _read(sha: bytes) -> Session | None:
 def _check(sha: bytes, session: Session) -> Session | None:
     """Return the session as MySQL has it now; ``session`` while MySQL is unavailable."""
     try:
-        found = _read(sha)
+        stored = _read(sha)
     except MysqlDown:
         return session
-    if found is None:
+    if stored is None:
         _mark_ended(sha)
-    return found
+    return stored
 
 
 def _extend(sha: bytes, session: Session, now_s: float) -> Session | None:

@@ -52,19 +52,22 @@ def read_now_us() -> int:
 
 def read_blocked(user_ids: Iterable[int]) -> dict[int, tuple[frozenset[int], int]]:
     """Return user -> (the users that it blocks, version: the time of the read), of all of them."""
-    wanted = list(user_ids)
+    blockers = list(user_ids)
     rows = mysql.fetch_all(
         f"""
         SELECT {_NOW_US}, b.blocker_id, b.blocked_id
         FROM (SELECT 1 AS one) AS always
-        LEFT JOIN user_block AS b ON b.blocker_id IN ({sql.render_ids(wanted)})
+        LEFT JOIN user_block AS b ON b.blocker_id IN ({sql.render_ids(blockers)})
         """
     )
-    blocked: dict[int, set[int]] = {user_id: set() for user_id in wanted}
+    blocked: dict[int, set[int]] = {user_id: set() for user_id in blockers}
     for _, blocker_id, blocked_id in rows:
         if blocker_id is not None:
             blocked[blocker_id].add(blocked_id)
-    return {user_id: (frozenset(found), int(rows[0][0])) for user_id, found in blocked.items()}
+    return {
+        user_id: (frozenset(blocked_ids), int(rows[0][0]))
+        for user_id, blocked_ids in blocked.items()
+    }
 
 
 def read_page(blocker_id: int, after: BlockPosition | None, limit: int) -> list[BlockPosition]:

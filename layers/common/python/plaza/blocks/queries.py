@@ -30,15 +30,15 @@ def list_blocked(
     ``after``. One statement, and the round trips of cards. Raises MysqlDown."""
     page = mysql_store.read_page(user_id, after, limit + 1)
     last = page[limit - 1] if len(page) > limit else None
-    found = cards.read_cards(position.user_id for position in page[:limit])
+    cards_by_id = cards.read_cards(position.user_id for position in page[:limit])
     return [
-        BlockedUser(found.get(one.user_id) or Card.unknown(one.user_id), one.created_us)
-        for one in page[:limit]
+        BlockedUser(cards_by_id.get(item.user_id) or Card.unknown(item.user_id), item.created_us)
+        for item in page[:limit]
     ], last
 
 
 def _read(user_ids: Sequence[int]) -> dict[int, frozenset[int]]:
-    found = projections.read_through(
+    blocked = projections.read_through(
         user_ids, redis_store.read_blocked, mysql_store.read_blocked, redis_store.store_blocked
     )
-    return {user_id: ids for user_id, (ids, _) in found.items()}
+    return {user_id: ids for user_id, (ids, _) in blocked.items()}

@@ -22,10 +22,10 @@ def blocks_key(user_id: int) -> str:
 
 def read_blocked(user_ids: Sequence[int]) -> dict[int, tuple[frozenset[int], int]]:
     """Return user -> (the users that it blocks, version) of users in Redis. Raises RedisDown."""
-    found = projections.read_all([blocks_key(user_id) for user_id in user_ids], BLOCKED)
+    cached = projections.read_all([blocks_key(user_id) for user_id in user_ids], BLOCKED)
     return {
         user_id: (frozenset(entry[1]), entry[0])
-        for user_id, entry in zip(user_ids, found, strict=True)
+        for user_id, entry in zip(user_ids, cached, strict=True)
         if entry is not None
     }
 

@@ -94,7 +94,7 @@ def month_of(day: date) -> date:
 
 
 def next_month(first: date) -> date:
-    """Return the first day of the month after that of ``first``."""
+    """Return the first day of the month after the month of ``first``."""
     return (first + timedelta(days=31)).replace(day=1)
 
 

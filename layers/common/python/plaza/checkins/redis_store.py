@@ -15,7 +15,7 @@ user -> when the oldest entry was accepted. Days are numbers: 1 January of year 
 is 1 (``date.toordinal``).
 
 A streak and a month that were hydrated under another reign are not read: a master that failed may
-have acknowledged days that the present one never received.
+have acknowledged days that the current one never received.
 """
 
 from __future__ import annotations
@@ -115,12 +115,12 @@ def check_in(user_id: int, day: date, now_us: int) -> CheckInDecision:
         reigns.append(node.reign)
         return day.toordinal(), day.day, user_id, now_us, _ttl_s(), node.reign
 
-    code, *found = redis.run_on_node(
+    code, *fields = redis.run_on_node(
         CHECK_IN, (keys.head, keys.month(day), keys.outbox, keys.outboxes), args_for
     )
-    if not found or reigns[-1] != redis.find_node(keys.head).reign:
+    if not fields or reigns[-1] != redis.find_node(keys.head).reign:
         return CheckInDecision("COLD", None)
-    *state, accepted_us = found
+    *state, accepted_us = fields
     return CheckInDecision(code, _state_of(*state), int(accepted_us))
 
 
@@ -157,12 +157,12 @@ def hydrate(user_id: int, lease: CheckInLease, first: date, stored: StoredCheckI
     bits = 1 << _DAYS | sum(1 << (_DAYS - day.day) for day in stored.days)
     length = (next_month(first) - first).days
     runs = (day.toordinal() for run in stored.runs for day in (run.first, run.last))
-    done = redis.run(
+    stored_it = redis.run(
         HYDRATE,
         (keys.head, keys.month(first), keys.outbox, keys.lease),
         (lease.token, _ttl_s(), first.toordinal(), length, bits, lease.reign, *runs),
     )
-    return bool(done)
+    return bool(stored_it)
 
 
 def acknowledge_all(events: Sequence[CheckInEvent]) -> int:

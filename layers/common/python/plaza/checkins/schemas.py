@@ -15,7 +15,7 @@ MonthParam = Annotated[
     str | None,
     Query(
         pattern=r"^[1-9][0-9]{3}-(0[1-9]|1[0-2])$",
-        description="The month, as `YYYY-MM`; by default that of today in the caller's time zone.",
+        description="The month, as `YYYY-MM`; by default the caller's current one.",
     ),
 ]
 

@@ -24,7 +24,7 @@ from plaza.users import cards
 
 
 def create(draft: Draft, attempt: IdempotentRequest | None = None) -> ContentView:
-    """Store ``draft`` and return its view, or that of the text ``attempt``'s key already created.
+    """Store ``draft`` and return its view, or the view of the text that ``attempt``'s key created.
 
     Raises NotFound or Gone for the parent; ContentDeleted for a text that the key created and that
     was deleted since; KeyReused; MysqlDown and RedisDown, after which the same key is safe to

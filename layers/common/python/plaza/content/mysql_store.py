@@ -144,7 +144,7 @@ def delay_count(cursor: Cursor, post_id: int, comment_id: int, delta: int) -> No
 
 
 def find_delayed_counts(post_ids: Iterable[int]) -> list[int]:
-    """Return those of ``post_ids`` with delayed deltas, sorted. One statement. Raises MysqlDown."""
+    """Return the ids of posts with delayed deltas, sorted. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(post_ids)
     if not numbers:
         return []
@@ -187,7 +187,7 @@ def drain_delayed_counts(cursor: Cursor, post_id: int) -> int:
 
 
 def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
-    """Return those of ``targets`` that exist or were deleted. One statement. Raises MysqlDown."""
+    """Return the targets that exist or were deleted. One statement. Raises MysqlDown."""
     arms = [
         f"""
         SELECT {_COLUMNS}
@@ -197,8 +197,8 @@ def read(targets: Iterable[Target]) -> dict[Target, StoredText]:
         """
         for content_type, numbers in sql.render_ids_by_type(targets).items()
     ]
-    found = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
-    return {stored.text.target: stored for stored in found}
+    texts = map(_stored, mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ())
+    return {stored.text.target: stored for stored in texts}
 
 
 def find_live_of_author(author_id: int, limit: int) -> list[Target]:

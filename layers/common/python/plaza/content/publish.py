@@ -15,7 +15,7 @@ from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis.redis import RedisDown
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import record
 
 _MAX_POSTS_PER_STEP = 1_000
 _MAX_RUN_S = 40
@@ -28,9 +28,7 @@ def publish(post_ids: Sequence[int]) -> None:
     try:
         _send(post_ids)
     except QueueDown as error:
-        record(
-            "publication_delayed", {"publications_delayed": len(post_ids)}, **error_fields(error)
-        )
+        FANOUTS.record_unsent(len(post_ids), error)
         with suppress(RedisDown):  # the daily rebuild of each inbox adds the posts
             redis_store.add_unsent(post_ids, int(clock.now_s()))
         return
@@ -39,7 +37,7 @@ def publish(post_ids: Sequence[int]) -> None:
 
 
 def publish_missing(post_ids: Sequence[int]) -> None:
-    """Publish those of the posts that have no mark. Raises RedisDown."""
+    """Publish the posts that have no mark. Raises RedisDown."""
     if post_ids:
         publish(redis_store.find_unpublished(post_ids))
 

@@ -66,13 +66,13 @@ def cache_in_process(stored: StoredText) -> None:
 def read(target: Target, reader_id: int | None = None) -> Text:
     """Return a text from this process, Redis or MySQL. Raises ContentMissing, ContentDeleted;
     TargetHidden unless the reader is its author; MysqlDown."""
-    found = _read_hot([target])
-    if target not in found:
+    texts = _read_hot([target])
+    if target not in texts:
         require_existing(target, lookup.find(*target))  # spares MySQL reads of missing ids
-        found = _read_single_flight(target)
-    if target not in found:
+        texts = _read_single_flight(target)
+    if target not in texts:
         raise missing(target)
-    text = found[target]
+    text = texts[target]
     if text is None:
         raise _deleted(target)
     if not text.is_visible_to(reader_id):
@@ -82,14 +82,14 @@ def read(target: Target, reader_id: int | None = None) -> Text:
 
 def read_stored(target: Target) -> StoredText:
     """Return a text from MySQL. One statement. Raises ContentMissing, MysqlDown."""
-    found = mysql_store.read([target])
-    if target not in found:
+    texts = mysql_store.read([target])
+    if target not in texts:
         raise missing(target)
-    return found[target]
+    return texts[target]
 
 
 def read_all_stored(targets: Iterable[Target]) -> dict[Target, StoredText]:
-    """Return those of ``targets`` that exist or were deleted, from MySQL. One statement. Raises
+    """Return the targets that exist or were deleted, from MySQL. One statement. Raises
     MysqlDown."""
     return mysql_store.read(targets)
 
@@ -109,7 +109,7 @@ def require_existing(target: Target, existence: Existence) -> None:
 
 def require_parent(draft: Draft) -> None:
     """Raise NotFound or Gone if the parent of ``draft`` does not exist; Blocked if its author and
-    that of ``draft`` may not have contact; MysqlDown, RedisDown."""
+    the author of ``draft`` may not have contact; MysqlDown, RedisDown."""
     if draft.parent_id is None:
         return
     if draft.type == "comment":
@@ -141,7 +141,7 @@ def read_one(target: Target, actor_id: int | None, visit: Visit | None = None) -
 def read_posts(
     post_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
 ) -> dict[int, ContentView]:
-    """Return the views of those of ``post_ids`` that the actor may see, by id. Five round trips to
+    """Return id -> view of the posts that the actor may see. Five round trips to
     Redis if all are cached, otherwise one statement more; with ``cached_only`` posts whose texts
     are not cached are left out instead. Raises MysqlDown, RedisDown."""
     return _read_views("post", post_ids, actor_id, cached_only)
@@ -150,7 +150,7 @@ def read_posts(
 def read_reviews(
     review_ids: Iterable[int], actor_id: int | None, *, cached_only: bool = False
 ) -> dict[int, ContentView]:
-    """Return the views of those of ``review_ids`` that the actor may see, by id. Three round trips
+    """Return id -> view of the reviews that the actor may see. Three round trips
     to Redis if all are cached, otherwise as ``read_posts``. Raises MysqlDown, RedisDown."""
     return _read_views("review", review_ids, actor_id, cached_only)
 
@@ -163,13 +163,13 @@ def read_posts_by_id(
 
     Costs as ``read_posts``; missing ids are looked up like targets, so that few reach MySQL.
     """
-    wanted = [Target("post", post_id) for post_id in post_ids]
-    found = _read_hot(wanted)
-    live = lookup.find_live(target for target in wanted if target not in found)
-    found |= _read_cold([Target(*target) for target in live])
-    texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
+    targets = [Target("post", post_id) for post_id in post_ids]
+    by_target = _read_hot(targets)
+    live = lookup.find_live(target for target in targets if target not in by_target)
+    by_target |= _read_cold([Target(*target) for target in live])
+    texts = [text for t in targets if (text := by_target.get(t)) and text.is_visible_to(actor_id)]
     fitting = count_fitting(texts)
-    answered = len(wanted) if fitting == len(texts) else wanted.index(texts[fitting].target)
+    answered = len(targets) if fitting == len(texts) else targets.index(texts[fitting].target)
     return build_views(texts[:fitting], actor_id), answered
 
 
@@ -186,7 +186,7 @@ def list_posts(
 def list_comments(
     post_id: int, after: ListPosition | None, latest: bool, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the comments of a post, newest first if ``latest``, without those of users
+    """Return a page of the comments of a post, newest first if ``latest``, without texts of users
     whom the actor blocks. Raises ContentMissing,
     ContentDeleted, TargetHidden, ContentListsBusy, MysqlDown, RedisDown."""
     read(Target("post", post_id), actor_id)
@@ -196,7 +196,7 @@ def list_comments(
 def list_reviews(
     shop_id: int, after: ListPosition | None, limit: int, actor_id: int | None
 ) -> ContentPage:
-    """Return a page of the reviews of a shop, newest first, without those of users whom the actor
+    """Return a page of the reviews of a shop, newest first, without texts of users whom the actor
     blocks. Raises ShopMissing, ShopDeleted,
     ContentListsBusy, MysqlDown, RedisDown."""
     require_shop(shop_id)
@@ -211,8 +211,8 @@ def build_views(
     Two round trips to Redis if all is cached: one for reactions, one for the rest. Raises
     MysqlDown, RedisDown.
     """
-    wanted = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
-    counts, exact = reaction_queries.read_counts(wanted, actor_id)
+    pairs = [(k, t.target) for t in texts for k in (LIKE, COLLECT) if t.type in k.targets]
+    counts, exact = reaction_queries.read_counts(pairs, actor_id)
     if actor_id is None:
         authors = cards.read_cards_as((text.author_id for text in texts), actor_id)
         posts = [text.id for text in texts if text.type == "post"]
@@ -220,13 +220,13 @@ def build_views(
         viewers = _read_viewers(posts, visit)
     else:
         authors, comments, viewers = _read_details(texts, visit)
-    found = iter(counts)  # in the order of ``wanted``
+    next_counts = iter(counts)  # in the order of ``pairs``
     return [
         ContentView(
             text,
             authors.get(text.author_id),
-            next(found),
-            next(found) if text.type in COLLECT.targets else _NO_COUNT,
+            next(next_counts),
+            next(next_counts) if text.type in COLLECT.targets else _NO_COUNT,
             comments.get(text.id, 0) if text.type == "post" else 0,
             viewers.get(text.id) if text.type == "post" else None,
             exact,
@@ -281,13 +281,13 @@ def _read_first(list_id: _ListId, count: int, source: RunAll) -> list[Text] | No
         positions = cache.read_first_page(key, redis_store.POSITIONS, load, source)
     except (RedisDown, StillLoading):
         return None
-    wanted = [Target(list_id[0], position.id) for position in positions[:count]]
-    found = _read_hot(wanted)
-    if missing := [target for target in wanted if target not in found]:
+    targets = [Target(list_id[0], position.id) for position in positions[:count]]
+    by_target = _read_hot(targets)
+    if missing := [target for target in targets if target not in by_target]:
         _take_list_token()
-        found |= _read_cold(missing)
-    texts = [text for target in wanted if (text := found.get(target))]
-    return texts if len(texts) == len(wanted) else None
+        by_target |= _read_cold(missing)
+    texts = [text for target in targets if (text := by_target.get(target))]
+    return texts if len(texts) == len(targets) else None
 
 
 def _read_page(list_id: _ListId, after: ListPosition | None, limit: int) -> list[Text]:
@@ -317,11 +317,11 @@ def _deleted(target: Target) -> ContentDeleted:
 def _read_views(
     content_type: str, content_ids: Iterable[int], actor_id: int | None, cached_only: bool
 ) -> dict[int, ContentView]:
-    wanted = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
-    found = _read_hot(wanted)
+    targets = [Target(content_type, content_id) for content_id in dict.fromkeys(content_ids)]
+    by_target = _read_hot(targets)
     if not cached_only:
-        found |= _read_cold([target for target in wanted if target not in found])
-    texts = [text for t in wanted if (text := found.get(t)) and text.is_visible_to(actor_id)]
+        by_target |= _read_cold([target for target in targets if target not in by_target])
+    texts = [text for t in targets if (text := by_target.get(t)) and text.is_visible_to(actor_id)]
     return {view.text.id: view for view in build_views(texts, actor_id)}
 
 
@@ -365,15 +365,15 @@ def _read_viewers(post_ids: Sequence[int], visit: Visit | None) -> dict[int, int
     return hot | counted
 
 
-def _read_hot(wanted: Sequence[Target]) -> dict[Target, Text | None]:
+def _read_hot(targets: Sequence[Target]) -> dict[Target, Text | None]:
     """Return the texts that this process or Redis has; None: deleted. At most one round trip."""
-    found = _texts.get_all(wanted)
-    missing = [target for target in wanted if target not in found]
+    texts = _texts.get_all(targets)
+    missing = [target for target in targets if target not in texts]
     with suppress(RedisDown):
         hot = redis_store.read_texts(missing)
         _texts.put_all(hot)
-        found |= hot
-    return found
+        texts |= hot
+    return texts
 
 
 def _read_single_flight(target: Target) -> dict[Target, Text | None]:
@@ -394,11 +394,11 @@ def _read_single_flight(target: Target) -> dict[Target, Text | None]:
     return {target: text}
 
 
-def _read_cold(wanted: Sequence[Target]) -> dict[Target, Text | None]:
+def _read_cold(targets: Sequence[Target]) -> dict[Target, Text | None]:
     """Return texts from MySQL and cache them; None: deleted. One statement."""
-    stored = mysql_store.read(wanted)
+    stored = mysql_store.read(targets)
     with suppress(RedisDown):
         redis_store.store_texts(stored.values())
-    for one in stored.values():
-        cache_in_process(one)
+    for entry in stored.values():
+        cache_in_process(entry)
     return {t: None if deleted else text for t, (text, deleted) in stored.items()}

@@ -73,9 +73,10 @@ def _read_likers(
     source: RunAll = redis.run_all,
 ) -> _LikersPage:
     page, last = reaction_queries.list_reactors(LIKE, target, after, latest, limit, source)
-    found = cards.read_cards((reactor.actor_id for reactor in page), source)
+    cards_by_id = cards.read_cards((reactor.actor_id for reactor in page), source)
     return [
-        ListedLiker(found.get(r.actor_id) or Card.unknown(r.actor_id), r.version_us) for r in page
+        ListedLiker(cards_by_id.get(r.actor_id) or Card.unknown(r.actor_id), r.version_us)
+        for r in page
     ], last
 
 
@@ -105,8 +106,8 @@ def list_reacted(
     listed = [
         ListedReaction(r, posts.get(r.target.id) if r.target.type == "post" else None) for r in page
     ]
-    with_text = [one for one in listed if one.post]
-    fitting = count_fitting([one.post.text for one in with_text if one.post])
+    with_text = [item for item in listed if item.post]
+    fitting = count_fitting([item.post.text for item in with_text if item.post])
     if fitting < len(with_text):
         listed = listed[: listed.index(with_text[fitting])]
         last = listed[-1].reacted

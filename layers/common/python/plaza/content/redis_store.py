@@ -40,11 +40,11 @@ def viewers_key(post_id: int) -> str:
 
 def read_texts(targets: Iterable[Target]) -> dict[Target, Text | None]:
     """Return the cached texts, None for deleted ones. One round trip. Raises RedisDown."""
-    wanted = list(targets)
-    values = cache.read_all([text_key(target) for target in wanted], TEXT)
+    listed = list(targets)
+    values = cache.read_all([text_key(target) for target in listed], TEXT)
     return {
         t: text_of(cached)
-        for t, cached in zip(wanted, values, strict=True)
+        for t, cached in zip(listed, values, strict=True)
         if cached and cached.value
     }
 
@@ -81,7 +81,7 @@ def drop_lists(texts: Iterable[Text]) -> None:
 
 def store_texts(stored: Iterable[StoredText]) -> None:
     """Cache texts of MySQL. One round trip. Raises RedisDown."""
-    entries = {text_key(one.text.target): entry_of(one) for one in stored}
+    entries = {text_key(text.text.target): entry_of(text) for text in stored}
     cache.store_all(NEVER_STALE, entries, TEXT, create=True)
 
 
@@ -121,7 +121,7 @@ def mark_published(post_ids: Sequence[int]) -> None:
 
 
 def find_unpublished(post_ids: Sequence[int]) -> list[int]:
-    """Return those of the posts without a mark. One round trip. Raises RedisDown."""
+    """Return the posts without a mark. One round trip. Raises RedisDown."""
     marks = redis.pipeline([("EXISTS", published_key(post_id)) for post_id in post_ids])
     return [post_id for post_id, marked in zip(post_ids, marks, strict=True) if not marked]
 

@@ -26,8 +26,10 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     Safe to repeat, in any order. Statements and round trips do not grow with the number of targets.
     Raises MysqlDown, RedisDown, QueueDown.
     """
-    wanted = set(refreshes)
-    stored = mysql_store.read({Target(one.type, one.id) for one in wanted if one.type != "user"})
+    unique = set(refreshes)
+    stored = mysql_store.read(
+        {Target(item.type, item.id) for item in unique if item.type != "user"}
+    )
     _apply_delayed_counts(
         {t.parent_id for t, _ in stored.values() if t.type == "comment" and t.parent_id}
     )
@@ -35,7 +37,7 @@ def refresh(refreshes: Sequence[TargetRefresh]) -> None:
     publish.publish_missing(
         [text.id for text, deleted in stored.values() if text.type == "post" and not deleted]
     )
-    users = sorted(one.id for one in wanted if one.type == "user")
+    users = sorted(item.id for item in unique if item.type == "user")
     cards.refresh_cards(users)
     block_user.repair(users)
     record("projections_refreshed", {"refreshed": len(refreshes)}, found=len(stored))

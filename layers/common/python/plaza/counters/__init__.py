@@ -80,13 +80,13 @@ def read_users(user_ids: Sequence[int]) -> dict[int, UserCounter]:
 def read_comments(post_ids: Sequence[int], source: RunAll = redis.run_all) -> dict[int, int]:
     """Return the number of comments of each post. One round trip; one more and one statement when
     a projection is missing. Raises MysqlDown."""
-    found = read_through(
+    totals = read_through(
         post_ids,
         lambda ids: redis_store.read_comments(ids, source),
         mysql_store.read_comments,
         redis_store.project_comments,
     )
-    return {post_id: total for post_id, (total, _) in found.items()}
+    return {post_id: total for post_id, (total, _) in totals.items()}
 
 
 def project_users(totals: Mapping[int, UserCounter]) -> None:
@@ -101,7 +101,7 @@ def refresh_projections(user_ids: Sequence[int] = (), post_ids: Sequence[int] = 
 
 
 def claim(user_id: int, column: str, limit: int, member: str) -> Claim | None:
-    """Reserve a place below ``limit`` of the total ``column`` for ``member``; None at the limit.
+    """Reserve a slot below ``limit`` of the total ``column`` for ``member``; None at the limit.
 
     A claim ends after one hour, or when it is released or taken back. One round trip; three more
     and one statement when Redis has no totals of the user. Raises RedisDown, MysqlDown.

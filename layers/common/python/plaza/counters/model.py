@@ -32,7 +32,7 @@ COMMENT_TOTAL: Codec[int] = json_codec("comment_totals", int)
 
 
 class Claim(NamedTuple):
-    """A reserved place below a limit: its time on the clock of Redis, and that of the member's
+    """A reserved slot below a limit: its time on the clock of Redis, and the time of the member's
     earlier claim, 0 without one. Both in microseconds since 1970."""
 
     at_us: int

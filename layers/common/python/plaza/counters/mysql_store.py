@@ -55,10 +55,10 @@ def lock_content(
 ) -> dict[tuple[str, int], ContentCounter]:
     """Lock the counters of ``targets`` until the commit, which serializes the consumers of a
     target. Raises MissingCounters."""
-    found = _lock_content(cursor, targets)
-    if missing := [target for target in targets if target not in found]:
+    counters = _lock_content(cursor, targets)
+    if missing := [target for target in targets if target not in counters]:
         raise MissingCounters(missing)
-    return found
+    return counters
 
 
 def try_lock_content(cursor: Cursor, target: tuple[str, int]) -> bool:
@@ -250,11 +250,11 @@ def _select_users(user_ids: Iterable[int]) -> str:
 
 
 def _users_of(rows: Iterable[tuple[str]]) -> dict[int, UserCounter]:
-    found = {}
+    counters = {}
     for (packed,) in rows:
         user_id, *totals = map(int, packed.split())
-        found[user_id] = UserCounter(*totals)
-    return found
+        counters[user_id] = UserCounter(*totals)
+    return counters
 
 
 def read_comments(post_ids: Iterable[int]) -> dict[int, tuple[int, int]]:

@@ -61,10 +61,10 @@ def comments_key(post_id: int) -> str:
 def read_users(user_ids: Iterable[int]) -> dict[int, UserCounter]:
     """Return the totals of the users that are in Redis."""
     ids = list(user_ids)
-    found = projections.read_all([user_key(user_id) for user_id in ids], USER_COUNTER)
+    cached = projections.read_all([user_key(user_id) for user_id in ids], USER_COUNTER)
     return {
         user_id: projected[1]
-        for user_id, projected in zip(ids, found, strict=True)
+        for user_id, projected in zip(ids, cached, strict=True)
         if projected is not None
     }
 
@@ -121,10 +121,10 @@ def read_comments(
 ) -> dict[int, tuple[int, int]]:
     """Return (comments, version) of the posts that are in ``source``."""
     ids = list(post_ids)
-    found = projections.read_all([comments_key(p) for p in ids], COMMENT_TOTAL, source)
+    cached = projections.read_all([comments_key(p) for p in ids], COMMENT_TOTAL, source)
     return {
         p: (projected[1], projected[0])
-        for p, projected in zip(ids, found, strict=True)
+        for p, projected in zip(ids, cached, strict=True)
         if projected
     }
 
@@ -142,10 +142,10 @@ def project_comments(totals: Mapping[int, tuple[int, int]], *, create: bool) -> 
 
 def owner_of_key(key: str) -> tuple[str, int] | None:
     """Return ("user" or "post", id) that the projection at ``key`` is of; None for other keys."""
-    found = _PROJECTION_KEY.fullmatch(key)
-    if found is None:
+    match = _PROJECTION_KEY.fullmatch(key)
+    if match is None:
         return None
-    owner = found[1], int(found[2])
+    owner = match[1], int(match[2])
     return owner if owner[1] <= _MAX_ID and _owned_key(*owner) == key else None
 
 

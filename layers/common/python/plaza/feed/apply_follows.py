@@ -1,4 +1,4 @@
-"""Apply changed follows to inboxes: add posts of followed authors, remove those of unfollowed."""
+"""Apply changed follows to inboxes: add and remove posts of the authors."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def fan_out(fan_outs: Sequence[FanOut]) -> None:
     Safe to repeat: a post is in an inbox once. At most four statements for all of them, and a
     round trip to Redis for each page. Raises MysqlDown, RedisDown, QueueDown.
     """
-    published = mysql_store.read_published({one.post_id for one in fan_outs})
+    published = mysql_store.read_published({item.post_id for item in fan_outs})
     new_stars = {p.entry.author_id for p in published.values() if _is_new_star(p)}
     if new_stars:
         # Before the followers are read: a follow that is stored later finds the star in MySQL.
@@ -36,7 +36,7 @@ def fan_out(fan_outs: Sequence[FanOut]) -> None:
     stars = new_stars | {p.entry.author_id for p in published.values() if p.announced is not None}
     star_entries = [p.entry for p in published.values() if p.entry.author_id in stars]
     redis_store.push_all(Push(Timeline(POSTS, e.author_id), [e]) for e in star_entries)
-    _push_pages([page for one in fan_outs for page in _page_of(one, published, stars)])
+    _push_pages([page for item in fan_outs for page in _page_of(item, published, stars)])
 
 
 def _is_new_star(post: PublishedPost) -> bool:
@@ -44,29 +44,29 @@ def _is_new_star(post: PublishedPost) -> bool:
 
 
 def _page_of(
-    one: FanOut, published: dict[int, PublishedPost], stars: set[int]
+    item: FanOut, published: dict[int, PublishedPost], stars: set[int]
 ) -> list[tuple[FanOut, PublishedPost]]:
     """Return the page to push, or nothing. The first page decides whether to announce a star."""
-    post = published.get(one.post_id)
+    post = published.get(item.post_id)
     if post is None:
         return []
-    if one.after_id == 0:
+    if item.after_id == 0:
         if post.announced:
             return []
-        one = FanOut(one.post_id, 0, announce=post.entry.author_id in stars)
-    return [(one, post)]
+        item = FanOut(item.post_id, 0, announce=post.entry.author_id in stars)
+    return [(item, post)]
 
 
 def _push_pages(pages: Sequence[tuple[FanOut, PublishedPost]]) -> None:
     followers = mysql_store.read_followers(
-        [(post.entry.author_id, one.after_id) for one, post in pages], PAGE
+        [(post.entry.author_id, item.after_id) for item, post in pages], PAGE
     )
     inboxes, next_pages, announced = 0, [], set()
-    for (one, post), user_ids in zip(pages, followers, strict=True):
-        inboxes += redis_store.push_to_inboxes(user_ids, post.entry, star=one.announce)
+    for (item, post), user_ids in zip(pages, followers, strict=True):
+        inboxes += redis_store.push_to_inboxes(user_ids, post.entry, star=item.announce)
         if len(user_ids) == PAGE:
-            next_pages.append(FanOut(one.post_id, user_ids[-1], one.announce))
-        elif one.announce:
+            next_pages.append(FanOut(item.post_id, user_ids[-1], item.announce))
+        elif item.announce:
             announced.add(post.entry.author_id)
     if next_pages and FANOUTS.send_all(next_pages) < len(next_pages):
         raise QueueDown("SQS did not accept the next page of a fan-out")

@@ -45,7 +45,7 @@ class FollowState(NamedTuple):
 
 
 def read_published(post_ids: Collection[int]) -> dict[int, PublishedPost]:
-    """Return those of the posts that are live, by id. One statement. Raises MysqlDown."""
+    """Return id -> the posts that are live. One statement. Raises MysqlDown."""
     rows = mysql.fetch_all(
         f"""
         SELECT c.created_at, c.content_id, c.author_id, COALESCE(u.followers_total, 0),
@@ -76,7 +76,7 @@ def mark_announced(user_ids: Collection[int]) -> None:
     mysql.write(f"UPDATE star SET announced = 1 WHERE user_id IN ({sql.render_ids(user_ids)})")
 
 
-def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
+def read_followers(authors: Sequence[tuple[int, int]], count: int) -> list[list[int]]:
     """Return a page of follower ids, sorted, for each (user_id, after_id). Raises MysqlDown.
 
     One statement with one JSON row a page: 1,000 rows would take the driver half as long as pushing
@@ -96,9 +96,9 @@ def read_followers(wanted: Sequence[tuple[int, int]], count: int) -> list[list[i
             ORDER BY actor_id LIMIT {count:d}
         ) AS page
         """
-        for index, (user_id, after_id) in enumerate(wanted)
+        for index, (user_id, after_id) in enumerate(authors)
     ]
-    pages: list[list[int]] = [[] for _ in wanted]
+    pages: list[list[int]] = [[] for _ in authors]
     for index, page in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
         pages[index] = sorted(json.loads(page)) if page else []
     return pages
@@ -122,7 +122,7 @@ def read_followees(user_id: int) -> list[Followee]:
 
 def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int], FollowState]:
     """Return the state of each pair (reader, author). One statement. Raises MysqlDown."""
-    wanted = sorted(set(pairs))
+    unique = sorted(set(pairs))
     rows = mysql.fetch_all(
         """
         SELECT k.actor_id, k.user_id, COALESCE(r.state, 0), s.user_id IS NOT NULL
@@ -134,7 +134,7 @@ def read_follow_states(pairs: Iterable[tuple[int, int]]) -> dict[tuple[int, int]
             AND r.actor_id = k.actor_id
         LEFT JOIN star AS s ON s.user_id = k.user_id
         """,
-        (json.dumps(wanted),),
+        (json.dumps(unique),),
     )
     return {
         (reader_id, author_id): FollowState(state == 1, star == 1)
@@ -161,20 +161,20 @@ def read_page(
 ) -> list[FeedEntry]:
     """Return the authors' newest ``count`` posts past ``after`` and at or below ``floor_us``. At
     most six statements, whose windows grow fourfold. Raises MysqlDown."""
-    found: list[FeedEntry] = []
+    entries: list[FeedEntry] = []
     if not author_ids:
-        return found
+        return entries
     bounds = [sql.from_us(floor_us), *([sql.from_us(after.created_us)] if after else [])]
     end = min(*bounds, sql.from_us(clock.now_us()))
     for days in _WINDOWS:
         begin = None
         if days is not None and end - sql.from_us(0) >= timedelta(days):
             begin = end - timedelta(days)
-        found += _read_window(author_ids, after, min(bounds), begin, count - len(found))
-        if len(found) >= count or begin is None:
+        entries += _read_window(author_ids, after, min(bounds), begin, count - len(entries))
+        if len(entries) >= count or begin is None:
             break
         bounds.append(begin)
-    return found
+    return entries
 
 
 def _read_window(

@@ -23,10 +23,9 @@ from plaza.feed.model import (
 )
 from plaza.feed.rebuild import request_rebuild
 from plaza.infra.mysql.mysql import MysqlDown
-from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis.redis import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import record
 from plaza.reactions import FOLLOW, Target
 from plaza.reactions import queries as reaction_queries
 from plaza.reactions.queues import FOLLOWS
@@ -143,10 +142,7 @@ def _read_visible(user_id: int, batch: _Batch) -> list[ContentView]:
 def _request_removal(user_id: int, author_ids: Iterable[int]) -> None:
     """Queue the removal of authors from the inbox: a late push may have added them again."""
     if pairs := [(user_id, author_id) for author_id in sorted(author_ids)]:
-        try:
-            FOLLOWS.send(pairs)
-        except QueueDown as error:
-            record("removal_not_queued", **error_fields(error))
+        FOLLOWS.try_send(pairs)
 
 
 def _drop_deleted(user_id: int, missing: Sequence[FeedEntry]) -> None:

@@ -13,7 +13,7 @@ from plaza.feed.model import INBOX, MAX_FLOOR_US, MAX_TIMELINES, Timeline, floor
 from plaza.feed.queues import INBOXES
 from plaza.feed.redis_store import Push
 from plaza.infra.queues.queue import QueueDown
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import record
 
 __all__ = ["INBOXES", "rebuild", "request_rebuild"]
 
@@ -27,7 +27,7 @@ def request_rebuild(timelines: Sequence[Timeline]) -> None:
     try:
         INBOXES.send_all(parts)
     except QueueDown as error:
-        record("inbox_rebuild_not_queued", {"inbox_rebuilds_not_queued": 1}, **error_fields(error))
+        INBOXES.record_unsent(len(parts), error)
 
 
 @INBOXES.consumer
@@ -37,11 +37,11 @@ def rebuild(batches: Sequence[Sequence[Timeline]]) -> None:
     Safe to repeat: a timeline built within the last minute is skipped. One statement for all
     timelines of stars, at most seven for an inbox. Raises MysqlDown, RedisDown.
     """
-    builds = redis_store.begin_all(sorted({one for batch in batches for one in batch}))
+    builds = redis_store.begin_all(sorted({timeline for batch in batches for timeline in batch}))
     if not builds:
         return
-    pushes = _read_star_posts([one for one in builds if one.kind != INBOX])
-    pushes += [_read_inbox(one) for one in builds if one.kind == INBOX]
+    pushes = _read_star_posts([timeline for timeline in builds if timeline.kind != INBOX])
+    pushes += [_read_inbox(timeline) for timeline in builds if timeline.kind == INBOX]
     filled = redis_store.fill_all([(builds[push.timeline], push) for push in pushes])
     record("timelines_built", {"timelines_built": filled}, refused=len(pushes) - filled)
 
@@ -50,10 +50,10 @@ def _read_star_posts(timelines: Sequence[Timeline]) -> list[Push]:
     if not timelines:
         return []
     cap = timelines[0].cap
-    newest = mysql_store.read_newest([one.user_id for one in timelines], cap)
+    newest = mysql_store.read_newest([timeline.user_id for timeline in timelines], cap)
     return [
-        Push(one, newest[one.user_id], floor_us=floor_of(newest[one.user_id], cap))
-        for one in timelines
+        Push(timeline, newest[timeline.user_id], floor_us=floor_of(newest[timeline.user_id], cap))
+        for timeline in timelines
     ]
 
 

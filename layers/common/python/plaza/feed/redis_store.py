@@ -177,9 +177,9 @@ def fill_all(builds: Sequence[tuple[int, Push]]) -> int:
 
 
 def _parse_page(
-    floor_us: int, rebuild_due: int, stars: Sequence[str], found: Sequence[str]
+    floor_us: int, rebuild_due: int, stars: Sequence[str], members: Sequence[str]
 ) -> TimelinePage:
-    pairs = iter(found)
+    pairs = iter(members)
     entries = []
     for member, score in zip(pairs, pairs, strict=True):
         post_id, _, author_id = member.partition(":")

@@ -55,7 +55,7 @@ def archive_orders(min_orders: int = MIN_ORDERS, today: date | None = None) -> i
 
 
 def _find_cutoff(today: date) -> datetime:
-    """Return the beginning of the month before that of ``today``. Messages live for 14 days, so
+    """Return the beginning of the month before ``today``'s. Messages live for 14 days, so
     none of an order from before is left."""
     last_month = today.replace(day=1) - timedelta(days=1)
     return datetime(last_month.year, last_month.month, 1, tzinfo=UTC)

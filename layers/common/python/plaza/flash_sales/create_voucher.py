@@ -65,9 +65,9 @@ def create_voucher(
 
 
 def _read_created(created_type: str, created_id: int) -> Voucher:
-    found = mysql_vouchers.read(created_id) if created_type == "voucher" else None
-    if found is None:
+    voucher = mysql_vouchers.read(created_id) if created_type == "voucher" else None
+    if voucher is None:
         raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
-    if found.withdrawn:
-        raise VoucherWithdrawn(f"Voucher {found.id} was withdrawn.")
-    return found
+    if voucher.withdrawn:
+        raise VoucherWithdrawn(f"Voucher {voucher.id} was withdrawn.")
+    return voucher

@@ -10,7 +10,7 @@ _PAGE = 100
 
 
 def erase(user_id: int, deadline: Deadline) -> int:
-    """Give up the places and offers of a user; return how many. Ends at the deadline. Safe to
+    """Give up the positions and offers of a user; return how many. Ends at the deadline. Safe to
     repeat. Raises MysqlDown, RedisDown."""
     left = 0
     while voucher_ids := mysql_waitlist.find_of_buyer(user_id, _PAGE):

@@ -30,12 +30,12 @@ def build_filter(max_s: float = MAX_S) -> int:
     if not VOUCHER_IDS.is_due():
         return 0
     build, _, after_id = str(redis.execute("GET", BUILD_KEY) or ":0").partition(":")
-    done = builds.advance(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, deadline)
-    if done.code == FILLED:
-        redis.execute("SET", BUILD_KEY, f"{done.build}:{done.after_id}", "EX", _BUILD_TTL_S)
+    progress = builds.advance(_FILTER, build, int(after_id), _PAGE, MAX_PAGES, deadline)
+    if progress.code == FILLED:
+        redis.execute("SET", BUILD_KEY, f"{progress.build}:{progress.after_id}", "EX", _BUILD_TTL_S)
     elif build:
         redis.execute("UNLINK", BUILD_KEY)
-    return done.added
+    return progress.added
 
 
 _FILTER: Builder[int] = Builder(

@@ -30,7 +30,7 @@ def finalize_vouchers(closed_since_s: int = FINALIZE_AFTER_S) -> int:
     finalized = drifting = after_id = 0
     deadline, now_us = Deadline.in_s(MAX_RUN_S), clock.now_us()
     closed_us = now_us - closed_since_s * 1_000_000
-    drained = backlog.count_unfinished() == 0 and not mysql_orders.read_outbox(None, 1)
+    drained = backlog.count_unfinished() == 0 and not mysql_orders.read_spilled(None, 1)
     while not deadline.has_passed:
         vouchers = mysql_vouchers.read_unfinalized(now_us, after_id, _PAGE)
         if not vouchers:

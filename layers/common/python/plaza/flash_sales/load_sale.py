@@ -43,7 +43,7 @@ _PAGE = 5_000
 
 
 def load_sale(voucher_id: int) -> None:
-    """Load the state of a voucher into Redis unless it is live there and was read under the present
+    """Load the state of a voucher into Redis unless it is live there and was read under the current
     reign. Returns when it is live.
 
     Raises VoucherMissing, VoucherWithdrawn; NotOpen if the sale is over; NotReady if loading takes
@@ -111,7 +111,7 @@ def _load(voucher: Voucher) -> None:
             lost=lost,
         )
     if lost:
-        persist.decide_outbox(deadline, voucher.id)
+        persist.decide_spilled(deadline, voucher.id)
     if progress.phase != "live":
         has_loaded = progress.phase == "loading"
         drained = (has_loaded and not lost) or backlog.count_unfinished() == 0
@@ -160,7 +160,7 @@ def _remove_absent(sale: SaleGeneration) -> None:
         waiting = {buyer_id for _, buyer_id in mysql_waitlist.find(sale.voucher_id, part)}
         if absent := [buyer_id for buyer_id in part if buyer_id not in waiting]:
             redis_waitlist.leave(sale, absent)
-            # One who joined meanwhile had the place that was removed.
+            # One who joined meanwhile had the position that was removed.
             redis_waitlist.join(sale, mysql_waitlist.find(sale.voucher_id, absent))
 
 

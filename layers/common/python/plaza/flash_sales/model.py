@@ -91,7 +91,7 @@ class WaitlistFull(Conflict):
 
 
 class NotWaiting(NotFound):
-    """The caller has no place in the waitlist."""
+    """The caller has no position in the waitlist."""
 
 
 class NotCancellable(Conflict):
@@ -273,8 +273,8 @@ class ArchivedOrder(NamedTuple):
         return row.order
 
 
-class WaitlistPlace(NamedTuple):
-    """A place in the waitlist: ``position`` from 1, or the unit that is offered until
+class WaitlistPosition(NamedTuple):
+    """A position in the waitlist: ``position`` from 1, or the unit that is offered until
     ``accept_by_us``."""
 
     position: int | None

@@ -37,7 +37,7 @@ def read_final(after_id: int, end_id: int, before: datetime, limit: int) -> list
 
 
 def lock(cursor: Cursor, order_ids: Collection[int]) -> dict[int, ArchivedOrder]:
-    """Return those of the orders that have a row, by id, locked until the commit."""
+    """Return id -> the orders that have a row, locked until the commit."""
     cursor.execute(
         f"""
         SELECT {_COLUMNS}
@@ -67,11 +67,11 @@ def delete(cursor: Cursor, order_ids: Collection[int]) -> None:
 
 def read_digest(buyer_id: int, order_id: int) -> str | None:
     """Return the digest of the object that has an order of a buyer, None if none has it."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         "SELECT digest FROM archived_order WHERE buyer_id = %s AND order_id = %s",
         (buyer_id, order_id),
     )
-    return str(found[0][0]) if found else None
+    return str(rows[0][0]) if rows else None
 
 
 def _order(row: tuple[Any, ...]) -> ArchivedOrder:

@@ -89,7 +89,7 @@ def insert(cursor: Cursor, rows: Sequence[OrderRow]) -> None:
     )
 
 
-def add_to_outbox(event: OrderEvent) -> None:
+def spill(event: OrderEvent) -> None:
     """Store a reservation that SQS refused. One statement, safe to repeat. Raises MysqlDown."""
     mysql.write(
         """
@@ -101,7 +101,7 @@ def add_to_outbox(event: OrderEvent) -> None:
     )
 
 
-def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
+def read_spilled(voucher_id: int | None, limit: int) -> list[OrderEvent]:
     """Return stored reservations of one voucher or of all, earliest first. Raises MysqlDown."""
     where, args = ("", []) if voucher_id is None else (" WHERE voucher_id = %s", [voucher_id])
     rows = mysql.fetch_all(
@@ -115,7 +115,7 @@ def read_outbox(voucher_id: int | None, limit: int) -> list[OrderEvent]:
     return [OrderEvent(*row) for row in rows]
 
 
-def delete_from_outbox(events: Collection[OrderEvent]) -> None:
+def delete_spilled(events: Collection[OrderEvent]) -> None:
     """Delete decided reservations. One statement. Raises MysqlDown."""
     if events:
         identities = ",".join("(%d,%d,%d)" % event.identity for event in events)
@@ -130,8 +130,8 @@ def delete_from_outbox(events: Collection[OrderEvent]) -> None:
 
 def read(order_id: int) -> OrderRow | None:
     """Return a decided order, None if it has no row. Raises MysqlDown."""
-    found = mysql.fetch_all(f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s", (order_id,))
-    return _row(found[0]) if found else None
+    rows = mysql.fetch_all(f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s", (order_id,))
+    return _row(rows[0]) if rows else None
 
 
 def read_by_ids(order_ids: Collection[int]) -> dict[int, OrderRow]:
@@ -151,17 +151,17 @@ def read_and_lock(cursor: Cursor, order_id: int) -> OrderRow | None:
     cursor.execute(
         f"SELECT {_SHOWN} FROM voucher_order WHERE order_id = %s FOR UPDATE", (order_id,)
     )
-    found = cursor.fetchone()
-    return _row(found) if found else None
+    row = cursor.fetchone()
+    return _row(row) if row else None
 
 
 def read_of_holder(voucher_id: int, buyer_id: int) -> OrderRow | None:
     """Return the success of a buyer for a voucher, or None. Raises MysqlDown."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         f"SELECT {_SHOWN} FROM voucher_order WHERE voucher_id = %s AND holder_id = %s",
         (voucher_id, buyer_id),
     )
-    return _row(found[0]) if found else None
+    return _row(rows[0]) if rows else None
 
 
 def read_of_buyer(buyer_id: int, before_id: int | None, limit: int) -> list[OrderRow]:
@@ -309,11 +309,11 @@ def store_code(order_id: int, code_sha256: bytes) -> None:
 
 def read_by_code(voucher_id: int, code_sha256: bytes) -> OrderRow | None:
     """Return the order of a voucher with a code, or None. Raises MysqlDown."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         f"SELECT {_SHOWN} FROM voucher_order WHERE code_sha256 = %s AND voucher_id = %s",
         (code_sha256, voucher_id),
     )
-    return _row(found[0]) if found else None
+    return _row(rows[0]) if rows else None
 
 
 def use(cursor: Cursor, order_id: int, code_sha256: bytes, redeemer_id: int) -> bool:
@@ -336,8 +336,8 @@ def use(cursor: Cursor, order_id: int, code_sha256: bytes, redeemer_id: int) -> 
 def read_used_at(order_id: int) -> int | None:
     """Return when an order was used, microseconds since 1970; None if it is unused. Raises
     MysqlDown."""
-    found = mysql.fetch_all("SELECT used_at FROM voucher_order WHERE order_id = %s", (order_id,))
-    return sql.to_us(found[0][0]) if found and found[0][0] else None
+    rows = mysql.fetch_all("SELECT used_at FROM voucher_order WHERE order_id = %s", (order_id,))
+    return sql.to_us(rows[0][0]) if rows and rows[0][0] else None
 
 
 def _row(columns: tuple[Any, ...]) -> OrderRow:

@@ -41,17 +41,17 @@ def insert(cursor: Cursor, voucher_id: int, terms: Terms, creator_id: int) -> No
 
 def check_shop(shop_id: int) -> None:
     """Raise VoucherMissing without such a shop, VoucherWithdrawn if it is deleted; MysqlDown."""
-    found = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
-    if not found:
+    rows = mysql.fetch_all("SELECT deleted_at IS NOT NULL FROM shop WHERE id = %s", (shop_id,))
+    if not rows:
         raise VoucherMissing(f"Shop {shop_id} does not exist.")
-    if found[0][0]:
+    if rows[0][0]:
         raise VoucherWithdrawn(f"Shop {shop_id} was deleted.")
 
 
 def read(voucher_id: int) -> Voucher | None:
     """Return a voucher, None if it does not exist. Raises MysqlDown."""
-    found = mysql.fetch_all(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s", (voucher_id,))
-    return _voucher(found[0]) if found else None
+    rows = mysql.fetch_all(f"SELECT {_COLUMNS} FROM voucher WHERE id = %s", (voucher_id,))
+    return _voucher(rows[0]) if rows else None
 
 
 def count() -> int:
@@ -104,7 +104,7 @@ def read_by_state(
 ) -> list[Voucher]:
     """Return a page of the vouchers in a state, after (time, id) of the page before.
 
-    The time is that of the opening for coming sales, of the closing for others. Ended sales are in
+    The time is the opening of coming sales, the closing of others. Ended sales are in
     descending order. Raises MysqlDown.
     """
     column, index_name, order, where = {

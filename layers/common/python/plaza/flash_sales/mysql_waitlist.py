@@ -16,12 +16,12 @@ def add(voucher_id: int, buyer_id: int) -> int:
         "INSERT IGNORE INTO waitlist_entry (voucher_id, buyer_id) VALUES (%s, %s)",
         (voucher_id, buyer_id),
     )
-    found = find(voucher_id, [buyer_id])
-    return found[0][0] if found else add(voucher_id, buyer_id)  # deleted in between
+    waiting = find(voucher_id, [buyer_id])
+    return waiting[0][0] if waiting else add(voucher_id, buyer_id)  # deleted in between
 
 
 def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:
-    """Return (seq, buyer) of those of the buyers who wait. One statement. Raises MysqlDown."""
+    """Return (seq, buyer) of the buyers who wait. One statement. Raises MysqlDown."""
     return [
         (seq, buyer_id)
         for seq, buyer_id in mysql.fetch_all(
@@ -36,14 +36,14 @@ def find(voucher_id: int, buyer_ids: Collection[int]) -> list[tuple[int, int]]:
     ]
 
 
-def delete(places: Collection[tuple[int, int]]) -> None:
+def delete(positions: Collection[tuple[int, int]]) -> None:
     """Delete the entries of (voucher, buyer) pairs. One statement. Raises MysqlDown."""
-    if places:
-        rendered = ",".join("(%d,%d)" % place for place in places)
+    if positions:
+        rendered = ",".join("(%d,%d)" % position for position in positions)
         mysql.write(
             f"""
             DELETE FROM waitlist_entry
-            WHERE voucher_id IN ({sql.render_ids({voucher_id for voucher_id, _ in places})})
+            WHERE voucher_id IN ({sql.render_ids({voucher_id for voucher_id, _ in positions})})
               AND (voucher_id, buyer_id) IN ({rendered})
             """
         )

@@ -23,12 +23,12 @@ __all__ = [
     "DecidedBatch",
     "decide",
     "decide_dead_letters",
-    "decide_outbox",
+    "decide_spilled",
     "persist_orders",
     "send_mismatched",
 ]
 
-_OUTBOX_PAGE = 500
+_SPILLED_PAGE = 500
 
 
 class DecidedBatch(NamedTuple):
@@ -67,7 +67,7 @@ def decide_dead_letters(events: Sequence[OrderEvent]) -> None:
     _release_mismatched(decided.mismatched)
 
 
-def decide_outbox(deadline: Deadline, voucher_id: int | None = None) -> int:
+def decide_spilled(deadline: Deadline, voucher_id: int | None = None) -> int:
     """Decide the orders that SQS refused, of one voucher or of all; return how many.
 
     Stops at the deadline. Raises MysqlDown, RedisDown, NotReady; QueueDown if an event with the id
@@ -75,13 +75,13 @@ def decide_outbox(deadline: Deadline, voucher_id: int | None = None) -> int:
     """
     decided_count = 0
     while not deadline.has_passed:
-        events = mysql_orders.read_outbox(voucher_id, _OUTBOX_PAGE)
+        events = mysql_orders.read_spilled(voucher_id, _SPILLED_PAGE)
         if not events:
             break
         mismatched = decide(events).mismatched
-        mysql_orders.delete_from_outbox([event for event in events if event not in mismatched])
+        mysql_orders.delete_spilled([event for event in events if event not in mismatched])
         send_mismatched(mismatched)
-        mysql_orders.delete_from_outbox(mismatched)
+        mysql_orders.delete_spilled(mismatched)
         decided_count += len(events)
     return decided_count
 

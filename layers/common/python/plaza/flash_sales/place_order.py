@@ -65,16 +65,16 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
         if isinstance(refusal, _NotOpenYet | VoucherMissing) or sale is None:
             raise refusal
         # A cached refusal does not apply to a buyer with an order or an offer.
-        found, has_offer = redis_store.find_order_of_buyer(sale, buyer_id)
-        if found is None and not has_offer:
+        known, has_offer = redis_store.find_order_of_buyer(sale, buyer_id)
+        if known is None and not has_offer:
             raise refusal
-        if found and (existing := _return_existing(sale, buyer_id, found)):
+        if known and (existing := _return_existing(sale, buyer_id, known)):
             return existing, False
     for _ in range(_MAX_ATTEMPTS):
         sale = _sales.get(voucher_id) or _find_sale(voucher_id)
         if sale is None:
-            if found := _load_or_find_order(voucher_id, buyer_id):
-                return found, False
+            if known := _load_or_find_order(voucher_id, buyer_id):
+                return known, False
             continue
         order_id = _next_order_id()
         code, detail, id_unused = redis_store.reserve(sale, order_id, buyer_id)
@@ -88,8 +88,8 @@ def place_order(voucher_id: int, buyer_id: int) -> tuple[Order, bool]:
             _spare_ids[:] = [order_id]
         match code:
             case "EXISTS":
-                found = redis_store.read_entry(sale, detail)
-                if found and (existing := _return_existing(sale, buyer_id, found)):
+                known = redis_store.read_entry(sale, detail)
+                if known and (existing := _return_existing(sale, buyer_id, known)):
                     return existing, False
             case "SOLD_OUT":
                 raise _cache_refusal(voucher_id, SoldOut("This voucher is sold out."))
@@ -122,10 +122,10 @@ def publish(event: OrderEvent) -> bool:
         ORDERS.send(event)
     except QueueDown as error:
         backlog.mark_unavailable()
-        mysql_orders.add_to_outbox(replace(event, request_id=current_request_id()))
+        mysql_orders.spill(replace(event, request_id=current_request_id()))
         record(
-            "order_stored_in_outbox",
-            {"orders_stored_in_outbox": 1},
+            "order_spilled",
+            {"orders_spilled": 1},
             order_id=event.order_id,
             **error_fields(error),
         )
@@ -139,19 +139,19 @@ def _publish_and_point(event: OrderEvent) -> Order:
     return Order(event.order_id, event.voucher_id, PENDING)
 
 
-def _return_existing(sale: SaleGeneration, buyer_id: int, found: Order) -> Order | None:
+def _return_existing(sale: SaleGeneration, buyer_id: int, known: Order) -> Order | None:
     """Publish again if the pointer is missing: the first request ended early. Return None for a
     success that was cancelled, by a request that ended before it returned the unit in Redis."""
-    if found.status == PENDING and not redis_store.has_pointer(found, buyer_id):
-        _publish_and_point(OrderEvent(found.id, found.voucher_id, buyer_id, sale.generation))
-    if found.status != PENDING and _success_budget.take():
+    if known.status == PENDING and not redis_store.has_pointer(known, buyer_id):
+        _publish_and_point(OrderEvent(known.id, known.voucher_id, buyer_id, sale.generation))
+    if known.status != PENDING and _success_budget.take():
         with suppress(MysqlDown):
-            row = mysql_orders.read(found.id)
+            row = mysql_orders.read(known.id)
             if row is not None and row.is_cancelled:
                 redis_store.acknowledge([row])
                 return None
-            return row.order if row is not None else found
-    return found
+            return row.order if row is not None else known
+    return known
 
 
 def _load_or_find_order(voucher_id: int, buyer_id: int) -> Order | None:

@@ -35,7 +35,7 @@ from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.observability import record
 from plaza.infra.runtime.process import LocalCache
-from plaza.shops import queries
+from plaza.shops import queries as shop_queries
 
 # Lists of vouchers are public, so the reads of one process from MySQL are limited.
 _list_budget = TokenBucket(rate_per_s=50, burst=200)
@@ -45,14 +45,20 @@ _UNKNOWN_RETRY_S = 5
 
 
 def read_order(order_id: int, buyer_id: int) -> Order:
-    """Return an order of a buyer: from Redis while it is pending, then from MySQL, which knows
-    whether a success was used, then from the archive. At most three round trips and a statement;
-    for an id older than a month a statement more, for an archived order two calls of S3 more.
+    """Return an order of a buyer.
 
-    An order with a pointer has its second copy: it is pending until it has a row, even if Redis
-    lost it. While MySQL is unavailable, a success of Redis is returned. Raises OrderMissing, also
-    for another buyer's order; NotReady for a young id found in neither: the pointer may be lost;
-    RedisDown, MysqlDown, ObjectsDown; ArchiveUnreadable.
+    * Pending: from Redis. An order with a pointer has its second copy, so it is pending until it
+      has a row, even if Redis lost it.
+    * Decided: from MySQL, which knows whether a success was used; while MySQL is unavailable, a
+      success of Redis.
+    * Archived: from S3.
+
+    At most three round trips and a statement; for an id older than a month a statement more, for
+    an archived order two calls of S3 more.
+
+    Raises OrderMissing, also for another buyer's order.
+    Raises NotReady for a young id that neither store has: the pointer may be lost.
+    Raises RedisDown, MysqlDown, ObjectsDown, ArchiveUnreadable.
     """
     redis_error: RedisDown | None = None
     voucher_id: int | None = None
@@ -60,10 +66,10 @@ def read_order(order_id: int, buyer_id: int) -> Order:
     try:
         voucher_id = redis_store.read_pointer(buyer_id, order_id)
         if voucher_id is not None:
-            found = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
-            if found is not None and found.status == PENDING:
-                return found
-            success = found
+            pending = redis_store.find_orders(buyer_id, {order_id: voucher_id}).get(order_id)
+            if pending is not None and pending.status == PENDING:
+                return pending
+            success = pending
     except RedisDown as error:
         redis_error = error
     try:
@@ -109,12 +115,14 @@ def list_orders(buyer_id: int, before_id: int | None, limit: int) -> tuple[list[
     """
     pointers = redis_store.read_pointers(buyer_id)
     newest = sorted((i for i in pointers if before_id is None or i < before_id), reverse=True)
-    wanted = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
-    found = redis_store.find_orders(buyer_id, wanted) if wanted else {}
+    voucher_ids = {order_id: pointers[order_id] for order_id in newest[: limit + 1]}
+    pending = redis_store.find_orders(buyer_id, voucher_ids) if voucher_ids else {}
     # Redis is read first: an order that is decided in between is then in MySQL.
     rows = mysql_orders.read_of_buyer(buyer_id, before_id, limit + 1)
-    orders = found | {row.order_id: row.order for row in rows}
-    orders |= _read_pointed(buyer_id, {i: wanted[i] for i in wanted.keys() - orders.keys()})
+    orders = pending | {row.order_id: row.order for row in rows}
+    orders |= _read_pointed(
+        buyer_id, {i: voucher_ids[i] for i in voucher_ids.keys() - orders.keys()}
+    )
     page = [orders[order_id] for order_id in sorted(orders, reverse=True)[:limit]]
     return page, page[-1].id if len(orders) > limit else None
 
@@ -143,7 +151,7 @@ def list_vouchers(
 
     Raises ShopMissing, ShopDeleted, VoucherWithdrawn; NotReady, MysqlDown, RedisDown.
     """
-    queries.read(shop_id)  # the filter of all shops keeps invented ids from MySQL
+    shop_queries.read(shop_id)  # the filter of all shops keeps invented ids from MySQL
     vouchers = _read_page(shop_id, before_id, limit + 1)
     if vouchers and vouchers[0].shop_deleted:
         mysql_vouchers.check_shop(shop_id)

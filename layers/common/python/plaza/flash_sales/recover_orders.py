@@ -75,14 +75,14 @@ def recover_orders(resend_after_s: float | None = None, decide_after_s: float | 
     deadline, now_s = Deadline.in_s(MAX_RUN_S), clock.now_s()
     tally = _Tally(now_s)
 
-    def decide_outbox() -> None:
-        tally.decided += persist.decide_outbox(deadline)
+    def decide_spilled() -> None:
+        tally.decided += persist.decide_spilled(deadline)
 
     def recover_pending() -> None:
         _recover_pending(tally, resend_after_s, now_s - decide_after_s, deadline)
 
     jobs: dict[str, Callable[[], None]] = {
-        "decide_outbox": decide_outbox,
+        "decide_spilled": decide_spilled,
         "recover_pending": recover_pending,
         **{
             work.__name__.strip("_"): partial(_run_on_pages, work, deadline)
@@ -121,13 +121,13 @@ def _recover_pending(
     for vouchers in _read_pages(deadline):
         sales = list(redis_store.find_sales([voucher.id for voucher in vouchers]).values())
         while sales and not deadline.has_passed:
-            found, sales = redis_store.find_overdue(
+            overdue, sales = redis_store.find_overdue(
                 sales, int(resend_after_s * 1e6), ORDERS_PER_VOUCHER
             )
-            created_s = [ids.created_at_s(event.order_id) for event in found]
+            created_s = [ids.created_at_s(event.order_id) for event in overdue]
             tally.oldest_s = min([tally.oldest_s, *created_s])
-            too_old = [e for e, at_s in zip(found, created_s, strict=True) if at_s <= too_old_s]
-            recent = [e for e, at_s in zip(found, created_s, strict=True) if at_s > too_old_s]
+            too_old = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s <= too_old_s]
+            recent = [e for e, at_s in zip(overdue, created_s, strict=True) if at_s > too_old_s]
             mismatched = []
             for start in range(0, len(too_old), _BATCH):
                 mismatched += persist.decide(too_old[start : start + _BATCH]).mismatched
@@ -185,8 +185,8 @@ def _prepare_sales(vouchers: Sequence[Voucher], _: Deadline) -> None:
     ]
     if not upcoming:
         return
-    found = redis_store.find_sales(upcoming)
-    missing = [voucher_id for voucher_id in upcoming if voucher_id not in found]
+    sales = redis_store.find_sales(upcoming)
+    missing = [voucher_id for voucher_id in upcoming if voucher_id not in sales]
     for voucher_id in missing:
         _load(voucher_id)
     if missing:

@@ -97,7 +97,7 @@ class Reservation(NamedTuple):
 class LoadProgress(NamedTuple):
     """What is loaded of a generation, in its ``phase``: the cancelled orders up to id ``after``, or
     with ``stage`` 1 all of them and the successes of buyers up to it, with 2 the waitlist up to a
-    seq, too. ``is_current``: the waitlist was read under the present reign."""
+    seq, too. ``is_current``: the waitlist was read under the current reign."""
 
     sale: SaleGeneration
     phase: str
@@ -167,12 +167,12 @@ def pointers_key(buyer_id: int) -> str:
 
 def find_sales(voucher_ids: Sequence[int]) -> dict[int, SaleGeneration]:
     """Return the current generations in Redis. One round trip. Raises RedisDown."""
-    found = redis.pipeline(
+    replies = redis.pipeline(
         [("HMGET", state_key(v), "generation", "initial_stock") for v in voucher_ids]
     )
     return {
         voucher_id: SaleGeneration(voucher_id, int(generation), int(initial_stock))
-        for voucher_id, (generation, initial_stock) in zip(voucher_ids, found, strict=True)
+        for voucher_id, (generation, initial_stock) in zip(voucher_ids, replies, strict=True)
         if generation is not None
     }
 
@@ -328,15 +328,17 @@ def read_entry(sale: SaleGeneration, entry: str | None) -> Order | None:
 
 
 def find_orders(buyer_id: int, orders: Mapping[int, int]) -> dict[int, Order]:
-    """Return those of the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
+    """Return the buyer's orders that Redis has. Two round trips. Raises RedisDown."""
     sales = find_sales(sorted(set(orders.values())))
     entries = redis.pipeline(
         [("HGET", buyers_key(sale, buyer_id), str(buyer_id)) for sale in sales.values()]
     )
-    found = (read_entry(sale, entry) for sale, entry in zip(sales.values(), entries, strict=True))
+    read_orders = (
+        read_entry(sale, entry) for sale, entry in zip(sales.values(), entries, strict=True)
+    )
     return {
         order.id: order
-        for order in found
+        for order in read_orders
         if order is not None and orders.get(order.id) == order.voucher_id
     }
 
@@ -378,10 +380,10 @@ def read_pointers(buyer_id: int) -> dict[int, int]:
 def read_counts(voucher_ids: Sequence[int]) -> dict[int, SaleCounts]:
     """Return voucher -> counts, of the vouchers in Redis. One round trip. Raises RedisDown."""
     names = ("generation", "phase", "counts", "reign", "initial_stock", "sold", "cancelled")
-    found = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
+    replies = redis.pipeline([("HMGET", state_key(v), *names) for v in voucher_ids])
     counts_by_id = {}
     for voucher_id, (generation, phase, counts, reign, *others) in zip(
-        voucher_ids, found, strict=True
+        voucher_ids, replies, strict=True
     ):
         if generation is not None:
             stock, pending, offered, waiting = parse_counts(counts)

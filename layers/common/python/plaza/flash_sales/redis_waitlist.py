@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from plaza.flash_sales import redis_store
-from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPlace
+from plaza.flash_sales.model import Order, SaleGeneration, WaitlistPosition
 from plaza.flash_sales.redis_store import (
     JOIN,
     LEAVE,
@@ -34,8 +34,10 @@ class WaitlistState(NamedTuple):
     waiting: int
 
 
-def read_place(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, WaitlistPlace | None]:
-    """Return (the order, the place) of a buyer; None each. One round trip. Raises RedisDown."""
+def read_position(
+    sale: SaleGeneration, buyer_id: int
+) -> tuple[Order | None, WaitlistPosition | None]:
+    """Return (the order, the position) of a buyer; None each. One round trip. Raises RedisDown."""
     buyer = str(buyer_id)
     entry, rank, until_us = redis.pipeline(
         [
@@ -46,8 +48,8 @@ def read_place(sale: SaleGeneration, buyer_id: int) -> tuple[Order | None, Waitl
     )
     order = read_entry(sale, entry)
     if until_us is not None:
-        return order, WaitlistPlace(None, int(float(until_us)))
-    return order, None if rank is None else WaitlistPlace(int(rank) + 1)
+        return order, WaitlistPosition(None, int(float(until_us)))
+    return order, None if rank is None else WaitlistPosition(int(rank) + 1)
 
 
 def read_state(sale: SaleGeneration) -> WaitlistState:
@@ -99,18 +101,18 @@ def leave(sale: SaleGeneration, buyer_ids: Sequence[int], *, only_ended: bool = 
 
 def read_buyers(sale: SaleGeneration) -> list[int]:
     """Return the buyers who wait or have an offer. One round trip. Raises RedisDown."""
-    found = redis.pipeline(
+    replies = redis.pipeline(
         [("ZRANGE", key, 0, -1) for key in (waitlist_key(sale), offers_key(sale))]
     )
-    return [int(buyer_id) for buyer_ids in found for buyer_id in buyer_ids]
+    return [int(buyer_id) for buyer_ids in replies for buyer_id in buyer_ids]
 
 
 def find_ended(sale: SaleGeneration, now_us: int) -> list[int]:
     """Return at most 500 buyers whose offers have ended. One round trip. Raises RedisDown."""
-    found = redis.execute(
+    members = redis.execute(
         "ZRANGEBYSCORE", offers_key(sale), "-inf", now_us, "LIMIT", 0, MAX_LEAVING
     )
-    return [int(buyer_id) for buyer_id in found]
+    return [int(buyer_id) for buyer_id in members]
 
 
 def _join_keys(sale: SaleGeneration, bucket: str) -> tuple[str, str, str, str]:

@@ -30,8 +30,8 @@ def read_sales(
     ones latest first. One round trip and three statements. While Redis is unavailable no sale has
     ``counts``. Raises MysqlDown.
     """
-    found = mysql_vouchers.read_by_state(state, clock.now_us(), after, limit + 1)
-    page = found[:limit]
+    vouchers = mysql_vouchers.read_by_state(state, clock.now_us(), after, limit + 1)
+    page = vouchers[:limit]
     ids = [voucher.id for voucher in page]
     try:
         counts = redis_store.read_counts(ids)
@@ -49,7 +49,7 @@ def read_sales(
         )
         for voucher in page
     ]
-    if len(found) <= limit:
+    if len(vouchers) <= limit:
         return reports, None
     terms = page[-1].terms
     return reports, (terms.opens_us if state == "coming" else terms.closes_us, page[-1].id)

@@ -31,7 +31,7 @@ _statuses: LocalCache[int, SaleStatus] = LocalCache(_MAX_CACHED, STATUS_TTL_S)
 
 def read_status(voucher_id: int) -> SaleStatus:
     """Return the status of a sale, up to 1 s old. Two round trips; for a voucher that is not in
-    Redis also those of ``find_voucher``. Raises VoucherMissing, NotReady; RedisDown, MysqlDown."""
+    Redis also as ``find_voucher``. Raises VoucherMissing, NotReady; RedisDown, MysqlDown."""
     return _statuses.get_or_load(voucher_id, lambda: _read(voucher_id))
 
 

@@ -229,7 +229,7 @@ class OrderResponse(ResponseModel):
 
 
 class WaitlistResponse(ResponseModel):
-    """The caller's place in the waitlist of a voucher."""
+    """The caller's position in the waitlist of a voucher."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -262,13 +262,13 @@ class WaitlistResponse(ResponseModel):
     ]
 
     @classmethod
-    def of(cls, voucher_id: str, place: model.WaitlistPlace) -> WaitlistResponse:
-        """Returns ``place`` as the API sends it."""
-        until_us = place.accept_by_us
+    def of(cls, voucher_id: str, waiting: model.WaitlistPosition) -> WaitlistResponse:
+        """Returns ``waiting`` as the API sends it."""
+        until_us = waiting.accept_by_us
         return cls(
             voucher_id=voucher_id,
             status="waiting" if until_us is None else "offered",
-            position=place.position,
+            position=waiting.position,
             accept_by=None if until_us is None else from_us(until_us),
         )
 
@@ -358,15 +358,17 @@ class SaleResponse(ResponseModel):
     withdrawn: Annotated[bool, Field(description="Whether it cannot be ordered any more.")]
     loaded: Annotated[
         bool,
-        Field(description="Whether Redis has the sale. If not, the units are those of MySQL."),
+        Field(description="Whether Redis has the sale. If not, the units are as MySQL has them."),
     ]
     stock: Annotated[int, Field(description="Number of units.")]
     left: Annotated[int, Field(description="Units that can still be ordered.")]
     pending: Annotated[int, Field(description="Units of orders that MySQL has not decided yet.")]
     sold: Annotated[int, Field(description="Units of successful orders.")]
     stored: Annotated[int, Field(description="Successful orders in MySQL; `sold` follows it.")]
-    failed: Annotated[int, Field(description="Orders that failed; their units returned.")]
-    cancelled: Annotated[int, Field(description="Orders that buyers cancelled; likewise.")]
+    failed: Annotated[int, Field(description="Failed orders; their units returned to the sale.")]
+    cancelled: Annotated[
+        int, Field(description="Cancelled orders; their units returned to the sale.")
+    ]
     offered: Annotated[int, Field(description="Returned units set aside for waiting buyers.")]
     waiting: Annotated[int, Field(description="Buyers in the waitlist.")]
 

@@ -2,7 +2,7 @@
 
 MySQL has who waits and in which order, Redis makes the offers. Entries are written to MySQL first
 and deleted there first, so Redis that lost its data makes the same offers again, with a new time to
-accept, and an offer that has ended is not made again. A place that Redis lacks is read from MySQL.
+accept, and an offer that has ended is not made again. A position that Redis lacks is in MySQL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from plaza.flash_sales.model import (
     Voucher,
     VoucherWithdrawn,
     WaitlistFull,
-    WaitlistPlace,
+    WaitlistPosition,
 )
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
@@ -39,8 +39,8 @@ _REFUSALS: dict[str, tuple[type[PlazaError], str]] = {
 }
 
 
-def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
-    """Return the buyer's place, new or present. Two statements, and five round trips for a new one.
+def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPosition:
+    """Return the buyer's position, new or present. Two statements; five round trips for a new one.
 
     Raises UnitsLeft, AlreadyOrdered, WaitlistFull, NotOpen, VoucherMissing, VoucherWithdrawn; after
     NotReady, RedisDown and MysqlDown the buyer may wait: repeat the call.
@@ -48,22 +48,22 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
     stored = False
     for _ in range(_MAX_ATTEMPTS):
         sale = _find_sale(voucher_id)
-        order, place = redis_waitlist.read_place(sale, buyer_id)
+        order, position = redis_waitlist.read_position(sale, buyer_id)
         if order is not None:
             raise AlreadyOrdered(f"You have order {order.id} of this voucher.")
-        if place is not None and _has_ended(place):
+        if position is not None and _has_ended(position):
             _end_offers(sale, [buyer_id])
-            place = None
+            position = None
         code = redis_waitlist.try_join(sale, buyer_id, None, MAX_WAITING)  # before MySQL has a row
         if code == _JOINED:
             seq, stored = mysql_waitlist.add(voucher_id, buyer_id), True
-            if place is not None:
-                return place  # a request to leave may have deleted the row only
+            if position is not None:
+                return position  # a request to leave may have deleted the row only
             code = redis_waitlist.try_join(sale, buyer_id, seq, MAX_WAITING)
         if code == _JOINED:
-            _, place = redis_waitlist.read_place(sale, buyer_id)
-            if place is not None:
-                return place
+            _, position = redis_waitlist.read_position(sale, buyer_id)
+            if position is not None:
+                return position
         elif code == "LOADING":
             load_sale.load_sale(voucher_id)
         elif code in _REFUSALS:
@@ -74,23 +74,23 @@ def join_waitlist(voucher_id: int, buyer_id: int) -> WaitlistPlace:
     raise NotReady("This sale was reloaded on every attempt; retry after 2 s.")
 
 
-def read_place(voucher_id: int, buyer_id: int) -> WaitlistPlace:
-    """Return the buyer's place. Two round trips; a statement if Redis has none, and two more round
+def read_position(voucher_id: int, buyer_id: int) -> WaitlistPosition:
+    """Return the position. Two round trips; a statement if Redis has none, and two more round
     trips if Redis lost it. Raises NotWaiting, also if the offer has ended; NotOpen, VoucherMissing,
     VoucherWithdrawn, NotReady; RedisDown, MysqlDown."""
     sale = _find_sale(voucher_id)
-    order, place = redis_waitlist.read_place(sale, buyer_id)
-    if order is None and place is None:
+    order, position = redis_waitlist.read_position(sale, buyer_id)
+    if order is None and position is None:
         lost = mysql_waitlist.find(voucher_id, [buyer_id])
         if lost and redis_waitlist.join(sale, lost):
-            _, place = redis_waitlist.read_place(sale, buyer_id)
-    if place is None or _has_ended(place):
+            _, position = redis_waitlist.read_position(sale, buyer_id)
+    if position is None or _has_ended(position):
         raise NotWaiting(f"You do not wait for voucher {voucher_id}.")
-    return place
+    return position
 
 
 def leave_waitlist(voucher_id: int, buyer_id: int) -> None:
-    """Give up the buyer's place or offer. Safe to repeat. Raises RedisDown, MysqlDown."""
+    """Give up the buyer's position or offer. Safe to repeat. Raises RedisDown, MysqlDown."""
     mysql_waitlist.delete([(voucher_id, buyer_id)])
     sale = redis_store.find_sales([voucher_id]).get(voucher_id)
     if sale is not None:
@@ -129,14 +129,14 @@ def recover_waitlists(vouchers: Sequence[Voucher], deadline: Deadline) -> None:
 def _rejoin(sale: SaleGeneration, deadline: Deadline) -> int:
     """Add all buyers of MySQL without a success; return how many."""
     mysql_waitlist.delete_holders(sale.voucher_id)
-    found = after_seq = 0
+    rejoined = after_seq = 0
     while not deadline.has_passed and (
         page := mysql_waitlist.read(sale.voucher_id, after_seq, _PAGE)
     ):
         if not redis_waitlist.join(sale, page):
             break
-        found, after_seq = found + len(page), page[-1][0]
-    return found
+        rejoined, after_seq = rejoined + len(page), page[-1][0]
+    return rejoined
 
 
 def _end_offers(sale: SaleGeneration, buyer_ids: Sequence[int]) -> int:
@@ -156,5 +156,5 @@ def _find_sale(voucher_id: int) -> SaleGeneration:
     return sale
 
 
-def _has_ended(place: WaitlistPlace) -> bool:
-    return place.accept_by_us is not None and place.accept_by_us <= clock.now_us()
+def _has_ended(position: WaitlistPosition) -> bool:
+    return position.accept_by_us is not None and position.accept_by_us <= clock.now_us()

@@ -10,7 +10,7 @@ from plaza.infra.mysql.mysql import Cursor
 def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
     """Return (type, id) of the resource that the key created, None for an unused key.
     One statement. Raises KeyReused if the key belongs to another request; MysqlDown."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         """
         SELECT request_sha256, resource_type, resource_id
         FROM idempotency_key
@@ -19,9 +19,9 @@ def find(user_id: int, request: IdempotentRequest) -> tuple[str, int] | None:
         """,
         (user_id, request.key_sha256),
     )
-    if not found:
+    if not rows:
         return None
-    request_sha256, resource_type, resource_id = found[0]
+    request_sha256, resource_type, resource_id = rows[0]
     if request_sha256 != request.request_sha256:
         raise KeyReused("This Idempotency-Key belongs to another request; send a new key.")
     return resource_type, resource_id

@@ -116,37 +116,37 @@ def scan_keys(max_s: float = MAX_SCAN_S) -> dict[str, int]:
     """
     stored = redis.execute("GET", SCAN_KEY)
     state = SCAN_STATE.read(stored) or ScanState(clock.now_s())
-    found = continue_scan(state, max_s)
+    progress = continue_scan(state, max_s)
     hottest = read_hot_keys()
     metrics: dict[str, float] = {
-        "keys_scanned": found.scanned,
+        "keys_scanned": progress.scanned,
         "hottest_key_commands_per_s": max((hot.commands_per_s for hot in hottest), default=0),
         "hot_reads_from_memory_per_s": sum(hot.from_memory_per_s for hot in hottest),
         "hot_reads_from_replicas_per_s": sum(hot.from_replicas_per_s for hot in hottest),
     }
-    if found.finished_s:
-        redis.pipeline([("SET", REPORT_KEY, SCAN_STATE.encode(found)), ("UNLINK", SCAN_KEY)])
-        sizes = [size for of_type in found.biggest.values() for size in of_type]
+    if progress.finished_s:
+        redis.pipeline([("SET", REPORT_KEY, SCAN_STATE.encode(progress)), ("UNLINK", SCAN_KEY)])
+        sizes = [size for of_type in progress.biggest.values() for size in of_type]
         lengths = [size.length for size in sizes if size.type != "string"]
         metrics |= {
-            "oversized_keys": found.oversized_total,
-            "unexpected_oversized_keys": found.unexpected_total,
+            "oversized_keys": progress.oversized_total,
+            "unexpected_oversized_keys": progress.unexpected_total,
             "largest_key_bytes": max((size.bytes for size in sizes), default=0),
             "largest_key_members": max(lengths, default=0),
         }
     else:
-        redis.execute("SET", SCAN_KEY, SCAN_STATE.encode(found))
+        redis.execute("SET", SCAN_KEY, SCAN_STATE.encode(progress))
     record(
         "keys_scanned",
         metrics,
-        complete=bool(found.finished_s),
-        oversized=[redact_key(size.key) for size in found.oversized[:10]],
+        complete=bool(progress.finished_s),
+        oversized=[redact_key(size.key) for size in progress.oversized[:10]],
         hottest=[[redact_key(hot.key), hot.commands_per_s] for hot in hottest[:5]],
     )
     return {
-        "scanned": found.scanned,
-        "oversized": found.oversized_total,
-        "complete": int(found.finished_s > 0),
+        "scanned": progress.scanned,
+        "oversized": progress.oversized_total,
+        "complete": int(progress.finished_s > 0),
     }
 
 

@@ -103,11 +103,17 @@ class KeysResponse(ResponseModel):
     def of(cls, report: ScanState | None, hot: Sequence[HotKey]) -> KeysResponse:
         """Return the findings as the API sends them, large keys in descending order."""
         state = report or ScanState(0.0)
-        sizes = {*state.oversized, *(size for found in state.biggest.values() for size in found)}
+        sizes = {
+            *state.oversized,
+            *(size for largest in state.biggest.values() for size in largest),
+        }
         return cls(
             scanned_at=datetime.fromtimestamp(report.finished_s, UTC) if report else None,
             scanned=state.scanned,
             oversized=state.oversized_total,
             large=[LargeKeyResponse.of(size) for size in sorted(sizes, reverse=True)],
-            hot=[HotKeyResponse(**one._asdict() | {"key": redact_key(one.key)}) for one in hot],
+            hot=[
+                HotKeyResponse(**hot_key._asdict() | {"key": redact_key(hot_key.key)})
+                for hot_key in hot
+            ],
         )

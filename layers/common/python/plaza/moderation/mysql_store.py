@@ -37,8 +37,8 @@ def delete_of_user(reporter_id: int) -> int:
 
 def read(report_id: int) -> Report | None:
     """Return a report, None if it does not exist."""
-    found = mysql.fetch_all(f"SELECT {_COLUMNS} FROM report WHERE id = %s", (report_id,))
-    return _report(found[0]) if found else None
+    rows = mysql.fetch_all(f"SELECT {_COLUMNS} FROM report WHERE id = %s", (report_id,))
+    return _report(rows[0]) if rows else None
 
 
 def lock(cursor: Cursor, report_id: int) -> Report | None:

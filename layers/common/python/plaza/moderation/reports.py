@@ -58,8 +58,8 @@ def list_open(
 ) -> tuple[list[tuple[Report, ReportedContent | None]], int | None]:
     """Return (a page of open reports with the content that they are about, oldest first; its last
     id, None on the last page). Two statements. Raises MysqlDown."""
-    found = mysql_store.read_open(after_id, limit + 1)
-    page = found[:limit]
+    reports = mysql_store.read_open(after_id, limit + 1)
+    page = reports[:limit]
     texts = queries.read_all_stored({r.target for r in page if r.target.type != "user"})
     contents = {
         target: ReportedContent(
@@ -68,7 +68,7 @@ def list_open(
         for target, (text, deleted) in texts.items()
     }
     listed = [(report, contents.get(report.target)) for report in page]
-    return listed, page[-1].id if len(found) > limit else None
+    return listed, page[-1].id if len(reports) > limit else None
 
 
 def resolve(report_id: int, outcome: str, operator_id: int) -> Report:

@@ -1,6 +1,6 @@
 """The circuit breakers of all processes, as they report them to Redis.
 
-A breaker is that of one process, which sends each change along with its next command to Redis. An
+A breaker belongs to one process, which sends each change along with its next command to Redis. An
 open breaker that is used opens again every two seconds, so an older report that it is open is of a
 process that ended or that has nothing to do.
 """

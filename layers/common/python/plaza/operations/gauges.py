@@ -33,7 +33,7 @@ class Series(NamedTuple):
 
 
 def read_gauges(meters: Iterable[Meter]) -> dict[str, float]:
-    """Return the gauges of ``meters``, without those of meters that raised Unavailable."""
+    """Return the gauges of ``meters``, without meters that raised Unavailable."""
     gauges: dict[str, float] = {}
     for meter in meters:
         try:
@@ -54,7 +54,7 @@ def take_sample(meters: Iterable[Meter]) -> int:
 def read_series(minutes: int) -> tuple[int, list[Series]]:
     """Return (the first minute since 1970, the series of the last ``minutes``, by name).
 
-    The last value is that of the present minute. One statement. Raises MysqlDown.
+    The last value is the current minute's. One statement. Raises MysqlDown.
     """
     first = _minute_now() - minutes + 1
     # Earlier samples only serve as the begin of an increase.
@@ -78,7 +78,7 @@ def _build_series(
     full_name: str, samples: Mapping[int, Mapping[str, float]], first: int, minutes: int
 ) -> Series:
     name, _, queue = full_name.partition(":")
-    known = {minute: one[full_name] for minute, one in samples.items() if full_name in one}
+    known = {minute: gauges[full_name] for minute, gauges in samples.items() if full_name in gauges}
     if name.endswith(_TOTAL):
         name = name.removesuffix(_TOTAL) + _RATE
         known = _to_rates(sorted(known.items()))

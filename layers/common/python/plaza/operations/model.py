@@ -92,7 +92,7 @@ class RedriveResult:
 
 
 def list_queues_with_dlq(names: Collection[str]) -> list[str]:
-    """Return those of ``names`` whose DLQ is in ``names``, sorted."""
+    """Return the names whose DLQ is in ``names``, sorted."""
     return sorted(name for name in names if dlq_of(name) in names)
 
 

@@ -81,9 +81,9 @@ def list_dead_letters(queue: str, limit: int, operator_id: str) -> list[DeadLett
     received: dict[str, Received] = {}
     try:
         while len(received) < limit and not deadline.has_passed:
-            if not (found := sqs.receive(dlq, _LIST_VISIBILITY_S)):
+            if not (batch := sqs.receive(dlq, _LIST_VISIBILITY_S)):
                 break
-            received.update((message.id, message) for message in found)
+            received.update((message.id, message) for message in batch)
     finally:
         with contextlib.suppress(QueueDown):  # SQS releases them after the visibility timeout
             sqs.release(dlq, received.values())
@@ -103,18 +103,18 @@ def redrive(
     have been moved.
     """
     dlq = find_dlq(queue, settings().queues)
-    wanted = None if ids is None else set(ids)
+    message_ids = None if ids is None else set(ids)
     if sqs.measure(queue).backlog > _MAX_BACKLOG:
         record("redrive_refused", queue=queue, operator_id=operator_id)
         return RedriveResult(
-            0, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())), backlog_too_long=True
+            0, sum(sqs.measure(dlq)), tuple(sorted(message_ids or ())), backlog_too_long=True
         )
     moved = 0
     try:
-        for message in _move(dlq, queue, wanted, MAX_PER_CALL if limit is None else limit):
+        for message in _move(dlq, queue, message_ids, MAX_PER_CALL if limit is None else limit):
             moved += 1
-            if wanted is not None:
-                wanted.discard(message.id)
+            if message_ids is not None:
+                message_ids.discard(message.id)
     finally:
         chosen = None if ids is None else len(ids)
         record(
@@ -124,29 +124,32 @@ def redrive(
             operator_id=operator_id,
             chosen=chosen,
         )
-    return RedriveResult(moved, sum(sqs.measure(dlq)), tuple(sorted(wanted or ())))
+    return RedriveResult(moved, sum(sqs.measure(dlq)), tuple(sorted(message_ids or ())))
 
 
-def _move(dlq: str, queue: str, wanted: Collection[str] | None, limit: int) -> Iterator[Received]:
+def _move(
+    dlq: str, queue: str, message_ids: Collection[str] | None, limit: int
+) -> Iterator[Received]:
     began_s, began_ms = clock.monotonic_s(), clock.now_s() * 1000
     passed_over: list[Received] = []
     moved = 0
     try:
         while (
             moved < limit
-            and (wanted is None or wanted)
+            and (message_ids is None or message_ids)
             and len(passed_over) < MAX_PER_CALL  # releasing them takes time, too
             and clock.monotonic_s() - began_s < MAX_REDRIVE_S
         ):
-            found = sqs.receive(dlq, _REDRIVE_VISIBILITY_S)
-            if not found:
+            batch = sqs.receive(dlq, _REDRIVE_VISIBILITY_S)
+            if not batch:
                 break
             chosen = [
                 message
-                for message in found
-                if message.sent_ms <= began_ms and (wanted is None or message.id in wanted)
+                for message in batch
+                if message.sent_ms <= began_ms
+                and (message_ids is None or message.id in message_ids)
             ][: limit - moved]
-            passed_over += [message for message in found if message not in chosen]
+            passed_over += [message for message in batch if message not in chosen]
             for parcel in sqs.split(chosen, lambda message: sqs.count_bytes(message.body)):
                 sent = dead_letters.redrive(queue, parcel)
                 passed_over += [message for message in parcel if message not in sent]
@@ -165,7 +168,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
     the result is empty. One request.
     """
     now_s = clock.now_s()
-    wanted: list[Any] = [
+    metrics: list[Any] = [
         {
             "Id": f"q{index}",
             "MetricStat": {
@@ -187,7 +190,7 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
     ]
     try:
         response = _cloudwatch.get().get_metric_data(
-            MetricDataQueries=wanted,
+            MetricDataQueries=metrics,
             StartTime=datetime.fromtimestamp(now_s - _AGES_WINDOW_S, UTC),
             EndTime=datetime.fromtimestamp(now_s, UTC),
             ScanBy="TimestampDescending",
@@ -196,9 +199,9 @@ def read_oldest_ages(queues: Sequence[str]) -> dict[str, float]:
         record("queue_ages_unavailable", **error_fields(error))
         return {}
     return {
-        queues[int(found["Id"][1:])]: float(found["Values"][0])
-        for found in response["MetricDataResults"]
-        if found["Values"]
+        queues[int(result["Id"][1:])]: float(result["Values"][0])
+        for result in response["MetricDataResults"]
+        if result["Values"]
     }
 
 

@@ -250,7 +250,7 @@ class BreakersResponse(ResponseModel):
     @classmethod
     def of(cls, reports: Iterable[BreakerReport], is_complete: bool) -> BreakersResponse:
         """Returns ``reports`` as the API sends them."""
-        return cls(complete=is_complete, items=[BreakerResponse.of(one) for one in reports])
+        return cls(complete=is_complete, items=[BreakerResponse.of(report) for report in reports])
 
 
 class ScheduleResponse(ResponseModel):
@@ -342,7 +342,7 @@ class LagResponse(ResponseModel):
         """Returns ``lag`` as the API sends it."""
         queues, gauges, runs = lag
         return cls(
-            queues=None if queues is None else [QueueResponse.of(one) for one in queues],
+            queues=None if queues is None else [QueueResponse.of(queue) for queue in queues],
             gauges=gauges,
             schedules=None
             if runs is None
@@ -383,22 +383,22 @@ class SeriesResponse(ResponseModel):
     )
 
     minutes: Annotated[
-        list[datetime], Field(description="Begin of each minute; the last is the present one.")
+        list[datetime], Field(description="Begin of each minute; the last is the current one.")
     ]
     series: Annotated[list[GaugeSeriesResponse], Field(description="By name and queue.")]
 
     @classmethod
-    def of(cls, first_minute: int, minutes: int, found: Sequence[Series]) -> SeriesResponse:
+    def of(cls, first_minute: int, minutes: int, series: Sequence[Series]) -> SeriesResponse:
         """Returns series from ``first_minute`` since 1970 on as the API sends them."""
         return cls(
             minutes=[
                 datetime.fromtimestamp(minute * 60, UTC)
                 for minute in range(first_minute, first_minute + minutes)
             ],
-            series=[GaugeSeriesResponse.of(one) for one in found],
+            series=[GaugeSeriesResponse.of(gauge) for gauge in series],
         )
 
 
 Minutes = Annotated[
-    int, Query(ge=1, le=RETAINED_MIN, description="How many minutes, the present one included.")
+    int, Query(ge=1, le=RETAINED_MIN, description="How many minutes, with the current one.")
 ]

@@ -1,5 +1,5 @@
 """Visitors in Redis. Each visitor belongs to one of 16 parts, so the visitors of a day are the sum
-of its parts, and those of a week the sum of unions of each part, which are in one slot.
+of its parts, and of a week the sum of unions of each part, which are in one slot.
 
 {<shard>}:reach:<part>:<day>              string  HyperLogLog of the visitors of a part
 {<shard>}:visitor-ids:<network>:<monday>  string  number of ids issued to a network in the week

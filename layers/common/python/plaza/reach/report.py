@@ -19,6 +19,6 @@ def read_reach(count: int) -> Reach:
     total, *counts = redis_store.count_visitors([days, *([day] for day in days), *weeks])
     return Reach(
         total,
-        [Visitors(*one) for one in zip(days, counts[:count], strict=True)],
-        [Visitors(*one) for one in zip(mondays, counts[count:], strict=True)],
+        [Visitors(*counted) for counted in zip(days, counts[:count], strict=True)],
+        [Visitors(*counted) for counted in zip(mondays, counts[count:], strict=True)],
     )

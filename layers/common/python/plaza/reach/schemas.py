@@ -106,6 +106,6 @@ class ReachResponse(ResponseModel):
         """Returns ``reach`` as the API sends it."""
         return cls(
             visitors=reach.total,
-            days=[DayReach.of(one) for one in reach.days],
-            weeks=[WeekReach.of(one) for one in reach.weeks],
+            days=[DayReach.of(visitors) for visitors in reach.days],
+            weeks=[WeekReach.of(visitors) for visitors in reach.weeks],
         )

@@ -29,32 +29,32 @@ def acknowledge_after_failover(max_s: float = MAX_RUN_S) -> int:
     """Queue acknowledgements when a master changed since the last run; return how many events.
     The next run continues after ``max_s``. Raises RedisDown, MysqlDown, QueueDown."""
     masters = redis.read_masters(max_age_s=0)
-    epoch = _epoch_of(masters)
+    reigns = _digest_reigns(masters)
     progress, head = mysql_failover_progress.read_progress()
-    if progress.epoch != epoch:
+    if progress.reigns != reigns:
         reign_guard.store_reigns(masters)
         progress, head = mysql_failover_progress.read_progress()
     queued = 0
-    if progress.epoch is not None and progress.before is not None and progress.epoch != epoch:
+    if progress.reigns is not None and progress.before is not None and progress.reigns != reigns:
         # Another failover may have lost what was acknowledged again after the previous one.
-        begin = progress.recovered_seq if progress.recovering_epoch == epoch else progress.before
+        begin = progress.recovered_seq if progress.recovering == reigns else progress.before
         queued, recovered_seq = _acknowledge_again(begin or 0, head, Deadline.in_s(max_s))
         record(
             "failover_detected",
             {"acknowledged_again": queued},
-            epoch=epoch,
+            reigns=reigns,
             left=head > recovered_seq,
         )
         if recovered_seq < head:
-            mysql_failover_progress.record_progress(epoch, recovered_seq)
+            mysql_failover_progress.record_progress(reigns, recovered_seq)
             return queued
     mysql_failover_progress.record_check(
-        epoch, head if progress.last is None else progress.last, head
+        reigns, head if progress.last is None else progress.last, head
     )
     return queued
 
 
-def _epoch_of(masters: Masters) -> int:
+def _digest_reigns(masters: Masters) -> int:
     """Return a number that changes with the reign of any master, and with the slots of a master."""
     names = sorted({(master.first_slot, master.reign) for master in masters.values()})
     return int(sha256(repr(names).encode()).hexdigest()[:15], 16)

@@ -40,4 +40,4 @@ def list_active(limit: int) -> list[tuple[Kind, Target]]:
     active = Counter(find_due(MAX_VERSION_US, limit=2))
     for kind, target in read_latest_targets(_LATEST_EVENTS):
         active[KINDS[kind], target] += 1
-    return [wanted for wanted, _ in active.most_common(limit)]
+    return [pair for pair, _ in active.most_common(limit)]

@@ -314,17 +314,17 @@ def replay(
         if last is None or key != last[0]:
             if last is None or key[:3] != last[0][:3] or len(changes[-1].actors) == MAX_ROWS:
                 changes.append(CounterChange(key.target, KINDS[key.kind]))
-            found = changes[-1]
+            state = changes[-1]
             was_on, _ = on, version_us = before.get(key, _NEVER)
-            found.actors.append(SavedActor(key.actor_id, version_us, on, 0, False))
+            state.actors.append(SavedActor(key.actor_id, version_us, on, 0, False))
         elif at_us == last[1]:
             continue
         last, change = (key, at_us), 0
         if at_us > version_us:
             change = event.on - on
             on, version_us = event.on, at_us
-            found.actors[-1] = SavedActor(key.actor_id, at_us, on, on - was_on, True)
-            found.delta += change
-            found.is_new = True
-        found.entries.append(LogEntry(event, at_us, change))
+            state.actors[-1] = SavedActor(key.actor_id, at_us, on, on - was_on, True)
+            state.delta += change
+            state.is_new = True
+        state.entries.append(LogEntry(event, at_us, change))
     return changes

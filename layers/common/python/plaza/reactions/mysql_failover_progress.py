@@ -1,4 +1,4 @@
-"""Progress of the failover recovery in MySQL: the epoch of Redis and the log's head at each check.
+"""Progress of the failover recovery in MySQL: the reigns of Redis and the log's head at each check.
 
 The heads are rows of ``watermark``: events after the lowest watermark are not archived. Each
 function raises MysqlDown.
@@ -16,21 +16,21 @@ _BEFORE, _LAST = "redis_before", "redis_last"
 
 
 class FailoverProgress(NamedTuple):
-    """The last check of Redis: its ``epoch``, the log's head at that check (``last``) and at the
-    check before it (``before``); None before the first check.
+    """The last check of Redis: the digest of its ``reigns``, the log's head then (``last``)
+    and at the check before it (``before``); None before the first check.
 
-    ``recovering_epoch``: epoch whose failover is being recovered; ``recovered_seq``: up to where.
+    ``recovering``: the reigns whose failover is being recovered; ``recovered_seq``: up to where.
     """
 
-    epoch: int | None
-    recovering_epoch: int | None
+    reigns: int | None
+    recovering: int | None
     recovered_seq: int | None
     before: int | None
     last: int | None
 
 
 def read_progress() -> tuple[FailoverProgress, int]:
-    """Return the progress and the present head of the log."""
+    """Return the progress and the current head of the log."""
     [(*progress, head)] = mysql.fetch_all(
         """
         SELECT epochs.epoch, epochs.recovering_epoch, epochs.recovered_seq,
@@ -45,7 +45,7 @@ def read_progress() -> tuple[FailoverProgress, int]:
     return FailoverProgress(*progress), int(head)
 
 
-def record_check(epoch: int, before: int, last: int) -> None:
+def record_check(reigns: int, before: int, last: int) -> None:
     """Store a finished check and end a recovery, in one transaction."""
 
     def save(cursor: Cursor) -> None:
@@ -64,23 +64,23 @@ def record_check(epoch: int, before: int, last: int) -> None:
             ON DUPLICATE KEY UPDATE
                 epoch = VALUES(epoch), recovering_epoch = NULL, recovered_seq = NULL
             """,
-            (epoch,),
+            (reigns,),
         )
 
     mysql.run_in_transaction(save)
 
 
-def record_progress(recovering_epoch: int, recovered_seq: int) -> None:
+def record_progress(recovering: int, recovered_seq: int) -> None:
     """Store how far an unfinished recovery is."""
     mysql.write(
         "UPDATE redis_epoch SET recovering_epoch = %s, recovered_seq = %s",
-        (recovering_epoch, recovered_seq),
+        (recovering, recovered_seq),
     )
 
 
 def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
     """Return (seq, key) of at most ``count`` events after seq ``after``."""
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         """
         SELECT seq, target_type, target_id, kind, actor_id
         FROM reaction_log
@@ -89,4 +89,4 @@ def read_log_page(after: int, count: int) -> list[tuple[int, ReactionKey]]:
         """,
         (after, count),
     )
-    return [(int(seq), ReactionKey(*key)) for seq, *key in found]
+    return [(int(seq), ReactionKey(*key)) for seq, *key in rows]

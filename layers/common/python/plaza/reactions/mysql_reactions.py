@@ -29,14 +29,14 @@ from plaza.reactions.model import (
     Target,
 )
 
-EPOCH = 2**40  # versions of a counter in one epoch
-EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {EPOCH:d}"
+VERSIONS_PER_EPOCH = 2**40
+EPOCH_NOW = f"(SELECT epoch FROM log_gate WHERE id = 1) * {VERSIONS_PER_EPOCH:d}"
 _ROWS_AT_ONCE = 1000
-LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log gate
+LOCK_TIMEOUT_S = 2  # consumers wait behind the exclusive lock of the log
 _DAY_US = 86_400_000_000
 
 
-class LogGate(NamedTuple):
+class LogLock(NamedTuple):
     """The first version of the epoch, and first_slot -> reign of each master of Redis as the last
     recovery stored them (``reign_guard``)."""
 
@@ -44,8 +44,8 @@ class LogGate(NamedTuple):
     reigns: Mapping[int, str]
 
 
-def pass_log_gate(cursor: Cursor) -> LogGate:
-    """Lock the log gate and the reigns, shared, until the commit; return them.
+def share_log_lock(cursor: Cursor) -> LogLock:
+    """Lock the log and the reigns, shared, until the commit; return them.
 
     Call it before an append: when a reader gets the exclusive lock, all earlier appends are
     committed (docs/decisions/0022-read-the-log-behind-a-gate.md).
@@ -61,15 +61,15 @@ def pass_log_gate(cursor: Cursor) -> LogGate:
     )
     if not rows:
         raise LookupError("log_gate has no row: readers could not wait for this transaction")
-    found = cursor.fetchall()
-    return LogGate(
-        int(found[0][0]) * EPOCH,
-        {first_slot: reign for _, first_slot, reign in found if reign is not None},
+    held = cursor.fetchall()
+    return LogLock(
+        int(held[0][0]) * VERSIONS_PER_EPOCH,
+        {first_slot: reign for _, first_slot, reign in held if reign is not None},
     )
 
 
 def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str) -> None:
-    """Replace the reign of a master by that of its successor, unless another one did."""
+    """Replace the reign of a master by its successor's, unless another one did."""
     cursor.execute(
         """
         UPDATE redis_reign
@@ -81,11 +81,11 @@ def succeed_reign(cursor: Cursor, first_slot: int, predecessor: str, reign: str)
 
 
 def replace_reigns(reigns: Mapping[int, str]) -> None:
-    """Store first_slot -> reign of all masters, behind all transactions that passed the log gate.
+    """Store first_slot -> reign of all masters, behind all transactions that passed the log lock.
     Four statements. Raises MysqlDown as ``wait_for_log_writers``."""
 
     def replace(cursor: Cursor) -> None:
-        lock_log_gate(cursor)
+        take_log_lock(cursor)
         cursor.execute("DELETE FROM redis_reign")
         cursor.executemany(
             "INSERT INTO redis_reign (first_slot, reign) VALUES (%s, %s)", sorted(reigns.items())
@@ -95,7 +95,7 @@ def replace_reigns(reigns: Mapping[int, str]) -> None:
 
 
 def read_epoch(cursor: Cursor) -> int:
-    """Return the first version of the present epoch."""
+    """Return the first version of the current epoch."""
     cursor.execute(f"SELECT {EPOCH_NOW}")
     [(epoch,)] = cursor.fetchall()
     return int(epoch)
@@ -105,11 +105,11 @@ def wait_for_log_writers() -> None:
     """Wait until all transactions that append to the log are committed or rolled back; later ones
     get a higher seq. Raises MysqlDown when a transaction takes longer than 2 s, three times."""
 
-    mysql.run_in_transaction(lock_log_gate)
+    mysql.run_in_transaction(take_log_lock)
 
 
-def lock_log_gate(cursor: Cursor) -> None:
-    """Lock the log gate, exclusively, until the commit. Two statements."""
+def take_log_lock(cursor: Cursor) -> None:
+    """Lock the log lock, exclusively, until the commit. Two statements."""
     cursor.execute("SET SESSION innodb_lock_wait_timeout = %s", (LOCK_TIMEOUT_S,))
     if not cursor.execute("SELECT id FROM log_gate WHERE id = 1 FOR UPDATE"):
         raise LookupError("log_gate has no row: writers cannot be waited for")
@@ -224,7 +224,7 @@ def upsert_rows(cursor: Cursor, changes: Iterable[CounterChange]) -> None:
 
 
 def read_snapshots(
-    wanted: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
+    requests: Sequence[tuple[Kind, Target, Sequence[int]]], depth: int
 ) -> list[Snapshot]:
     """Return a snapshot of each (kind, target, actors): its newest actors, and rows of ``actors``.
 
@@ -233,19 +233,19 @@ def read_snapshots(
     """
     select = " UNION ALL ".join(
         arm
-        for index, (kind, target, _) in enumerate(wanted)
+        for index, (kind, target, _) in enumerate(requests)
         for arm in _select_snapshot(index, kind, target, depth)
     )
-    rows: list[list[tuple[int, int, bool]]] = [[] for _ in wanted]
-    if not any(actor_ids for _, _, actor_ids in wanted):
-        return _parse_snapshots(mysql.fetch_all(select) if wanted else (), rows, depth)
+    rows: list[list[tuple[int, int, bool]]] = [[] for _ in requests]
+    if not any(actor_ids for _, _, actor_ids in requests):
+        return _parse_snapshots(mysql.fetch_all(select) if requests else (), rows, depth)
 
     def read(cursor: Cursor) -> list[Snapshot]:
         cursor.execute(select)
-        found = cursor.fetchall()
+        counters = cursor.fetchall()
         keys = [
             (index, ReactionKey(*target, kind.name, actor_id))
-            for index, (kind, target, actor_ids) in enumerate(wanted)
+            for index, (kind, target, actor_ids) in enumerate(requests)
             for actor_id in actor_ids
         ]
         for start in range(0, len(keys), _ROWS_AT_ONCE):
@@ -254,7 +254,7 @@ def read_snapshots(
             for index, key in part:
                 on, version_us = existing.get(key, (False, 0))
                 rows[index].append((key.actor_id, version_us, on))
-        return _parse_snapshots(found, rows, depth)
+        return _parse_snapshots(counters, rows, depth)
 
     return mysql.run_in_snapshot(read)
 
@@ -292,12 +292,12 @@ def _select_snapshot(index: int, kind: Kind, target: Target, depth: int) -> list
 
 
 def _parse_snapshots(
-    found: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
+    counters: Iterable[mysql.Row], rows: Sequence[list[tuple[int, int, bool]]], depth: int
 ) -> list[Snapshot]:
     count = len(rows)
     total, db_version, last_version_us = [0] * count, [0] * count, [0] * count
     newest: list[list[tuple[int, int]]] = [[] for _ in range(count)]
-    for index, arm, value, version in found:
+    for index, arm, value, version in counters:
         match arm:
             case "epoch":
                 db_version[index] += version
@@ -322,8 +322,8 @@ def _parse_snapshots(
     ]
 
 
-def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
-    """Return (total, db_version) of each of ``wanted``."""
+def read_counters(pairs: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]]:
+    """Return (total, db_version) of each of ``pairs``."""
     arms = [f"(SELECT -1, 0, {EPOCH_NOW})"] + [
         f"""
         (
@@ -333,12 +333,12 @@ def read_counters(wanted: Sequence[tuple[Kind, Target]]) -> list[tuple[int, int]
               AND target_id = {target.id:d}
         )
         """
-        for index, (kind, target) in enumerate(wanted)
+        for index, (kind, target) in enumerate(pairs)
     ]
-    found = mysql.fetch_all(" UNION ALL ".join(arms)) if wanted else []
-    epoch = next((version for index, _, version in found if index < 0), 0)
-    counters = [(0, epoch)] * len(wanted)
-    for index, total, version in found:
+    rows = mysql.fetch_all(" UNION ALL ".join(arms)) if pairs else []
+    epoch = next((version for index, _, version in rows if index < 0), 0)
+    counters = [(0, epoch)] * len(pairs)
+    for index, total, version in rows:
         if index >= 0:
             counters[index] = total, epoch + version
     return counters
@@ -368,12 +368,12 @@ def read_state(kind: Kind, target: Target, actor_id: int) -> tuple[bool, int]:
     return rows[0][0] == 1, rows[0][1]
 
 
-def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
-    """Return whether the actor reacted to each of ``wanted``."""
-    if not wanted:
+def read_viewer_states(pairs: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool]:
+    """Return whether the actor reacted to each of ``pairs``."""
+    if not pairs:
         return []
     ids: dict[tuple[str, str], list[int]] = {}
-    for kind, target in wanted:
+    for kind, target in pairs:
         ids.setdefault((target.type, kind.name), []).append(target.id)
     arms = [
         f"""
@@ -390,7 +390,7 @@ def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> 
         for (target_type, kind), of_type in ids.items()
     ]
     on = set(mysql.fetch_all(" UNION ALL ".join(arms)))
-    return [(kind.name, *target) in on for kind, target in wanted]
+    return [(kind.name, *target) in on for kind, target in pairs]
 
 
 def read_reactors(
@@ -420,7 +420,7 @@ def read_reactors(
 def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Reactor]]:
     """Return (db_version, the earliest actors that are on), at one instant."""
     of_target = f"target_type = '{target.type}' AND target_id = {target.id:d}"
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         f"""
         (
             SELECT 0, {EPOCH_NOW} + COALESCE((
@@ -439,8 +439,8 @@ def read_earliest(kind: Kind, target: Target, limit: int) -> tuple[int, list[Rea
         )
         """
     )
-    [db_version] = [version for actor_id, version in found if actor_id == 0]
-    earliest = [Reactor(actor_id, version) for actor_id, version in found if actor_id > 0]
+    [db_version] = [version for actor_id, version in rows if actor_id == 0]
+    earliest = [Reactor(actor_id, version) for actor_id, version in rows if actor_id > 0]
     return db_version, sorted(earliest, key=lambda r: (r.version_us, r.actor_id))
 
 

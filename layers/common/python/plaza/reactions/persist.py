@@ -192,7 +192,7 @@ def _apply(saved: PersistedBatch) -> list[ApplyResult]:
     node took over before they were saved."""
     if saved.is_deposed:
         redis.forget_client()
-        raise MasterDeposed("This process is not connected to the present master of Redis")
+        raise MasterDeposed("This process is not connected to the current master of Redis")
     return redis_commits.apply_all(saved.commits)
 
 
@@ -254,7 +254,7 @@ def resync(
 
 @ACKNOWLEDGEMENTS.consumer
 def acknowledge_again(messages: Sequence[Unacknowledged]) -> None:
-    """Apply commits that Redis did not accept, and the present rows of keys. Safe to repeat. Raises
+    """Apply commits that Redis did not accept, and the current rows of keys. Safe to repeat. Raises
     MysqlDown, RedisDown."""
     for message in messages:
         rows_of = [
@@ -318,7 +318,7 @@ def _pass_gates(
 ) -> tuple[int, bool]:
     """Return the epoch, and whether a master of ``keys`` was deposed since ``masters`` were read.
     One statement, the first of a transaction; one more for a slot whose master changed."""
-    epoch, reigns = mysql_reactions.pass_log_gate(cursor)
+    epoch, reigns = mysql_reactions.share_log_lock(cursor)
     kinds = {(KINDS[key.kind], key.target) for key in keys}
     return epoch, not reign_guard.pass_guard(cursor, reigns, masters, kinds)
 

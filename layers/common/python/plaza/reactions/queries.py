@@ -38,9 +38,9 @@ _EARLIEST_POLL_S = 0.02
 
 
 def read_counts(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None
+    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None
 ) -> tuple[list[Count], bool]:
-    """Return the count of each of ``wanted``, and whether they are exact.
+    """Return the count of each of ``pairs``, and whether they are exact.
 
     MySQL, about a second behind, stands in while Redis is unavailable and for a target that another
     caller loads for too long. Anonymous callers (``actor_id`` None) get totals of hot targets that
@@ -48,83 +48,81 @@ def read_counts(
     statement when Redis has all targets and the actor's states. Raises MysqlDown, RedisDown.
     """
     if actor_id is not None:
-        return _read_counts(wanted, actor_id)
-    totals = {w: total for w in wanted if (total := hot_totals.get((w[0].name, w[1]))) is not None}
-    missing = [w for w in wanted if w not in totals]
+        return _read_counts(pairs, actor_id)
+    totals = {w: total for w in pairs if (total := hot_totals.get((w[0].name, w[1]))) is not None}
+    missing = [w for w in pairs if w not in totals]
     source = hot_totals.source_of((kind.name, target) for kind, target in missing)
     counts, exact = _read_counts(missing, None, source) if missing else ([], True)
-    for (kind, target), found in zip(missing, counts, strict=True):
-        totals[kind, target] = found.total
+    for (kind, target), count in zip(missing, counts, strict=True):
+        totals[kind, target] = count.total
         if exact:
-            hot_totals.put((kind.name, target), found.total)
-    return [Count(totals[w], False) for w in wanted], exact
+            hot_totals.put((kind.name, target), count.total)
+    return [Count(totals[w], False) for w in pairs], exact
 
 
 def _read_counts(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll = redis.run_all
+    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll = redis.run_all
 ) -> tuple[list[Count], bool]:
     try:
-        return _read_counts_in_redis(wanted, actor_id, source)
+        return _read_counts_in_redis(pairs, actor_id, source)
     except RedisDown:
         if not _fallback_budget.take():
             raise
-    totals = [total for total, _ in mysql_reactions.read_counters(wanted)]
-    states = [False] * len(wanted)
+    totals = [total for total, _ in mysql_reactions.read_counters(pairs)]
+    states = [False] * len(pairs)
     if actor_id is not None:
-        states = mysql_reactions.read_viewer_states(wanted, actor_id)
+        states = mysql_reactions.read_viewer_states(pairs, actor_id)
     return [Count(*pair) for pair in zip(totals, states, strict=True)], False
 
 
-def read_viewer_states(wanted: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool | None]:
-    """Return whether the actor reacted to each of ``wanted``.
+def read_viewer_states(pairs: Sequence[tuple[Kind, Target]], actor_id: int) -> list[bool | None]:
+    """Return whether the actor reacted to each of ``pairs``.
 
     None when MySQL is needed and unavailable. Costs as of ``read_counts``, and one round trip more
     while MySQL is unavailable. Raises RedisDown; MysqlDown when Redis is unavailable too.
     """
     try:
-        counts, _ = read_counts(wanted, actor_id)
+        counts, _ = read_counts(pairs, actor_id)
     except MysqlDown:
         return [
-            cached and cached.viewer_state for cached in redis_queries.read_all(wanted, actor_id)
+            cached and cached.viewer_state for cached in redis_queries.read_all(pairs, actor_id)
         ]
-    return [found.viewer_state for found in counts]
+    return [count.viewer_state for count in counts]
 
 
 def _read_counts_in_redis(
-    wanted: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll
+    pairs: Sequence[tuple[Kind, Target]], actor_id: int | None, source: RunAll
 ) -> tuple[list[Count], bool]:
-    cached, exact = redis_queries.read_all(wanted, actor_id, source), True
+    cached, exact = redis_queries.read_all(pairs, actor_id, source), True
     known = [
         Count(c.total, c.viewer_state)
         for c in cached
         if c is not None and c.viewer_state is not None and not c.rebuild
     ]
-    if len(known) == len(wanted):
+    if len(known) == len(pairs):
         return known, True
-    if cold := [w for w, c in zip(wanted, cached, strict=True) if c is None]:
+    if cold := [w for w, c in zip(pairs, cached, strict=True) if c is None]:
         loaded, exact = _read_cold(cold, actor_id)
-        cached = [loaded.get(w) if c is None else c for w, c in zip(wanted, cached, strict=True)]
-    for (kind, target), c in zip(wanted, cached, strict=True):
+        cached = [loaded.get(w) if c is None else c for w, c in zip(pairs, cached, strict=True)]
+    for (kind, target), c in zip(pairs, cached, strict=True):
         if c and c.rebuild:
             request_rebuild(kind, target)
-    missing = [w for w, c in zip(wanted, cached, strict=True) if c is None]
+    missing = [w for w, c in zip(pairs, cached, strict=True) if c is None]
     totals = {
         w: total
         for w, (total, _) in zip(missing, mysql_reactions.read_counters(missing), strict=True)
     }
-    unknown = [
-        w for w, c in zip(wanted, cached, strict=True) if c is None or c.viewer_state is None
-    ]
+    unknown = [w for w, c in zip(pairs, cached, strict=True) if c is None or c.viewer_state is None]
     states: dict[tuple[Kind, Target], bool] = {}
     if actor_id is not None and unknown:
-        found = mysql_reactions.read_viewer_states(unknown, actor_id)
-        states = dict(zip(unknown, found, strict=True))
+        stored = mysql_reactions.read_viewer_states(unknown, actor_id)
+        states = dict(zip(unknown, stored, strict=True))
     counts = [
         Count(
             totals[w] if c is None else c.total,
             states.get(w, False) if c is None or c.viewer_state is None else c.viewer_state,
         )
-        for w, c in zip(wanted, cached, strict=True)
+        for w, c in zip(pairs, cached, strict=True)
     ]
     return counts, exact
 
@@ -137,9 +135,11 @@ def _read_cold(
     Not exact when MySQL, which lacks the outbox, stands in for a target that another caller loads
     for too long. Raises ReactionUndecided when the fallback budget for that is empty.
     """
-    found = lookup.find_all({target for _, target in cold})
-    missing = {w: CachedCount(0, False, False) for w in cold if found[w[1]] is Existence.MISSING}
-    live = [w for w in cold if found[w[1]] is Existence.LIVE]
+    existence = lookup.find_all({target for _, target in cold})
+    missing = {
+        w: CachedCount(0, False, False) for w in cold if existence[w[1]] is Existence.MISSING
+    }
+    live = [w for w in cold if existence[w[1]] is Existence.LIVE]
     left = hydrate(live) if live else []
     if left and not _fallback_budget.take():
         raise ReactionUndecided(f"{left[0][1]} is being loaded; try again.")
@@ -231,10 +231,10 @@ def _newest_reactors(
     if page is None:
         hydrate([(kind, target)])
         page = redis_queries.read_page(kind, target, after, latest, limit + 2)
-    is_complete, found = page or (False, [])
+    is_complete, reactors = page or (False, [])
     if after is not None:
-        found = [reactor for reactor in found if _is_past(reactor, after, latest)]
-    return is_complete, _in_order(found, latest)
+        reactors = [reactor for reactor in reactors if _is_past(reactor, after, latest)]
+    return is_complete, _in_order(reactors, latest)
 
 
 def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
@@ -242,8 +242,8 @@ def _is_past(reactor: Reactor, after: Reactor, latest: bool) -> bool:
     return position < last if latest else position > last
 
 
-def _in_order(found: list[Reactor], latest: bool) -> list[Reactor]:
-    return sorted(found, key=lambda r: (r.version_us, r.actor_id), reverse=latest)
+def _in_order(reactors: list[Reactor], latest: bool) -> list[Reactor]:
+    return sorted(reactors, key=lambda r: (r.version_us, r.actor_id), reverse=latest)
 
 
 def _paginate(page: list[Reactor], limit: int) -> tuple[list[Reactor], Reactor | None]:
@@ -272,9 +272,9 @@ def list_reacted(
 def _newest_reacted(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]]:
     """Return (floor_us, newest); a floor above all versions while Redis is unavailable."""
     try:
-        found = redis_user_lists.read_list(kind, actor_id)
-        if found is not None:
-            return found
+        cached = redis_user_lists.read_list(kind, actor_id)
+        if cached is not None:
+            return cached
         _spend_list_budget()
         lease = redis_user_lists.take_lease(kind, actor_id)
         newest = mysql_reactions.read_reacted(kind, actor_id, None, LIST_LENGTH)

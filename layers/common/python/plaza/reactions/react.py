@@ -48,7 +48,7 @@ _MIN_ROWS_LOADED = 50
 def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
     """Turn the actor's reaction on or off. One round trip and one message for a loaded target.
 
-    The outcome is exact when two places have it: Redis, and the queue or MySQL. It is provisional
+    The outcome is exact when two stores have it: Redis, and the queue or MySQL. It is provisional
     while Redis is unavailable, and when neither the queue nor MySQL accepted it. Raises
     TargetMissing, TargetDeleted, TargetHidden, TooManyChanges; and, to try again, OutboxFull,
     ReactionUndecided, MysqlDown, QueueDown.
@@ -68,11 +68,8 @@ def react(kind: Kind, target: Target, actor_id: int, on: bool) -> Outcome:
 def publish(event: ReactionEvent) -> bool:
     """Send an event to the queue, or spill it to MySQL while SQS is unavailable. False when neither
     accepted it: the sweeper sends it from the outbox."""
-    try:
-        REACTIONS.send(event)
+    if REACTIONS.try_send(event):
         return True
-    except QueueDown as error:
-        record("publish_postponed", {"postponed": 1}, **error_fields(error))
     try:
         spill(REACTIONS.name, REACTIONS.encode(event))
         return True
@@ -82,15 +79,12 @@ def publish(event: ReactionEvent) -> bool:
 
 
 def request_rebuild(kind: Kind, target: Target) -> None:
-    """Queue a build of a target's Bloom filter. A failure is recorded; the gate requests again."""
-    try:
-        REBUILDS.send(BloomBuildStep(kind, target))
-    except QueueDown as error:
-        record("rebuild_postponed", **error_fields(error))
+    """Queue a build of a target's Bloom filter. If SQS refuses, the gate requests it again."""
+    REBUILDS.try_send(BloomBuildStep(kind, target))
 
 
 def hydrate(
-    wanted: Sequence[tuple[Kind, Target]], wait_s: float | None = None
+    pairs: Sequence[tuple[Kind, Target]], wait_s: float | None = None
 ) -> list[tuple[Kind, Target]]:
     """Load targets from MySQL into Redis; return those that are not loaded after ``wait_s``.
 
@@ -99,7 +93,7 @@ def hydrate(
     texts. Raises RedisDown, MysqlDown.
     """
     deadline = Deadline.in_s(HYDRATE_WAIT_S if wait_s is None else wait_s)
-    todo = list(wanted)
+    todo = list(pairs)
     while todo:
         leases = redis_hydration.take_hydration_leases(todo)
         taken = [
@@ -145,7 +139,7 @@ def _mark_hidden(loaded: Iterable[Target]) -> None:
     is marked by the process that hides it."""
     texts = {target for target in loaded if target.type in CONTENT_TYPES}
     if texts and (hidden := lookup.find_hidden(texts)):
-        set_visibility({Target(*target): found for target, found in hidden.items()})
+        set_visibility({Target(*target): visibility for target, visibility in hidden.items()})
 
 
 def _apply_ahead(commits: Sequence[Commit]) -> None:
@@ -213,7 +207,7 @@ def _decide(kind: Kind, target: Target, actor_id: int, on: bool) -> GateDecision
 
 
 def _accept_provisionally(event: ReactionEvent, error: RedisDown) -> Outcome:
-    """Queue the event without a version: its order is that of its arrival on the queue, but not
+    """Queue the event without a version: it is ordered by its arrival on the queue, but not
     after its deadline. Raises QueueDown, after the deadline if SQS may still store the event."""
     target = event.key.target
     if not markers.is_cached_live(*target):
@@ -237,8 +231,8 @@ def _require_visible(event: ReactionEvent) -> None:
     target = event.key.target
     if not event.on or target.type not in CONTENT_TYPES:
         return
-    found = lookup.find_hidden([target]).get(target)
-    if found is not None and found.hidden_author_id != event.key.actor_id:
+    visibility = lookup.find_hidden([target]).get(target)
+    if visibility is not None and visibility.hidden_author_id != event.key.actor_id:
         raise TargetHidden(f"{_describe(target)} was hidden by a moderator.")
 
 

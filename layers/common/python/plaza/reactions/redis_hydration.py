@@ -36,11 +36,11 @@ class HydrationLease(NamedTuple):
     entries: int
 
 
-def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
+def take_hydration_leases(pairs: Sequence[tuple[Kind, Target]]) -> list[HydrationLease]:
     """Try to take leases to load targets, for 10 s."""
     token = secrets.token_hex(8)
     calls, nodes = [], []
-    for kind, target in wanted:
+    for kind, target in pairs:
         keys = keys_of(kind.name, target)
         nodes.append(redis.find_node(keys.meta))
         calls.append(
@@ -56,44 +56,44 @@ def take_hydration_leases(wanted: Sequence[tuple[Kind, Target]]) -> list[Hydrati
     ]
 
 
-def read_outboxes(wanted: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
+def read_outboxes(requests: Sequence[tuple[Kind, Target, int]]) -> list[list[int]]:
     """Return the actors in the outbox of each (kind, target, entries). One round trip; one for each
     250 entries of a larger outbox."""
-    found: list[list[int]] = [[] for _ in wanted]
-    small = [i for i, (_, _, entries) in enumerate(wanted) if 0 < entries <= MAX_ROWS]
-    keys = [keys_of(kind.name, target).outbox for kind, target, _ in wanted]
+    outboxes: list[list[int]] = [[] for _ in requests]
+    small = [i for i, (_, _, entries) in enumerate(requests) if 0 < entries <= MAX_ROWS]
+    keys = [keys_of(kind.name, target).outbox for kind, target, _ in requests]
     if small:
         answers = redis.pipeline([("HKEYS", keys[i]) for i in small])
         for i, actors in zip(small, answers, strict=True):
-            found[i] = [int(actor) for actor in actors]
-    for i, (_, _, entries) in enumerate(wanted):
+            outboxes[i] = [int(actor) for actor in actors]
+    for i, (_, _, entries) in enumerate(requests):
         cursor: str | None = "0" if entries > MAX_ROWS else None
         scanned: set[int] = set()
         while cursor is not None:
             next_cursor, page = redis.execute("HSCAN", keys[i], cursor, "COUNT", MAX_ROWS)
             scanned.update(map(int, page))
             cursor = None if next_cursor in ("0", 0) else next_cursor
-            found[i] = sorted(scanned)
-    return found
+            outboxes[i] = sorted(scanned)
+    return outboxes
 
 
-def hydrate_all(found: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
+def hydrate_all(loads: Sequence[tuple[Kind, Target, HydrationLease, Snapshot]]) -> list[str]:
     """Load targets from snapshots; return the codes of hydrate.lua. One round trip; one more for
     each 250 entries of the largest outbox."""
     pages = [
         [s.rows[start : start + MAX_ROWS] for start in range(0, len(s.rows), MAX_ROWS)]
-        for _, _, _, s in found
+        for _, _, _, s in loads
     ]
     for number in range(max(map(len, pages), default=0)):
         redis.run_all(
             [
                 _rebase_call(kind, target, lease, number + 1, of_target[number])
-                for (kind, target, lease, _), of_target in zip(found, pages, strict=True)
+                for (kind, target, lease, _), of_target in zip(loads, pages, strict=True)
                 if number < len(of_target)
             ]
         )
     calls = []
-    for kind, target, lease, snapshot in found:
+    for kind, target, lease, snapshot in loads:
         keys = keys_of(kind.name, target)
         calls.append(
             Call(

@@ -30,20 +30,20 @@ _META_KEY = re.compile(r"\{\d+\}:([a-z]+):([a-z]+):([1-9]\d{0,18}):meta", re.ASC
 
 def target_of_key(key: str) -> tuple[Kind, Target] | None:
     """Return the target of a meta key, None for any other key."""
-    found = _META_KEY.fullmatch(key)
-    if found is None or found[1] not in KINDS:
+    match = _META_KEY.fullmatch(key)
+    if match is None or match[1] not in KINDS:
         return None
-    kind, target = KINDS[found[1]], Target(found[2], int(found[3]))
+    kind, target = KINDS[match[1]], Target(match[2], int(match[3]))
     is_valid = target.type in kind.targets and target.id <= MAX_ID
     return (kind, target) if is_valid and keys_of(kind.name, target).meta == key else None
 
 
 def inspect_all(
-    wanted: Sequence[tuple[Kind, Target]], max_actors: int
+    pairs: Sequence[tuple[Kind, Target]], max_actors: int
 ) -> list[CachedTarget | Unreadable | None]:
-    """Return the state of each of ``wanted``, None for a target that is not loaded."""
+    """Return the state of each of ``pairs``, None for a target that is not loaded."""
     calls = []
-    for kind, target in wanted:
+    for kind, target in pairs:
         keys = keys_of(kind.name, target)
         calls.append(
             Call(
@@ -80,12 +80,12 @@ def _parse_target(reply: Sequence[str | int]) -> CachedTarget | Unreadable:
 
 
 def find_denied(
-    wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
+    requests: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[tuple[int, list[int]]]:
     """Return (db_version, the actors that recent and the filter report as off) of each of
-    ``wanted``, (0, []) without a filter. The outbox is ignored."""
+    ``requests``, (0, []) without a filter. The outbox is ignored."""
     calls = []
-    for kind, target, actor_ids in wanted:
+    for kind, target, actor_ids in requests:
         keys = keys_of(kind.name, target)
         of_target = (keys.meta, keys.recent, keys.bloom)
         calls.append(Call(FIND_DENIED, of_target, (reign_of(keys), *actor_ids)))
@@ -95,15 +95,15 @@ def find_denied(
     ]
 
 
-def read_recent(wanted: Sequence[tuple[Kind, Target]], max_actors: int) -> list[dict[str, int]]:
-    """Return actor -> version_us of the ``max_actors`` newest actors of each of ``wanted``."""
-    found = []
+def read_recent(targets: Sequence[tuple[Kind, Target]], max_actors: int) -> list[dict[str, int]]:
+    """Return actor -> version_us of the ``max_actors`` newest actors of each of ``targets``."""
+    recent = []
     for members in redis.pipeline(
         [
             ("ZRANGE", keys_of(kind.name, target).recent, 0, max_actors - 1, "REV", "WITHSCORES")
-            for kind, target in wanted
+            for kind, target in targets
         ]
     ):
         pairs = iter(members)
-        found.append({a: int(float(version)) for a, version in zip(pairs, pairs, strict=True)})
-    return found
+        recent.append({a: int(float(version)) for a, version in zip(pairs, pairs, strict=True)})
+    return recent

@@ -2,7 +2,7 @@
 
 A target and kind in Redis has the state that MySQL had at version ``db_version`` of its counter.
 Commits are applied in the order of that version, as a replica applies a log. The outbox has the
-accepted and not yet saved reactions: total = base + delta, and an actor's state is that of its
+accepted and not yet saved reactions: total = base + delta, and an actor's state is the one of its
 entry, else the saved one. See docs/decisions/0001-redis-is-a-replica-of-mysql-with-an-outbox.md.
 
 All keys of a target are in one of 128 logical shards and have its hash tag ``{<shard>}``. Per
@@ -63,7 +63,7 @@ _MAX_ATTEMPTS = 3
 
 class TargetKeys(NamedTuple):
     """The keys of one target and kind; ``member`` is its name in the index of outboxes. The first
-    ten are those of apply.lua, in its order."""
+    ten are the keys of apply.lua, in its order."""
 
     meta: str
     outbox: str

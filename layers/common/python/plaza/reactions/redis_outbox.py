@@ -23,11 +23,11 @@ SweptTarget = SweptPage[tuple[Kind, Target], ReactionEvent]
 def find_due(before_us: int, limit: int) -> list[tuple[Kind, Target]]:
     """Return targets with an entry that was accepted before ``before_us``, at most ``limit`` of
     each shard. Two round trips."""
-    found = []
+    members = []
     for member in outbox.find_due(outboxes_key, before_us, limit):
         kind, target_type, target_id = member.split(":")
-        found.append((KINDS[kind], Target(target_type, int(target_id))))
-    return found
+        members.append((KINDS[kind], Target(target_type, int(target_id))))
+    return members
 
 
 def sweep_all(
@@ -45,12 +45,12 @@ def sweep_all(
             )
         )
     replies = redis.run_all(calls)
-    return [_read_page(*one, *reply) for one, reply in zip(targets, replies, strict=True)]
+    return [_read_page(*swept, *reply) for swept, reply in zip(targets, replies, strict=True)]
 
 
 def _read_page(kind: Kind, target: Target, code: str, db_version: str, *rest: str) -> SweptTarget:
-    before, after, oldest, *found = rest
-    pairs = iter(found)
+    before, after, oldest, *packed = rest
+    pairs = iter(packed)
     events = []
     for actor, entry in zip(pairs, pairs, strict=True):
         want, version, _ = entry.split(":", 2)

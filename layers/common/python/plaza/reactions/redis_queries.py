@@ -40,11 +40,11 @@ class CachedCount(NamedTuple):
 
 
 def read_all(
-    wanted: Sequence[tuple[Kind, Target]],
+    pairs: Sequence[tuple[Kind, Target]],
     actor_id: int | None,
     source: RunAll = redis.run_all,
 ) -> list[CachedCount | None]:
-    """Return the count of each of ``wanted``, None for a target that is not loaded.
+    """Return the count of each of ``pairs``, None for a target that is not loaded.
 
     ``source`` may be a replica for an anonymous caller; the master, too, is read for what it lacks.
     """
@@ -52,7 +52,7 @@ def read_all(
     actor, ttl_ms = "" if actor_id is None else actor_id, idle_ttl_ms()
     if source is not redis.run_all:
         ttl_ms = 0
-    all_keys = [keys_of(kind.name, target) for kind, target in wanted]
+    all_keys = [keys_of(kind.name, target) for kind, target in pairs]
     groups = group_by_tag([keys.meta for keys in all_keys], _TARGETS_PER_CALL)
 
     firsts = [all_keys[group[0]] for group in groups]
@@ -67,7 +67,7 @@ def read_all(
             for group, reign in zip(groups, reigns_of(firsts), strict=True)
         ]
 
-    counts: list[CachedCount | None] = [None] * len(wanted)
+    counts: list[CachedCount | None] = [None] * len(pairs)
     for group, replies in zip(
         groups, run_on_known_nodes(firsts, calls, source=source), strict=True
     ):
@@ -76,7 +76,7 @@ def read_all(
                 total, state, rebuild = reply
                 counts[i] = CachedCount(total, None if state == "" else state == "1", rebuild == 1)
     if source is not redis.run_all and None in counts:
-        return read_all(wanted, actor_id)
+        return read_all(pairs, actor_id)
     return counts
 
 

@@ -40,11 +40,11 @@ def read_list(kind: Kind, actor_id: int) -> tuple[int, list[ReactedTarget]] | No
     floor = score_of.pop(_floor_at(redis.find_node(key)), None)
     if floor is None:
         return None
-    found = []
+    entries = []
     for member, score in score_of.items():
         target_type, _, target_id = member.partition(":")
-        found.append(ReactedTarget(Target(target_type, int(target_id)), int(float(score))))
-    return int(float(floor)), found
+        entries.append(ReactedTarget(Target(target_type, int(target_id)), int(float(score))))
+    return int(float(floor)), entries
 
 
 def take_lease(kind: Kind, actor_id: int) -> ListLease:

@@ -1,9 +1,9 @@
 """The reign guard: the rows of MySQL by which a consumer knows that its master was deposed.
 
-``redis_reign`` has a row for each master of Redis. A transaction reads it with the log gate, under
+``redis_reign`` has a row for each master of Redis. A transaction reads it with the log lock, under
 the shared lock that it keeps until its commit; the recovery after a failover replaces the rows
 under the exclusive lock, before it reads the log. So each commit is either in the part of the log
-that the recovery reads, or its consumer found another reign than that of its own master.
+that the recovery reads, or its consumer found another reign than its own master's.
 See docs/decisions/0007-detect-lost-and-restored-data-by-a-reign-and-an-epoch.md.
 """
 
@@ -44,7 +44,7 @@ def pass_guard(
     """Return whether commits to ``targets`` may be applied by this process; else its master was
     deposed.
 
-    ``stored``: the rows that the log gate was read with; without any, all may. The successor of a
+    ``stored``: the rows that the log lock was read with; without any, all may. The successor of a
     stored master stores its own reign, by one statement. Otherwise no statement.
     """
     if masters is None:

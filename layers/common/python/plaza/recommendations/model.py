@@ -43,8 +43,8 @@ class RankingPage(NamedTuple):
     last: PostRank | None
 
 
-class ListPlace(NamedTuple):
-    """A place in the recommended reviews of a shop: in the list ``number``, or in the latest one if
+class RecommendedPosition(NamedTuple):
+    """A position in the recommended reviews of a shop: in the list ``number``, in the latest one if
     that is no longer stored."""
 
     offset: int
@@ -52,7 +52,7 @@ class ListPlace(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Return False for a place in no list."""
+        """Return False for a position in no list."""
         return 0 <= self.offset <= LIST_LENGTH and self.number >= 0
 
 
@@ -60,7 +60,7 @@ class RecommendedPage(NamedTuple):
     """A page of reviews, and where the next page begins (None: the end)."""
 
     reviews: list[ContentView]
-    next: ListPlace | None
+    next: RecommendedPosition | None
 
 
 class ScoreComponent(NamedTuple):
@@ -75,7 +75,7 @@ class ScoreComponent(NamedTuple):
 
 
 class ReviewScore(NamedTuple):
-    """The score of a review, of 1,000,000, and its components; ``rank`` (from 1) is its place in
+    """The score of a review, of 1,000,000, and its components; ``rank`` (from 1) is its position in
     the list that readers get, None if it is not in it."""
 
     review_id: int
@@ -101,6 +101,6 @@ class RankedHours(NamedTuple):
     @property
     def landmark(self) -> int:
         """The hour from which weights are counted. It moves every ten half-lives; weights of one
-        landmark are those of another times a power of two."""
+        landmark are the scores of another times a power of two."""
         period_h = HOT_HALF_LIVES * (self.half_life_h or 1)
         return self.first // period_h * period_h

@@ -22,7 +22,7 @@ def read_most_liked(count: int) -> list[PostLikes]:
 
 
 def read_likes(post_ids: Sequence[int]) -> list[PostLikes]:
-    """Return the likes of those of ``post_ids`` that have a counter; 0 and the tombstone's version
+    """Return the likes of the posts that have a counter; 0 and the tombstone's version
     for posts that do not exist. One statement. Raises MysqlDown."""
     if not post_ids:
         return []

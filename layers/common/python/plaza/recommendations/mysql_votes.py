@@ -1,7 +1,7 @@
 """Roll up the vote log into votes of reviews and hourly likes of posts.
 
 ``reaction_log.seq`` is the order of insertion, not of commits: an uncommitted row may have a lower
-seq than a committed one. The log gate excludes such rows
+seq than a committed one. The log lock excludes such rows
 (docs/decisions/0022-read-the-log-behind-a-gate.md).
 """
 

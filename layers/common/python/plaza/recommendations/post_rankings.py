@@ -26,7 +26,7 @@ from plaza.recommendations.model import (
     RankedPost,
     RankingPage,
 )
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 WINDOW_HOURS: Mapping[Window, int] = {"day": 24, "week": 7 * 24}
 WINDOWS: Sequence[Window] = ("hot", *WINDOW_HOURS)
@@ -41,7 +41,7 @@ def refresh_rankings() -> int:
     """Update all rankings in Redis from MySQL; return the length of the ranking of all time. Safe
     to repeat, also concurrently: the newer result stays. Skipped while operators allow cached lists
     only. Raises MysqlDown, RedisDown."""
-    if refresh.read().cached_lists_only:
+    if switch_refresh.read().cached_lists_only:
         record("refresh_skipped", {"refreshes_skipped": 1})
         return 0
     at_us = clock.now_us()
@@ -74,23 +74,23 @@ def list_most_liked(
     ends after 1,000 posts. While operators allow cached lists only, it is the ranking as last
     built, without posts whose texts are not cached. Raises MysqlDown, RedisDown, SwitchedOff."""
     cached_only = switch_state.current().cached_lists_only
-    found: list[RankedPost] = []
+    listed: list[RankedPost] = []
     # Deleted posts leave gaps, which the following posts fill.
     for _ in range(_MAX_ROUNDS):
-        wanted = limit - len(found)
-        ranked = _read(window, after, wanted + 1)
-        more, ranked = len(ranked) > wanted, ranked[:wanted]
+        missing = limit - len(listed)
+        ranked = _read(window, after, missing + 1)
+        more, ranked = len(ranked) > missing, ranked[:missing]
         post_ids = [r.post_id for r in ranked]
         posts = queries.read_posts(post_ids, actor_id, cached_only=cached_only)
-        found += [RankedPost(posts[r.post_id], r.likes) for r in ranked if r.post_id in posts]
+        listed += [RankedPost(posts[r.post_id], r.likes) for r in ranked if r.post_id in posts]
         after = ranked[-1] if ranked else after
-        if not more or len(found) == limit:
+        if not more or len(listed) == limit:
             break
-    fitting = content.count_fitting([post.post.text for post in found])
-    if fitting < len(found):
-        last = found[fitting - 1]
-        return RankingPage(found[:fitting], PostRank(last.likes, last.post.text.id))
-    return RankingPage(found, after if more else None)
+    fitting = content.count_fitting([post.post.text for post in listed])
+    if fitting < len(listed):
+        last = listed[fitting - 1]
+        return RankingPage(listed[:fitting], PostRank(last.likes, last.post.text.id))
+    return RankingPage(listed, after if more else None)
 
 
 def _read(window: Window, after: PostRank | None, limit: int) -> list[PostRank]:

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from plaza.content import ContentView, queries
-from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis.redis import RedisDown
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime import switch_state
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.errors import SwitchedOff
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import record
 from plaza.reactions import Target
 from plaza.recommendations import mysql_recommendations, redis_store
 from plaza.recommendations.model import (
     MAX_SHOPS_PER_MESSAGE,
-    ListPlace,
     RebuildLists,
     RecommendedPage,
+    RecommendedPosition,
     ReviewScore,
 )
 from plaza.recommendations.queues import RECOMMENDATIONS
-from plaza.switches import refresh
+from plaza.switches import refresh as switch_refresh
 
 __all__ = [
     "MAX_RUN_S",
@@ -42,8 +41,10 @@ _MAX_ROUNDS = 3
 _fallback_budget = TokenBucket(rate_per_s=20, burst=40)
 
 
-def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) -> RecommendedPage:
-    """Return the best reviews of a shop from ``place`` on.
+def recommend(
+    shop_id: int, position: RecommendedPosition, limit: int, actor_id: int | None
+) -> RecommendedPage:
+    """Return the best reviews of a shop from ``position`` on.
 
     The page is empty until the list is built; the first read requests that. While operators allow
     cached lists only, it is the list as last built, without reviews whose texts are not cached.
@@ -51,22 +52,24 @@ def recommend(shop_id: int, place: ListPlace, limit: int, actor_id: int | None) 
     """
     cached_only = switch_state.current().cached_lists_only
     queries.require_shop(shop_id)
-    review_ids, number = _read_list(shop_id, place.number)
-    found: list[ContentView] = []
-    offset = place.offset
+    review_ids, number = _read_list(shop_id, position.number)
+    views: list[ContentView] = []
+    offset = position.offset
     # Deleted reviews leave gaps, which the following reviews fill.
     for _ in range(_MAX_ROUNDS):
-        part = review_ids[offset : offset + limit - len(found)]
+        part = review_ids[offset : offset + limit - len(views)]
         reviews = queries.read_reviews(part, actor_id, cached_only=cached_only)
-        found += [reviews[review_id] for review_id in part if review_id in reviews]
+        views += [reviews[review_id] for review_id in part if review_id in reviews]
         offset += len(part)
-        if len(found) == limit or offset >= len(review_ids):
+        if len(views) == limit or offset >= len(review_ids):
             break
-    return RecommendedPage(found, ListPlace(offset, number) if offset < len(review_ids) else None)
+    return RecommendedPage(
+        views, RecommendedPosition(offset, number) if offset < len(review_ids) else None
+    )
 
 
 def explain_score(review_id: int) -> ReviewScore:
-    """Return the score of a review at present, and its rank in the latest list. Two statements and
+    """Return the current score of a review, and its rank in the latest list. Two statements and
     one round trip. Raises ContentMissing, ContentDeleted, MysqlDown, RedisDown."""
     target = Target("review", review_id)
     text, deleted = queries.read_stored(target)
@@ -89,15 +92,8 @@ def _read_list(shop_id: int, number: int = 0) -> tuple[Sequence[int], int]:
             raise
         return mysql_recommendations.read_best_reviews([shop_id])[shop_id].review_ids, 0
     if cached.needs_rebuild and not switch_state.current().cached_lists_only:
-        try:
-            RECOMMENDATIONS.send(RebuildLists([shop_id]))
-        except QueueDown as error:  # a reader requests it again after 2 s
-            record(
-                "rebuild_not_queued",
-                {"rebuilds_not_queued": 1},
-                shop_id=shop_id,
-                **error_fields(error),
-            )
+        # If SQS refuses, a reader requests it again after 2 s.
+        RECOMMENDATIONS.try_send(RebuildLists([shop_id]))
     return cached.review_ids, cached.number
 
 
@@ -122,7 +118,7 @@ def refresh_recommendations() -> int:
     is above 1,000, or while operators allow cached lists only. A list stays stale until it is
     rebuilt. Raises MysqlDown, QueueDown."""
     backlog = RECOMMENDATIONS.count_backlog()
-    if backlog > _MAX_BACKLOG or refresh.read().cached_lists_only:
+    if backlog > _MAX_BACKLOG or switch_refresh.read().cached_lists_only:
         record("refresh_skipped", {"refreshes_skipped": 1}, backlog=backlog)
         return 0
     deadline, requested, after_id = Deadline.in_s(MAX_RUN_S), 0, 0

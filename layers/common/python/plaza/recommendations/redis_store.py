@@ -52,13 +52,13 @@ def rebuild_key(shop_id: int) -> str:
 
 
 def read_list(shop_id: int, number: int = 0) -> CachedList:
-    """Return the list of a shop: that of ``number`` if it is still stored, else the latest. One
+    """Return the list of a shop: ``number`` if it is still stored, else the latest. One
     round trip. Raises RedisDown."""
-    must_request, found, ids = redis.run(
+    must_request, number_text, ids = redis.run(
         READ_LIST, keys_of(shop_id), (REBUILD_REQUEST_TTL_MS, secrets.token_hex(8), number)
     )
     review_ids = [int(review_id) for review_id in ids.split(",") if review_id]
-    return CachedList(review_ids, int(found), must_request == 1)
+    return CachedList(review_ids, int(number_text), must_request == 1)
 
 
 def begin_rebuilds(shop_ids: Iterable[int]) -> str:

@@ -96,7 +96,7 @@ class ReviewScoreResponse(ResponseModel):
     ]
     rank: Annotated[
         int | None,
-        Field(description="Place in the list that readers get, from 1; null if it is not in it."),
+        Field(description="Rank in the list that readers get, from 1; null if it is not in it."),
     ]
     components: list[ScoreComponentResponse]
 
@@ -108,5 +108,7 @@ class ReviewScoreResponse(ResponseModel):
             shop_id=str(explained.shop_id),
             score=explained.score,
             rank=explained.rank,
-            components=[ScoreComponentResponse(**one._asdict()) for one in explained.components],
+            components=[
+                ScoreComponentResponse(**component._asdict()) for component in explained.components
+            ],
         )

@@ -47,8 +47,8 @@ def compare_subjects(
 
 
 def _compare_targets(subjects: Sequence[Subject], name_actors: bool) -> dict[Subject, Observation]:
-    wanted = [(KINDS[s.what], s.target) for s in subjects]
-    inspected = inspection.inspect_all(wanted, MAX_NEWEST)
+    pairs = [(KINDS[s.what], s.target) for s in subjects]
+    inspected = inspection.inspect_all(pairs, MAX_NEWEST)
     cached = {s: h for s, h in zip(subjects, inspected, strict=True) if h is not None}
     observations: dict[Subject, Observation] = {}
     for part in _split_by_actors(cached):
@@ -90,22 +90,22 @@ def _describe_member_differences(
     cached: Mapping[Subject, CachedTarget | Unreadable], observations: Mapping[Subject, Observation]
 ) -> dict[Subject, str]:
     """Describe which actors differ between Redis and the rows, for the first 20 targets."""
-    wanted: list[tuple[Subject, Kind, Target, int]] = []
+    requests: list[tuple[Subject, Kind, Target, int]] = []
     for subject, of_redis in cached.items():
         if MEMBERS in observations[subject].comparison.reasons and isinstance(
             of_redis, CachedTarget
         ):
             floor_us = of_redis.floor_us
-            if floor_us is not None and len(wanted) < _MAX_NAMED_TARGETS:
-                wanted.append((subject, KINDS[subject.what], subject.target, floor_us))
-    if not wanted:
+            if floor_us is not None and len(requests) < _MAX_NAMED_TARGETS:
+                requests.append((subject, KINDS[subject.what], subject.target, floor_us))
+    if not requests:
         return {}
-    in_redis = inspection.read_recent([(k, t) for _, k, t, _ in wanted], MAX_NEWEST)
+    in_redis = inspection.read_recent([(k, t) for _, k, t, _ in requests], MAX_NEWEST)
     in_rows = mysql_counts.read_newest_versions(
-        [(k, t, f) for _, k, t, f in wanted], MAX_NEWEST + 1
+        [(k, t, f) for _, k, t, f in requests], MAX_NEWEST + 1
     )
     descriptions = {}
-    for (subject, _, _, floor_us), recent, rows in zip(wanted, in_redis, in_rows, strict=True):
+    for (subject, _, _, floor_us), recent, rows in zip(requests, in_redis, in_rows, strict=True):
         actors = {actor: version for actor, version in recent.items() if version > floor_us}
         on = {str(actor): version for actor, version in rows.items()}
         parts = [

@@ -12,7 +12,7 @@ _MAX_ROWS = 100_000
 def audit_active() -> dict[str, float]:
     """Return the drift of the 20 most active targets. Three round trips and three statements.
     Raises RedisDown, MysqlDown."""
-    return {"drift": sum(one.drift for one in live_audit.audit_active(_AUDITED, _MAX_ROWS))}
+    return {"drift": sum(audit.drift for audit in live_audit.audit_active(_AUDITED, _MAX_ROWS))}
 
 
 def read_newest_run() -> dict[str, float]:

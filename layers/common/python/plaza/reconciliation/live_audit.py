@@ -56,29 +56,29 @@ def audit_active(limit: int, max_rows: int = MAX_ROWS) -> list[TargetAudit]:
 def audit_targets(targets: Iterable[Target]) -> list[TargetAudit]:
     """Audit all kinds of up to 100 targets. Two round trips and two statements.
     Raises RedisDown, MysqlDown."""
-    wanted = [(kind, t) for t in targets for kind in KINDS.values() if t.type in kind.targets]
-    return _audit(wanted, MAX_ROWS)
+    pairs = [(kind, t) for t in targets for kind in KINDS.values() if t.type in kind.targets]
+    return _audit(pairs, MAX_ROWS)
 
 
-def _audit(wanted: Sequence[tuple[Kind, Target]], max_rows: int) -> list[TargetAudit]:
-    if not wanted:
+def _audit(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> list[TargetAudit]:
+    if not pairs:
         return []
-    counted = _choose_counted(wanted, max_rows)
-    before = inspection.inspect_all(wanted, _NEWEST)
-    recorded = mysql_counts.read_counted(wanted, counted)
-    after = inspection.inspect_all(wanted, _NEWEST)
+    counted = _choose_counted(pairs, max_rows)
+    before = inspection.inspect_all(pairs, _NEWEST)
+    recorded = mysql_counts.read_counted(pairs, counted)
+    after = inspection.inspect_all(pairs, _NEWEST)
     return [
-        _compare(kind, target, one, of_mysql, other)
-        for (kind, target), one, of_mysql, other in zip(
-            wanted, before, recorded, after, strict=True
+        _compare(kind, target, of_redis, of_mysql, other)
+        for (kind, target), of_redis, of_mysql, other in zip(
+            pairs, before, recorded, after, strict=True
         )
     ]
 
 
-def _choose_counted(wanted: Sequence[tuple[Kind, Target]], max_rows: int) -> Collection[Target]:
+def _choose_counted(pairs: Sequence[tuple[Kind, Target]], max_rows: int) -> Collection[Target]:
     """Return the targets whose rows are counted: in order, as many as ``max_rows`` allows."""
     sizes: dict[Target, int] = {}
-    for (_, target), (total, _) in zip(wanted, inspection.read_counters(wanted), strict=True):
+    for (_, target), (total, _) in zip(pairs, inspection.read_counters(pairs), strict=True):
         sizes[target] = sizes.get(target, 0) + max(0, total)
     counted, left = set(), max_rows
     for target, size in sizes.items():
@@ -106,7 +106,7 @@ def _compare_redis(
     for state in (before, after):
         if isinstance(state, Unreadable):
             return None, (UNREADABLE,), 1
-    # The second state may be newer than that of MySQL, which proves nothing.
+    # The second state may be newer than MySQL's, which proves nothing.
     is_same = isinstance(after, CachedTarget) and after.db_version == recorded.version
     for state in (before, after if is_same else None):
         if isinstance(state, CachedTarget):

@@ -152,7 +152,7 @@ class MysqlState(NamedTuple):
 class Comparison(NamedTuple):
     """Reason -> the values of both stores as text; empty when they agree.
 
-    ``is_conclusive``: Redis has MySQL's present version or a later one, so no commit in transit
+    ``is_conclusive``: Redis has MySQL's current version or a later one, so no commit in transit
     can explain the difference.
     """
 

@@ -95,10 +95,10 @@ def recount_targets(cursor: Cursor, targets: Iterable[Target]) -> dict[Target, d
 
     Exact while their counters are locked, because each writer of a row locks its counter first.
     """
-    wanted = sorted(set(targets))
-    right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in wanted}
+    unique = sorted(set(targets))
+    right = {target: dict.fromkeys(CONTENT_TOTALS.values(), 0) for target in unique}
     arms = []
-    for target_type, numbers in sql.render_ids_by_type(wanted).items():
+    for target_type, numbers in sql.render_ids_by_type(unique).items():
         arms += _select_rows(target_type, f"IN ({numbers})", f"'{target_type}', ")
     if arms:
         cursor.execute(" UNION ALL ".join(arms))
@@ -134,9 +134,9 @@ def find_user_range_end(after_id: int) -> int:
         )
         """,
     ]
-    found = mysql.fetch_all(" UNION ALL ".join(arms))
-    last_id, work = _find_range_end(row for row in found if row[0] >= 0), 0
-    users = sorted((user_id, int(count)) for source, user_id, count in found if source < 0)
+    rows = mysql.fetch_all(" UNION ALL ".join(arms))
+    last_id, work = _find_range_end(row for row in rows if row[0] >= 0), 0
+    users = sorted((user_id, int(count)) for source, user_id, count in rows if source < 0)
     for number, (user_id, count) in enumerate(users):
         work += max(0, count)
         if work > MAX_RELATIONS:
@@ -173,9 +173,9 @@ def recount_users(cursor: Cursor, user_ids: Sequence[int]) -> dict[int, dict[str
 
 
 def read_counted(
-    wanted: Sequence[tuple[Kind, Target]], counted: Collection[Target]
+    pairs: Sequence[tuple[Kind, Target]], counted: Collection[Target]
 ) -> list[CountedState]:
-    """Return the counter of each of ``wanted``, and the number of rows if it is in ``counted``.
+    """Return the counter of each of ``pairs``, and the number of rows if it is in ``counted``.
 
     One statement. Raises MysqlDown.
     """
@@ -183,7 +183,7 @@ def read_counted(
     zeros = ", 0" * (2 * len(columns) - 1)
     arms = [
         f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}{zeros})",
-        *_select_counters(target for _, target in wanted),
+        *_select_counters(target for _, target in pairs),
         *(
             f"""
             (
@@ -209,29 +209,29 @@ def read_counted(
             rows[name, target] = int(numbers[0])
         else:
             counters[target] = [int(n) for n in numbers]
-    found = []
-    for kind, target in wanted:
+    states = []
+    for kind, target in pairs:
         numbers = counters.get(target, [0] * (2 * len(columns)))
-        place = columns.index(kind.name)
-        version = epoch + numbers[len(columns) + place]
+        column = columns.index(kind.name)
+        version = epoch + numbers[len(columns) + column]
         number = rows.get((kind.name, target), 0) if target in counted else None
-        found.append(CountedState(target in counters, numbers[place], version, number))
-    return found
+        states.append(CountedState(target in counters, numbers[column], version, number))
+    return states
 
 
-def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[MysqlState]:
+def read_states(requests: Sequence[tuple[Kind, Target, int | None]]) -> list[MysqlState]:
     """Return the state of each (kind, target, floor version), in their order.
 
     The fingerprint covers active rows above the floor; None skips it. One statement. Raises
     MysqlDown.
     """
-    newest = [Fingerprint(0, 0, 0)] * len(wanted)
-    places = {(kind.name, target): i for i, (kind, target, _) in enumerate(wanted)}
+    newest = [Fingerprint(0, 0, 0)] * len(requests)
+    indexes = {(kind.name, target): i for i, (kind, target, _) in enumerate(requests)}
     sums = f"COUNT(*), SUM(MOD(actor_id, {_MOD})), SUM(MOD(version, {_MOD}))"
     zeros = ", 0" * (2 * len(CONTENT_TOTALS) - 3)
     arms: list[str] = []
     whole: dict[tuple[str, str], list[int]] = {}
-    for kind, target, floor_us in wanted:
+    for kind, target, floor_us in requests:
         if floor_us == 0:
             whole.setdefault((kind.name, target.type), []).append(target.id)
         elif floor_us is not None:
@@ -262,7 +262,7 @@ def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Mysql
             )
             """
         )
-    arms += _select_counters(target for _, target, _ in wanted)
+    arms += _select_counters(target for _, target, _ in requests)
     counters: dict[Target, tuple[int, ...]] = {}
     arms.append(f"(SELECT 'epoch', '', 0, {inspection.EPOCH_NOW}, 0, 0{zeros})")
     epoch = 0
@@ -271,17 +271,17 @@ def read_states(wanted: Sequence[tuple[Kind, Target, int | None]]) -> list[Mysql
         if name == "epoch":
             epoch = int(numbers[0])
         elif name:
-            newest[places[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
+            newest[indexes[name, target]] = Fingerprint(*(int(n or 0) for n in numbers[:3]))
         else:
             counters[target] = tuple(int(n) for n in numbers)
     columns = list(CONTENT_TOTALS)
-    found = []
-    for (kind, target, _), fingerprint in zip(wanted, newest, strict=True):
+    states = []
+    for (kind, target, _), fingerprint in zip(requests, newest, strict=True):
         counter = counters.get(target, (0,) * (2 * len(columns)))
-        place = columns.index(kind.name)
-        n = epoch + counter[len(columns) + place]
-        found.append(MysqlState(target in counters, counter[place], n, fingerprint))
-    return found
+        column = columns.index(kind.name)
+        n = epoch + counter[len(columns) + column]
+        states.append(MysqlState(target in counters, counter[column], n, fingerprint))
+    return states
 
 
 def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
@@ -298,7 +298,7 @@ def read_comments(post_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
 
 
 def read_newest_versions(
-    wanted: Sequence[tuple[Kind, Target, int]], limit: int
+    requests: Sequence[tuple[Kind, Target, int]], limit: int
 ) -> list[dict[int, int]]:
     """Return actor -> version of active rows above a version, the newest ``limit`` of each target.
 
@@ -317,15 +317,15 @@ def read_newest_versions(
             ORDER BY version DESC LIMIT {limit:d}
         )
         """
-        for i, (kind, target, floor_us) in enumerate(wanted)
+        for i, (kind, target, floor_us) in enumerate(requests)
     ]
-    return _fetch_versions(arms, len(wanted))
+    return _fetch_versions(arms, len(requests))
 
 
 def read_active_versions(
-    wanted: Sequence[tuple[Kind, Target, Sequence[int]]],
+    requests: Sequence[tuple[Kind, Target, Sequence[int]]],
 ) -> list[dict[int, int]]:
-    """Return actor -> version of those of each target's given actors whose row is active.
+    """Return actor -> version of each target's given actors whose row is active.
 
     One statement. Raises MysqlDown.
     """
@@ -341,16 +341,16 @@ def read_active_versions(
               AND actor_id IN ({sql.render_ids(actor_ids)})
         )
         """
-        for i, (kind, target, actor_ids) in enumerate(wanted)
+        for i, (kind, target, actor_ids) in enumerate(requests)
     ]
-    return _fetch_versions(arms, len(wanted))
+    return _fetch_versions(arms, len(requests))
 
 
 def _fetch_versions(arms: Sequence[str], count: int) -> list[dict[int, int]]:
-    found: list[dict[int, int]] = [{} for _ in range(count)]
+    versions: list[dict[int, int]] = [{} for _ in range(count)]
     for index, actor_id, version in mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ():
-        found[index][actor_id] = version
-    return found
+        versions[index][actor_id] = version
+    return versions
 
 
 def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
@@ -388,11 +388,11 @@ def _select_rows(target_type: str, within: str, prefix: str = "") -> list[str]:
     return arms
 
 
-def _read_targets(found: Iterable[tuple[Any, ...]]) -> RangeCounts:
+def _read_targets(target_rows: Iterable[tuple[Any, ...]]) -> RangeCounts:
     counters: dict[tuple[int, str], int] = {}
     rows: dict[tuple[int, str], int] = {}
     ids, relations = set(), 0
-    for what, target_id, *numbers in found:
+    for what, target_id, *numbers in target_rows:
         ids.add(target_id)
         if not what:
             for name, n in zip(CONTENT_TOTALS, numbers, strict=True):

@@ -70,7 +70,7 @@ def read_parts(run_id: int) -> list[RunPart]:
         """,
         (run_id,),
     )
-    return [RunPart(run, name, position, bool(done)) for run, name, position, done in rows]
+    return [RunPart(run, name, position, bool(is_done)) for run, name, position, is_done in rows]
 
 
 def has_unfinished(run_id: int, excluding: Sequence[str]) -> bool:
@@ -113,7 +113,7 @@ def add_part(run_id: int, name: str) -> None:
     mysql.run_in_transaction(lambda cursor: _add_parts(cursor, run_id, [name]))
 
 
-def commit_step(part: RunPart, done: StepResult) -> bool:
+def commit_step(part: RunPart, result: StepResult) -> bool:
     """Store the new position of ``part`` and the findings of the step, in one transaction.
 
     Return False, and store nothing, when another consumer did this step. Four statements. Raises
@@ -132,18 +132,18 @@ def commit_step(part: RunPart, done: StepResult) -> bool:
               AND is_done = 0
             """,
             (
-                done.position,
-                done.is_last,
-                *astuple(done.tally),
+                result.position,
+                result.is_last,
+                *astuple(result.tally),
                 part.run_id,
                 part.name,
                 part.position,
             ),
         )
         if moved:
-            _add_parts(cursor, part.run_id, done.parts)
-            _add_suspects(cursor, part.run_id, done.suspects)
-            _add_findings(cursor, part.run_id, done.findings)
+            _add_parts(cursor, part.run_id, result.parts)
+            _add_suspects(cursor, part.run_id, result.suspects)
+            _add_findings(cursor, part.run_id, result.findings)
         return moved == 1
 
     return mysql.run_in_transaction(work)
@@ -190,7 +190,7 @@ def read_unrepaired(run_id: int, after_id: int, limit: int) -> list[int]:
 
 
 def read_findings(finding_ids: Iterable[int]) -> dict[int, Finding]:
-    """Return those of the findings that are not repaired. One statement. Raises MysqlDown."""
+    """Return the findings that are not repaired. One statement. Raises MysqlDown."""
     numbers = sql.render_ids(finding_ids)
     rows = mysql.fetch_all(
         f"""
@@ -289,7 +289,7 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
         )
         """
     )
-    found = mysql.fetch_all(
+    rows = mysql.fetch_all(
         " UNION ALL ".join(
             f"""
             (
@@ -302,11 +302,11 @@ def read_reports(before_id: int, limit: int, examples: int) -> list[RunReport]:
             for run in runs
         )
     )
-    return [_build_report(run, counts, found) for run in runs]
+    return [_build_report(run, counts, rows) for run in runs]
 
 
 def _build_report(
-    run: Sequence[Any], counts: Iterable[Sequence[Any]], found: Iterable[Sequence[Any]]
+    run: Sequence[Any], counts: Iterable[Sequence[Any]], examples: Iterable[Sequence[Any]]
 ) -> RunReport:
     run_id, started_at, ended_at, *tally, differing, reason_counts = run
     now, repaired = Tally(*tally), 0
@@ -331,7 +331,7 @@ def _build_report(
             Example(
                 Finding(reason, Subject(*subject), details), _as_utc(at), right and _as_utc(right)
             )
-            for of_run, reason, *subject, details, at, right in found
+            for of_run, reason, *subject, details, at, right in examples
             if of_run == run_id
         ],
     )

@@ -57,20 +57,22 @@ def _repair(finding_ids: Collection[int]) -> None:
     findings = mysql_runs.read_findings(finding_ids)
     if not findings:
         return
-    found = list(findings.values())
-    targets = sorted({f.subject.target for f in found if f.subject.what in CONTENT_TOTALS})
-    user_ids = sorted({f.subject.id for f in found if f.subject.what not in CONTENT_TOTALS})
+    unrepaired = list(findings.values())
+    targets = sorted({f.subject.target for f in unrepaired if f.subject.what in CONTENT_TOTALS})
+    user_ids = sorted({f.subject.id for f in unrepaired if f.subject.what not in CONTENT_TOTALS})
     pairs = _list_kinds(targets)
     min_versions = _read_target_versions(pairs, targets), _read_user_versions(user_ids)
-    corrected = counters.run_in_transaction(lambda cursor: _correct(cursor, found, *min_versions))
+    corrected = counters.run_in_transaction(
+        lambda cursor: _correct(cursor, unrepaired, *min_versions)
+    )
     reviews = [target.id for target in corrected.content if target.type == "review"]
     vote_roll_up.sync_review_votes(reviews)
-    _update_redis(found, pairs, corrected)
+    _update_redis(unrepaired, pairs, corrected)
     repaired = mysql_runs.mark_repaired(findings)
     record(
         "drift_repaired",
         {"drift_repaired": repaired, "counters_corrected": corrected.corrected_count},
-        findings=len(found),
+        findings=len(unrepaired),
     )
 
 
@@ -109,7 +111,7 @@ def _read_user_versions(user_ids: Sequence[int]) -> dict[int, int]:
 
 def _correct(
     cursor: Cursor,
-    found: Sequence[Finding],
+    findings: Sequence[Finding],
     min_target_versions: Mapping[tuple[Target, str], int],
     min_user_versions: Mapping[int, int],
 ) -> CorrectedCounters:
@@ -117,9 +119,11 @@ def _correct(
 
     A counter of which Redis has a newer version gets a version above it.
     """
-    target_recounts = {f.subject.target: False for f in found if f.subject.what in CONTENT_TOTALS}
-    user_recounts = {f.subject.id: False for f in found if f.subject.what not in CONTENT_TOTALS}
-    for finding in found:
+    target_recounts = {
+        f.subject.target: False for f in findings if f.subject.what in CONTENT_TOTALS
+    }
+    user_recounts = {f.subject.id: False for f in findings if f.subject.what not in CONTENT_TOTALS}
+    for finding in findings:
         if finding.reason == COUNTER and finding.subject.what in CONTENT_TOTALS:
             target_recounts[finding.subject.target] = True
         elif finding.reason == COUNTER:
@@ -176,10 +180,10 @@ def _raise_version(version: int, cached: int, epoch: int) -> int:
 
 
 def _update_redis(
-    found: Sequence[Finding], pairs: Sequence[tuple[Kind, Target]], corrected: CorrectedCounters
+    findings: Sequence[Finding], pairs: Sequence[tuple[Kind, Target]], corrected: CorrectedCounters
 ) -> None:
     """Drop the targets from Redis and project the totals. Raises RedisDown, MysqlDown."""
-    projected = sorted({f.subject for f in found if f.subject.what in ("user", "comments")})
+    projected = sorted({f.subject for f in findings if f.subject.what in ("user", "comments")})
     comparisons = compare_subjects(projected)
     if unreadable := [
         s for s, observation in comparisons.items() if UNREADABLE in observation.comparison.reasons

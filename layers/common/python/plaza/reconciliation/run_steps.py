@@ -124,8 +124,8 @@ def _scan_node(node: str, cursor: int) -> StepResult:
 
 def _parse_subject(key: str) -> Subject | None:
     """Return the subject whose state ``key`` contains, None if it can't be compared with MySQL."""
-    if found := inspection.target_of_key(key):
-        return Subject(found[0].name, *found[1])
+    if target := inspection.target_of_key(key):
+        return Subject(target[0].name, *target[1])
     if owner := counters.owner_of_key(key):
         return Subject("user" if owner[0] == "user" else "comments", *owner)
     return None
@@ -178,14 +178,14 @@ def _recheck_suspects(run_id: int, after_id: int) -> StepResult:
 
 def _recheck_filters(suspects: Sequence[Suspect]) -> list[Finding]:
     """Return the filters that still deny an actor who is active before and after the check."""
-    wanted = [
+    requests = [
         (KINDS[s.subject.what], s.subject.target, [int(i) for i in s.observed.split(",")])
         for s in suspects
     ]
-    of_mysql = inspection.read_counters([(kind, target) for kind, target, _ in wanted])
-    before = mysql_counts.read_active_versions(wanted)
-    denied = inspection.find_denied(wanted)
-    after = mysql_counts.read_active_versions(wanted)
+    of_mysql = inspection.read_counters([(kind, target) for kind, target, _ in requests])
+    before = mysql_counts.read_active_versions(requests)
+    denied = inspection.find_denied(requests)
+    after = mysql_counts.read_active_versions(requests)
     findings = []
     versions = zip(of_mysql, denied, strict=True)
     for suspect, on, ((_, db_version), (cached_version, by_filter)), still_on in zip(

@@ -180,7 +180,8 @@ class AuditedTargetResponse(ResponseModel):
             description=(
                 "`agrees`: Redis and MySQL were compared at the same version. `in-transit`: Redis "
                 "has not applied all commits, so only counter and rows were compared. "
-                "`not-loaded`: Redis does not have the target, so likewise."
+                "`not-loaded`: Redis does not have the target, so only counter and rows were "
+                "compared."
             )
         ),
     ]

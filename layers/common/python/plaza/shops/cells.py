@@ -50,15 +50,15 @@ def find_cells(area: Area, after: int) -> list[Cell]:
     x, y = area.place
     cos_y, limit = math.cos(math.radians(y)), area.radius_m * 10_000
     rows = [(row, *_row_bounds(y, row)) for row in _rows(y, area.radius_m)]
-    found = []
+    cells = []
     for column in _columns(x, y, area.radius_m):
         near_x, far_x = _column_bounds(x, column)
         for row, near_y, far_y, min_cos, max_cos in rows:
             nearest = int(_metres(near_y + cos_y * min_cos * near_x) * 10_000) - SLACK
             farthest = int(_metres(far_y + cos_y * max_cos * far_x) * 10_000) + SLACK
             if nearest <= limit and farthest >= after:
-                found.append(Cell(_interleave(row, column), column, row, nearest, farthest))
-    return sorted(found, key=lambda cell: cell.nearest)
+                cells.append(Cell(_interleave(row, column), column, row, nearest, farthest))
+    return sorted(cells, key=lambda cell: cell.nearest)
 
 
 def _rows(y: float, radius_m: float) -> range:

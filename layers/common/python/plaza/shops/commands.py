@@ -9,7 +9,6 @@ from __future__ import annotations
 from plaza.infra.derived import cache, ids
 from plaza.infra.mysql import mysql
 from plaza.infra.mysql.mysql import Cursor
-from plaza.infra.queues.queue import QueueDown
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.settings import settings
@@ -64,12 +63,7 @@ def delete(shop_id: int) -> None:
 
 def _announce(shop_id: int) -> bool:
     """Queue a delayed refresh; return False if SQS refuses, which does not fail the write."""
-    try:
-        SHOPS.send(ShopRefresh([shop_id]), delay_s=settings().announce_delay_s)
-    except QueueDown as error:
-        record("write_not_announced", {"writes_not_announced": 1}, **error_fields(error))
-        return False
-    return True
+    return SHOPS.try_send(ShopRefresh([shop_id]), delay_s=settings().announce_delay_s)
 
 
 def _require_live_shop(cursor: Cursor, shop_id: int) -> None:

@@ -25,8 +25,10 @@ def run_jobs(messages: Sequence[ShopRefresh | ShopJobStep]) -> None:
     MysqlDown, RedisDown, QueueDown."""
     refreshes = [message for message in messages if isinstance(message, ShopRefresh)]
     if refreshes:
-        refresh.refresh(sorted({shop_id for one in refreshes for shop_id in one.shop_ids}))
-        if not all(one.shop_ids for one in refreshes):
+        refresh.refresh(
+            sorted({shop_id for shop_message in refreshes for shop_id in shop_message.shop_ids})
+        )
+        if not all(shop_message.shop_ids for shop_message in refreshes):
             refresh.refresh_types()
     for message in messages:
         if isinstance(message, ShopJobStep):
@@ -71,7 +73,7 @@ _PLACES: Builder[ShopPlace] = Builder(
     lambda build, placed, last: redis_store.fill_places(
         build, placed, refresh.read_type_ids(), last
     ),
-    lambda one: one.shop_id,
+    lambda refresh_message: refresh_message.shop_id,
 )
 _EVERYTHING: Builder[int] = Builder(
     "refresh of all shops",

@@ -26,8 +26,8 @@ def list_of_type(type_id: int, before_id: int | None, limit: int) -> tuple[list[
         _take_token()
         return mysql_shops.read_of_type(type_id, before_id, limit + 1)
 
-    found = _pages.get_or_load((type_id, before_id, limit), load)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
+    page = _pages.get_or_load((type_id, before_id, limit), load)
+    return page[:limit], page[limit - 1].id if len(page) > limit else None
 
 
 def search(prefix: str, type_id: int | None, limit: int) -> list[Shop]:

@@ -53,7 +53,7 @@ class ShopTypes(NamedTuple):
 
 
 def read(shop_ids: Iterable[int]) -> dict[int, StoredShop]:
-    """Return those of ``shop_ids`` that have a row, also if deleted. One statement. Raises
+    """Return the shops that have a row, also if deleted. One statement. Raises
     MysqlDown."""
     numbers = sql.render_ids(shop_ids)
     rows = (

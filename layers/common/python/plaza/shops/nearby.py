@@ -18,6 +18,7 @@ from plaza.shops.model import (
     ShopDistance,
     ShopJobStep,
 )
+from plaza.shops.queues import SHOPS
 from plaza.shops.redis_store import NearResult
 
 # Searches of one process in MySQL while Redis has no places. Each reads all shops of a box.
@@ -38,11 +39,11 @@ def find_near(area: Area, after: NearPosition | None, limit: int) -> NearPage:
     listed = after.listed if after else 0
     limit = min(limit, MAX_NEARBY_SHOPS - listed)
     result = _search(area, after.last_shop if after else LIST_START, limit + 1)
-    found = result.found or []
-    page = found[:limit]
+    fetched = result.shops or []
+    page = fetched[:limit]
     shops = queries.read_many([near.shop_id for near in page])
     listed += len(page)
-    more = (len(found) > limit or result.truncated) and page and listed < MAX_NEARBY_SHOPS
+    more = (len(fetched) > limit or result.truncated) and page and listed < MAX_NEARBY_SHOPS
     return NearPage(
         [
             NearShop(shop, near.distance_m)
@@ -61,11 +62,11 @@ def _search(area: Area, after: ShopDistance, limit: int) -> NearResult:
         _take_fallback_token(error)
     else:
         if result.build_due:
-            queries.enqueue(ShopJobStep(PLACES))
+            SHOPS.try_send(ShopJobStep(PLACES))
         if result.truncated:
-            found = len(result.found or ())
-            record("near_search_truncated", {"near_search_truncated": 1}, found=found)
-        if result.found is not None:
+            count = len(result.shops or ())
+            record("near_search_truncated", {"near_search_truncated": 1}, found=count)
+        if result.shops is not None:
             return result
         _take_fallback_token(StillLoading("The places of shops are not built yet."))
     return NearResult(mysql_shops.find_near(area, after, limit), build_due=False, truncated=False)

@@ -17,13 +17,11 @@ from plaza.infra.derived.cache import (
     CacheEntry,
     StillLoading,
 )
-from plaza.infra.queues.queue import QueueDown
 from plaza.infra.redis import redis
 from plaza.infra.redis.hot_reads import HotReads
 from plaza.infra.redis.redis import RedisDown, RunAll
 from plaza.infra.redis.token_bucket import TokenBucket
 from plaza.infra.runtime.codec import DELETED, Deleted
-from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.process import LocalCache
 from plaza.shops import mysql_shops, redis_store
 from plaza.shops.model import (
@@ -70,20 +68,20 @@ def read(shop_id: int, *, is_anonymous: bool = False) -> Shop:
 
 
 def read_many(shop_ids: Sequence[int]) -> dict[int, Shop]:
-    """Return those of ``shop_ids`` that exist. One round trip if all are cached, otherwise one more
+    """Return the shops that exist. One round trip if all are cached, otherwise one more
     and one statement. Raises MysqlDown."""
     keys = {shop_id: redis_store.page_key(shop_id) for shop_id in shop_ids}
     cached: dict[int, CachedValue[Shop | Deleted]] = {}
     with suppress(RedisDown):
-        found = cache.read_all(list(keys.values()), SHOP)
-        cached = {i: one for i, one in zip(keys, found, strict=True) if one is not None}
-        _request_refresh([shop_id for shop_id, one in cached.items() if one.stale])
-    shops = {i: one.value for i, one in cached.items()}
+        replies = cache.read_all(list(keys.values()), SHOP)
+        cached = {i: entry for i, entry in zip(keys, replies, strict=True) if entry is not None}
+        _request_refresh([shop_id for shop_id, entry in cached.items() if entry.stale])
+    shops = {i: entry.value for i, entry in cached.items()}
     if missing := [shop_id for shop_id in keys if shop_id not in cached]:
         stored = mysql_shops.read(missing)
         with suppress(RedisDown):
             cache.store_all(STALE_WHILE_REBUILDING, entries_of(stored), SHOP, create=True)
-        shops |= {i: entry_of(one).value for i, one in stored.items()}
+        shops |= {i: entry_of(entry).value for i, entry in stored.items()}
     return {shop_id: shop for shop_id, shop in shops.items() if isinstance(shop, Shop)}
 
 
@@ -124,20 +122,12 @@ def take_fallback_token(error: RedisDown | StillLoading) -> None:
         raise error
 
 
-def enqueue(message: ShopRefresh | ShopJobStep) -> None:
-    """Queue background work. If SQS refuses, the next reader requests it again."""
-    try:
-        SHOPS.send(message)
-    except QueueDown as error:
-        record("rebuild_not_queued", {"rebuilds_not_queued": 1}, **error_fields(error))
-
-
 def entry_of(stored: StoredShop) -> CacheEntry[Shop | Deleted]:
     return CacheEntry(stored.version, DELETED if stored.deleted else stored.shop)
 
 
 def entries_of(stored: dict[int, StoredShop]) -> dict[str, CacheEntry[Shop | Deleted]]:
-    return {redis_store.page_key(shop_id): entry_of(one) for shop_id, one in stored.items()}
+    return {redis_store.page_key(shop_id): entry_of(shop) for shop_id, shop in stored.items()}
 
 
 def types_entry(types: ShopTypes) -> CacheEntry[list[ShopType]]:
@@ -150,7 +140,7 @@ def _find(shop_id: int, source: RunAll = redis.run_all) -> CachedValue[Shop | De
     if cached is None:
         may_exist, build_due = redis_store.SHOP_IDS.query(shop_id)
         if build_due:
-            enqueue(ShopJobStep(FILTER))
+            SHOPS.try_send(ShopJobStep(FILTER))  # else the next reader sends it
         if not may_exist:
             raise _missing(shop_id)
         return cache.load_single_flight(STALE_WHILE_REBUILDING, key, SHOP, lambda: _load(shop_id))
@@ -166,7 +156,7 @@ def _request_refresh(stale: Sequence[int]) -> None:
     claims = cache.claim_rebuilds([redis_store.page_key(shop_id) for shop_id in stale])
     claimed = [shop_id for shop_id, claim in zip(stale, claims, strict=True) if claim]
     for start in range(0, len(claimed), MAX_SHOPS_PER_MESSAGE):
-        enqueue(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
+        SHOPS.try_send(ShopRefresh(claimed[start : start + MAX_SHOPS_PER_MESSAGE]))
 
 
 def _load(shop_id: int) -> CacheEntry[Shop | Deleted]:

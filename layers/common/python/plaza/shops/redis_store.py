@@ -63,10 +63,10 @@ SHOP_IDS = IdFilter("shops")
 
 
 class NearResult(NamedTuple):
-    """The shops found, None if places are not built; whether the caller must request a build;
+    """The shops, None if places are not built; whether the caller must request a build;
     whether a limit of cells or shops was reached before the page was full."""
 
-    found: list[ShopDistance] | None
+    shops: list[ShopDistance] | None
     build_due: bool
     truncated: bool
 
@@ -118,22 +118,24 @@ def put_places(shops: Sequence[ShopPlace], type_ids: Sequence[int]) -> set[int]:
     recheck: set[int] = set()
     moves: dict[int, list[list[Argument]]] = defaultdict(list)  # cell -> arguments
     numbers = {type_id: number for number, type_id in enumerate(type_ids, 2)}
-    by_id = {one.shop_id: one for one in shops}
+    by_id = {shop.shop_id: shop for shop in shops}
     for again, *moved in redis.run_all(list(_move_calls(shops))):
         recheck |= set(map(int, again))
         parts = iter(moved)
         for shop_id, move, in_cells in zip(parts, parts, parts, strict=True):
-            one = by_id[int(shop_id)]
-            place = cells.fit(one.place) if one.place else None
+            shop = by_id[int(shop_id)]
+            place = cells.fit(shop.place) if shop.place else None
             for cell in map(int, filter(None, in_cells.split(","))):
                 if place is not None and cell == cells.cell_of(place):
-                    number = numbers.get(one.type_id or 0, 1)
+                    number = numbers.get(shop.type_id or 0, 1)
                     moves[cell].append([shop_id, move, number, repr(place.x), repr(place.y)])
                 else:
                     moves[cell].append([shop_id, move, 0, "", ""])
     redis.run_all(
         [
-            Call(PLACE_SHOPS, cell_keys(cell, type_ids), (cell, *(a for one in part for a in one)))
+            Call(
+                PLACE_SHOPS, cell_keys(cell, type_ids), (cell, *(a for shop in part for a in shop))
+            )
             for cell, moved in moves.items()
             for part in _split(moved)
         ]
@@ -143,8 +145,8 @@ def put_places(shops: Sequence[ShopPlace], type_ids: Sequence[int]) -> set[int]:
 
 def _move_calls(shops: Sequence[ShopPlace]) -> Iterator[Call]:
     by_key: dict[str, list[ShopPlace]] = defaultdict(list)
-    for one in shops:
-        by_key[placed_key(one.shop_id)].append(one)
+    for shop in shops:
+        by_key[placed_key(shop.shop_id)].append(shop)
     for key, of_shard in by_key.items():
         for part in _split(of_shard):
             args: list[Argument] = [REMOVED_TTL_S]
@@ -192,20 +194,21 @@ def _sweep(before_us: int, type_ids: Sequence[int]) -> None:
     while at:
         todo = list(at)[:_MAX_SWEPT]
         calls = [
-            Call(one[0], cursors[one][0], (*cursors[one][1], at[one], SWEEP_COUNT)) for one in todo
+            Call(set_key[0], cursors[set_key][0], (*cursors[set_key][1], at[set_key], SWEEP_COUNT))
+            for set_key in todo
         ]
-        for one, cursor in zip(todo, redis.run_all(calls), strict=True):
+        for set_key, cursor in zip(todo, redis.run_all(calls), strict=True):
             if cursor == "0":
-                del at[one]
+                del at[set_key]
             else:
-                at[one] = cursor
+                at[set_key] = cursor
 
 
 def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
     """Return up to ``count`` shops of an area after ``after``. One round trip where the nearest
     cells have enough, at most four. Raises RedisDown."""
     left = cells.find_cells(area, after.distance)
-    found: list[ShopDistance] = []
+    near: list[ShopDistance] = []
     build_due, complete_to = False, float("inf")
     for number in _CELLS_PER_TRIP:
         some, left = left[:number], left[number:]
@@ -215,11 +218,11 @@ def search_near(area: Area, after: ShopDistance, count: int) -> NearResult:
             if not is_built:
                 return NearResult(None, build_due, truncated=False)
             pairs = iter(rest)
-            found += [ShopDistance(int(d), int(s)) for s, d in zip(pairs, pairs, strict=True)]
+            near += [ShopDistance(int(d), int(s)) for s, d in zip(pairs, pairs, strict=True)]
             if is_truncated:
                 complete_to = min(complete_to, cell_complete_to)
         bound = min(complete_to, left[0].nearest if left else float("inf"))
-        certain = sorted(one for one in found if one.distance <= bound)[:count]
+        certain = sorted(shop for shop in near if shop.distance <= bound)[:count]
         if len(certain) == count or not left or complete_to <= bound:
             break
     truncated = len(certain) < count and (complete_to < float("inf") or bool(left))

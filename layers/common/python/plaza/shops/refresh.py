@@ -82,7 +82,7 @@ def project_shops(stored: Mapping[int, StoredShop], missing: Sequence[int] = ())
     One statement and three round trips. Raises MysqlDown, RedisDown, QueueDown."""
     if stored:
         redis_store.SHOP_IDS.add(sorted(stored))
-    placed = [shop_place_of(one) for one in stored.values()]
+    placed = [shop_place_of(shop) for shop in stored.values()]
     placed += [ShopPlace(shop_id, None, None) for shop_id in missing]
     recheck = sorted(redis_store.put_places(placed, read_type_ids()))
     for start in range(0, len(recheck), MAX_SHOPS_PER_MESSAGE):

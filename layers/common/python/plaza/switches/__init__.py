@@ -1,6 +1,6 @@
 """Switches: what operators stop, limit or slow down without a deploy, and who changed it.
 
-Owns the table switch_change, whose newest row has the present switches, and their copy in Redis.
+Owns the table switch_change, whose newest row has the current switches, and their copy in Redis.
 ``infra.runtime.switch_state`` has the copy of a process. ``auth`` calls ``refresh`` when it
 identifies a caller; schedules call ``refresh.read``.
 """

@@ -31,7 +31,7 @@ class ListedChange(NamedTuple):
 
 
 def read_newest() -> SwitchChange:
-    """Return the newest change, whose switches are the present ones. One statement. Raises
+    """Return the newest change, whose switches are the current ones. One statement. Raises
     MysqlDown."""
     return mysql_store.read_newest()
 
@@ -51,10 +51,10 @@ def set_level(expected_version: int, level: str, reason: str, operator_id: int) 
 def list_changes(below: int, limit: int) -> tuple[list[ListedChange], int | None]:
     """Return (a page of the changes with versions below ``below``, newest first; its last version,
     None on the last page). One statement. Raises MysqlDown."""
-    found = mysql_store.read_changes(below, limit + 1)
-    pairs = pairwise([*found, NO_CHANGE])
+    changes = mysql_store.read_changes(below, limit + 1)
+    pairs = pairwise([*changes, NO_CHANGE])
     listed = [ListedChange(newer, older.switches) for newer, older in pairs][:limit]
-    return listed, listed[-1].change.version if len(found) > limit else None
+    return listed, listed[-1].change.version if len(changes) > limit else None
 
 
 def _change(
@@ -75,7 +75,7 @@ def _change(
         if before.version != expected_version or not mysql_store.insert(
             cursor, expected_version + 1, switches, reason, operator_id
         ):
-            raise SwitchesChanged(f"The switches are no longer those of {expected_version}.")
+            raise SwitchesChanged(f"The switches are newer than version {expected_version}.")
         return mysql_store.lock_newest(cursor)
 
     change = mysql.run_in_transaction(work)

@@ -16,8 +16,8 @@ _READ_NEWEST = f"SELECT {_COLUMNS} FROM switch_change ORDER BY version DESC LIMI
 
 def read_newest() -> SwitchChange:
     """Return the newest change. Raises ValueError or TypeError if it cannot be decoded."""
-    found = mysql.fetch_all(_READ_NEWEST)
-    return _change(found[0]) if found else NO_CHANGE
+    rows = mysql.fetch_all(_READ_NEWEST)
+    return _change(rows[0]) if rows else NO_CHANGE
 
 
 def lock_newest(cursor: Cursor) -> SwitchChange:

@@ -50,8 +50,8 @@ STORED = Codec("stored_switches", _encode, _decode)
 
 def parse(reply: Any) -> StoredSwitches | None:
     """Return the switches in the reply to ``READ``, None if Redis has none."""
-    found = projections.parse_reply(reply, STORED)
-    return None if found is None else found[1]
+    stored = projections.parse_reply(reply, STORED)
+    return None if stored is None else stored[1]
 
 
 def claim_comparison() -> bool:

@@ -30,23 +30,23 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if not switch_state.is_due():
         return redis.run_all(calls, commands)
     try:
-        *replies, found = redis.run_all(calls, (*commands, redis_store.READ))
+        *replies, copy = redis.run_all(calls, (*commands, redis_store.READ))
     except RedisDown:
         _follow(None)
         raise
-    _follow(redis_store.parse(found))
+    _follow(redis_store.parse(copy))
     return replies
 
 
 def read() -> Switches:
-    """Return the present switches, at most 2 s old. Costs as ``run_all`` does."""
+    """Return the current switches, at most 2 s old. Costs as ``run_all`` does."""
     with suppress(RedisDown):
         run_all(())
     return switch_state.current()
 
 
 def _follow(stored: StoredSwitches | None) -> None:
-    """Follow the switches of Redis, or those of MySQL if there are none or the caller compares."""
+    """Follow the switches of Redis, or of MySQL if there are none or the caller compares."""
     switch_state.follow(None)  # a failure is not repeated before the next refresh
     try:
         if stored is None or (stored.is_due and _claim_comparison()):

@@ -118,7 +118,7 @@ class LevelRequest(RequestModel):
 
 
 class SwitchesResponse(ResponseModel):
-    """The present switches, and their newest change."""
+    """The current switches, and their newest change."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [_CHANGE_EXAMPLE | {"switches": _SWITCHES_EXAMPLE}]}

@@ -6,18 +6,11 @@ will be. Its consumer (functions/queue/refresh_projections) reads the state from
 
 from __future__ import annotations
 
-from plaza.infra.queues.queue import QueueDown
-from plaza.infra.runtime.observability import error_fields, record
 from plaza.infra.runtime.settings import settings
 from plaza.targets.queues import REFRESHES, TargetRefresh
 
 
 def announce_write(target_type: str, target_id: int) -> bool:
-    """Queue a delayed refresh of the target. False, and recorded, without the queue: the write may
-    proceed."""
-    try:
-        REFRESHES.send(TargetRefresh(target_type, target_id), delay_s=settings().announce_delay_s)
-    except QueueDown as error:
-        record("write_not_announced", {"writes_not_announced": 1}, **error_fields(error))
-        return False
-    return True
+    """Queue a delayed refresh of the target. Return False if SQS refuses: the write may proceed."""
+    refresh = TargetRefresh(target_type, target_id)
+    return REFRESHES.try_send(refresh, delay_s=settings().announce_delay_s)

@@ -54,27 +54,27 @@ def find_all(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existe
     One round trip; one statement and another round trip without a marker, which also a missing
     target has for 30 s. Raises TooManyLookups, MysqlDown.
     """
-    wanted = list(dict.fromkeys(targets))
-    found: dict[tuple[str, int], Existence] = {}
+    unique = list(dict.fromkeys(targets))
+    existence: dict[tuple[str, int], Existence] = {}
     with suppress(RedisDown):
-        found = redis_store.read_marks(wanted)
-    if missing := [target for target in wanted if target not in found]:
+        existence = redis_store.read_marks(unique)
+    if missing := [target for target in unique if target not in existence]:
         _spend_lookup_budget()
         looked_up = mysql_store.read_all_existence(missing)
         with suppress(RedisDown):  # markers only save later statements
             redis_store.mark_all(looked_up)
-        found |= looked_up
-    return found
+        existence |= looked_up
+    return existence
 
 
 def find_live(targets: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
-    """Return those of ``targets`` that exist and are not deleted, at the cost of ``find_all``."""
-    found = find_all(targets)
-    return {target for target, existence in found.items() if existence is Existence.LIVE}
+    """Return the targets that exist and are not deleted, at the cost of ``find_all``."""
+    marks = find_all(targets)
+    return {target for target, existence in marks.items() if existence is Existence.LIVE}
 
 
 def find_hidden(texts: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
-    """Return those of ``texts`` that a moderator hid. One statement. Raises MysqlDown."""
+    """Return the texts that a moderator hid. One statement. Raises MysqlDown."""
     return mysql_store.read_hidden(texts)
 
 

@@ -16,7 +16,7 @@ class TargetHidden(Gone):
 
 
 class Existence(Enum):
-    """Whether a target can be reacted to; the values are those of the marker in Redis."""
+    """Whether a target can be reacted to; the values are stored in the marker in Redis."""
 
     LIVE = "live"
     MISSING = "missing"

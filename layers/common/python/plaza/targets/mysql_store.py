@@ -13,9 +13,9 @@ from plaza.targets.model import Existence, Visibility
 def read_existence(target_type: str, target_id: int) -> Existence:
     """Return the existence of a target."""
     if target_type == "user":
-        found = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
+        rows = mysql.fetch_all("SELECT 0 FROM user WHERE id = %s", (target_id,))
     else:
-        found = mysql.fetch_all(
+        rows = mysql.fetch_all(
             """
             SELECT deleted_at IS NOT NULL
             FROM content
@@ -24,14 +24,14 @@ def read_existence(target_type: str, target_id: int) -> Existence:
             """,
             (target_type, target_id),
         )
-    if not found:
+    if not rows:
         return Existence.MISSING
-    return Existence.DELETED if found[0][0] else Existence.LIVE
+    return Existence.DELETED if rows[0][0] else Existence.LIVE
 
 
 def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
     """Return the existence of each of ``targets``."""
-    wanted = list(targets)
+    listed = list(targets)
     arms = [
         f"SELECT 'user', id, 0 FROM user WHERE id IN ({numbers})"
         if target_type == "user"
@@ -41,15 +41,15 @@ def read_all_existence(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, in
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
         """
-        for target_type, numbers in sql.render_ids_by_type(wanted).items()
+        for target_type, numbers in sql.render_ids_by_type(listed).items()
     ]
     rows = mysql.fetch_all(" UNION ALL ".join(arms)) if arms else ()
-    found = {(row[0], row[1]): Existence.DELETED if row[2] else Existence.LIVE for row in rows}
-    return {target: found.get(target, Existence.MISSING) for target in wanted}
+    existence = {(row[0], row[1]): Existence.DELETED if row[2] else Existence.LIVE for row in rows}
+    return {target: existence.get(target, Existence.MISSING) for target in listed}
 
 
 def read_hidden(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Visibility]:
-    """Return those of ``targets``, which are texts, that are hidden."""
+    """Return the targets, which are texts, that are hidden."""
     arms = [
         f"""
         SELECT content_type, content_id, version, author_id
@@ -66,8 +66,8 @@ def read_hidden(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Vis
 
 def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
     """Return the owner of each of ``targets``: the author, or the user itself."""
-    wanted = set(targets)
-    owners = {target: target[1] for target in wanted if target[0] == "user"}
+    unique = set(targets)
+    owners = {target: target[1] for target in unique if target[0] == "user"}
     arms = [
         f"""
         SELECT '{target_type}', {sql.concat_rows("content_id", "author_id")}
@@ -75,7 +75,7 @@ def read_owners(cursor: Cursor, targets: Iterable[tuple[str, int]]) -> dict[tupl
         WHERE content_type = '{target_type}'
           AND content_id IN ({numbers})
         """
-        for target_type, numbers in sql.render_ids_by_type(wanted - owners.keys()).items()
+        for target_type, numbers in sql.render_ids_by_type(unique - owners.keys()).items()
     ]
     if arms:
         cursor.execute(" UNION ALL ".join(arms))

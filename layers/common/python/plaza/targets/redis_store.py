@@ -40,21 +40,21 @@ def overwrite_marks(targets: Iterable[tuple[str, int]], existence: Existence) ->
     )
 
 
-def mark_all(found: Mapping[tuple[str, int], Existence]) -> None:
+def mark_all(marks: Mapping[tuple[str, int], Existence]) -> None:
     """Set markers as ``mark`` does."""
     redis.pipeline(
         [
             ("SET", existence_key(*target), existence.value, "EX", _TTL_S[existence], "NX")
-            for target, existence in found.items()
+            for target, existence in marks.items()
         ]
     )
 
 
 def read_marks(targets: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Existence]:
-    """Return the markers of those of ``targets`` that have one."""
-    wanted = list(targets)
-    marks = redis.pipeline([("GET", existence_key(*target)) for target in wanted])
-    return {target: Existence(mark) for target, mark in zip(wanted, marks, strict=True) if mark}
+    """Return the markers of the targets that have one."""
+    listed = list(targets)
+    marks = redis.pipeline([("GET", existence_key(*target)) for target in listed])
+    return {target: Existence(mark) for target, mark in zip(listed, marks, strict=True) if mark}
 
 
 def read_mark(target_type: str, target_id: int) -> Existence | None:

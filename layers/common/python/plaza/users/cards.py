@@ -21,13 +21,13 @@ def read_cards(user_ids: Iterable[int], source: RunAll = redis.run_all) -> dict[
 
     One round trip to Redis if it has all; else one more, and one statement.
     """
-    found = projections.read_through(
+    cards_by_id = projections.read_through(
         list(dict.fromkeys(user_ids)),
         lambda ids: redis_store.read_cards(ids, source),
         mysql_users.read_cards,
         redis_store.store_cards,
     )
-    return {user_id: card for user_id, (card, _) in found.items()}
+    return {user_id: card for user_id, (card, _) in cards_by_id.items()}
 
 
 def read_commands(user_ids: Iterable[int]) -> list[Command]:
@@ -40,10 +40,10 @@ def read_zone(user_id: int) -> Zone:
 
     One round trip to Redis if it has it; else one more, and one statement.
     """
-    found = projections.read_through(
+    zones = projections.read_through(
         [user_id], redis_store.read_zones, mysql_users.read_zones, redis_store.store_zones
     )
-    return found[user_id][0] if user_id in found else Zone()
+    return zones[user_id][0] if user_id in zones else Zone()
 
 
 def refresh_cards(user_ids: Iterable[int]) -> None:
@@ -54,7 +54,7 @@ def refresh_cards(user_ids: Iterable[int]) -> None:
 
 
 def read_cards_as(user_ids: Iterable[int], actor_id: int | None) -> dict[int, Card]:
-    """Return the cards for a caller: as ``read_cards``; for an anonymous one, those of hot users up
+    """Return the cards for a caller: as ``read_cards``; for an anonymous one, cards of hot users up
     to 2 s late."""
     if actor_id is not None:
         return read_cards(user_ids)

@@ -27,7 +27,7 @@ class Card:
     @classmethod
     def unknown(cls, user_id: int) -> Card:
         """Return the card of an id that no user has."""
-        return cls(user_id, "somebody", None)
+        return cls(user_id, "unknown user", None)
 
 
 @dataclass(frozen=True, slots=True)

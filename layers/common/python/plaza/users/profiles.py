@@ -27,7 +27,7 @@ def read_profile(user_id: int, actor_id: int | None) -> Profile:
     """Return the profile of a user for the caller ``actor_id``, None: an anonymous caller.
 
     Two round trips to Redis and no statement if all is hydrated; reads of MySQL in place of Redis
-    take from the fallback budget. An anonymous caller gets those of a hot user up to 2 s late.
+    take from the fallback budget. An anonymous caller gets the totals of a hot user up to 2 s late.
     Raises UserMissing, TargetMissing, MysqlDown, RedisDown.
     """
     if actor_id is not None:
@@ -65,15 +65,15 @@ def _read_own(user_id: int) -> Profile:
 
 
 def read_profiles(user_ids: Sequence[int], actor_id: int | None) -> list[Profile]:
-    """Return the profiles of those of ``user_ids`` that exist, in their order, for the caller.
+    """Return the profiles of the users that exist, in their order, for the caller.
 
     Four round trips to Redis if all is cached, however many ids there are; ids without a card are
     looked up like targets, so that few of them reach MySQL. Raises TooManyLookups, MysqlDown,
     RedisDown.
     """
-    wanted = [Target("user", user_id) for user_id in user_ids]
-    live = lookup.find_live(wanted)
-    ids = [target.id for target in wanted if target in live]
+    targets = [Target("user", user_id) for user_id in user_ids]
+    live = lookup.find_live(targets)
+    ids = [target.id for target in targets if target in live]
     cards, totals = read_cards(ids), counters.read_users(ids)
     counts, exact = queries.read_counts([(FOLLOW, Target("user", i)) for i in ids], actor_id)
     return [

@@ -46,10 +46,10 @@ def read_cards(
 ) -> dict[int, tuple[Card, int]]:
     """Return id -> (card, version) of users in ``source``. Raises RedisDown."""
     ids = list(user_ids)
-    found = projections.read_all([card_key(user_id) for user_id in ids], TEXT, source)
+    cached = projections.read_all([card_key(user_id) for user_id in ids], TEXT, source)
     return {
         user_id: (card, entry[0])
-        for user_id, entry in zip(ids, found, strict=True)
+        for user_id, entry in zip(ids, cached, strict=True)
         if entry is not None and (card := _read_card(user_id, entry[1])) is not None
     }
 
@@ -67,10 +67,10 @@ def zone_key(user_id: int) -> str:
 
 def read_zones(user_ids: Sequence[int]) -> dict[int, tuple[Zone, int]]:
     """Return id -> (time zone, version) of users in Redis. Raises RedisDown."""
-    found = projections.read_all([zone_key(user_id) for user_id in user_ids], ZONE)
+    cached = projections.read_all([zone_key(user_id) for user_id in user_ids], ZONE)
     return {
         user_id: (entry[1], entry[0])
-        for user_id, entry in zip(user_ids, found, strict=True)
+        for user_id, entry in zip(user_ids, cached, strict=True)
         if entry is not None
     }
 

@@ -87,8 +87,8 @@ def maintain_log(max_moved: int = MAX_MOVED, today: date | None = None) -> Maint
 
 
 def _create_ahead(result: MaintenanceResult, today: date, max_moved: int) -> None:
-    found = mysql_log.read_partitions()
-    highest = found[-2].below if len(found) > 1 else None
+    partitions = mysql_log.read_partitions()
+    highest = partitions[-2].below if len(partitions) > 1 else None
     if not plan_days(highest, None, today):
         return
     try:
@@ -146,23 +146,23 @@ def _is_archived(result: MaintenanceResult, day: date, total: Checksum, deadline
     Raises ArchiveCorrupt, ObjectsDown.
     """
     corrupt: ArchiveCorrupt | None = None
-    found = False
+    has_parts = False
     for name in s3_archive.list_manifests(day):
         try:
             manifest = s3_archive.read_manifest(name)
         except ArchiveCorrupt as error:  # this one, or an earlier archive of that day
             corrupt = error
             continue
-        if manifest.sum == total and not found:
+        if manifest.sum == total and not has_parts:
             for part in manifest.parts:
                 _check_time(deadline)
                 s3_archive.verify_part(day, part)
-            found = True
-    if corrupt is not None and not found:
+            has_parts = True
+    if corrupt is not None and not has_parts:
         raise corrupt
     if corrupt is not None:
         _report(result, day, corrupt)
-    return found
+    return has_parts
 
 
 def _report(result: MaintenanceResult, day: date, error: ArchiveCorrupt) -> None:

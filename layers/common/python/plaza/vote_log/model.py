@@ -170,14 +170,14 @@ LINE = json_codec(
 MANIFEST = json_codec(
     "vote_log_manifests",
     _Manifest,
-    lambda found: Manifest(found.day, tuple(map(_unpack_part, found.objects))),
+    lambda decoded: Manifest(decoded.day, tuple(map(_unpack_part, decoded.objects))),
     _pack_manifest,
 )
 PROGRESS = json_codec(
     "vote_log_progress",
     _Progress,
-    lambda found: ArchiveProgress(
-        Checksum(found.events, found.crc32_sum), tuple(map(_unpack_part, found.parts))
+    lambda decoded: ArchiveProgress(
+        Checksum(decoded.events, decoded.crc32_sum), tuple(map(_unpack_part, decoded.parts))
     ),
     lambda progress: _Progress(*progress.goal, [_pack_part(part) for part in progress.parts]),
 )
@@ -196,12 +196,12 @@ class Scope(NamedTuple):
     target: Target | None = None
     user_id: int | None = None
 
-    def has(self, one: CounterKey) -> bool:
-        """Return whether the counter ``one`` is in the scope."""
+    def has(self, counter: CounterKey) -> bool:
+        """Return whether ``counter`` is in the scope."""
         if self.target is not None:
-            return one.of == self.target and one.column in CONTENT_COLUMNS
+            return counter.of == self.target and counter.column in CONTENT_COLUMNS
         if self.user_id is not None:
-            return one.of == ("user", self.user_id) and one.column in USER_COLUMNS
+            return counter.of == ("user", self.user_id) and counter.column in USER_COLUMNS
         return True
 
 

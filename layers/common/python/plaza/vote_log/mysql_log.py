@@ -100,8 +100,8 @@ def split_catch_all(today: date, max_moved: int) -> int:
 
     def split(cursor: Cursor) -> int:
         cursor.execute(_SELECT_PARTITIONS)
-        found = [_partition(*row) for row in cursor.fetchall()]
-        highest = found[-2].below if len(found) > 1 else None
+        partitions = [_partition(*row) for row in cursor.fetchall()]
+        highest = partitions[-2].below if len(partitions) > 1 else None
         cursor.execute(
             f"""
             SELECT COUNT(*)

@@ -11,7 +11,7 @@ from plaza.vote_log.model import COMMENTS, CONTENT_COLUMNS, POSTS, USER_COLUMNS,
 
 def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
     """Return the counters of ``scope``. Two statements at most."""
-    found: dict[CounterKey, int] = {}
+    counters: dict[CounterKey, int] = {}
     if scope.user_id is None:
         where, args = _of_target(scope)
         cursor.execute(
@@ -24,7 +24,7 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         for of, target_id, *totals in cursor:
             target = Target(of, target_id)
             for column, total in zip(CONTENT_COLUMNS, totals, strict=True):
-                found[CounterKey(target, column)] = total
+                counters[CounterKey(target, column)] = total
     if scope.target is None:
         where, args = _of_user(scope, "user_id")
         cursor.execute(
@@ -33,13 +33,13 @@ def read_counters(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         for user_id, *totals in cursor:
             user = Target("user", user_id)
             for column, total in zip(USER_COLUMNS, totals, strict=True):
-                found[CounterKey(user, column)] = total
-    return found
+                counters[CounterKey(user, column)] = total
+    return counters
 
 
 def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
     """Count active reactions and live content, by counter. Five statements at most."""
-    found: dict[CounterKey, int] = defaultdict(int)
+    totals: dict[CounterKey, int] = defaultdict(int)
     if scope.user_id is None:
         where, args = _of_target(scope, "AND")
         cursor.execute(
@@ -53,7 +53,7 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
         )
         for of, target_id, kind, total in cursor:
             if kind in KINDS:
-                found[CounterKey(Target(of, target_id), KINDS[kind].total)] = total
+                totals[CounterKey(Target(of, target_id), KINDS[kind].total)] = total
         of_post = "" if scope.target is None else " AND parent_id = %s AND %s = 'post'"
         cursor.execute(
             f"""
@@ -67,15 +67,15 @@ def count_rows(cursor: Cursor, scope: Scope) -> dict[CounterKey, int]:
             () if scope.target is None else (scope.target.id, scope.target.type),
         )
         for post_id, total in cursor:
-            found[CounterKey(Target("post", post_id), COMMENTS)] = total
+            totals[CounterKey(Target("post", post_id), COMMENTS)] = total
     if scope.target is None:
-        _count_of_users(cursor, scope, found)
-    return found
+        _count_of_users(cursor, scope, totals)
+    return totals
 
 
-def _count_of_users(cursor: Cursor, scope: Scope, found: dict[CounterKey, int]) -> None:
+def _count_of_users(cursor: Cursor, scope: Scope, totals: dict[CounterKey, int]) -> None:
     def add(user_id: int, column: str, total: int) -> None:
-        found[CounterKey(Target("user", user_id), column)] += total
+        totals[CounterKey(Target("user", user_id), column)] += total
 
     of_content, args = _of_user(scope, "c.author_id")
     of_profile, _ = _of_user(scope, "target_id")

@@ -139,27 +139,27 @@ def recount_log(scope: Scope, until_us: int = NO_LIMIT_US) -> Recount:
     Archives are read before MySQL, which is read in one snapshot. Raises MysqlDown, ObjectsDown,
     ArchiveCorrupt.
     """
-    found = Recount()
+    recount = Recount()
     with mysql_log.snapshot() as cursor:
         newest = LatestEvents(until_us, _build_filter(cursor, scope))
     names: set[str] = set()
-    found.events_archived += _add_archives(newest, names)
+    recount.events_archived += _add_archives(newest, names)
     with mysql_log.snapshot() as cursor:
         mysql_log.count_by_day(cursor)  # no partition is dropped from here on
         newest.keep = _build_filter(cursor, scope)  # the user may have published meanwhile
-        found.events_archived += _add_archives(newest, names)
+        recount.events_archived += _add_archives(newest, names)
         for rows in mysql_log.read_all(cursor, until_us, scope.target):
             newest.add(rows)
-            found.events_in_mysql += len(rows)
+            recount.events_in_mysql += len(rows)
         counted = newest.count(mysql_totals.read_authors(cursor, scope))
         counters = mysql_totals.read_counters(cursor, scope)
         compared = _compare(counted, counters, exclude=NOT_IN_LOG, scope=scope)
-        found.compared, found.differing = compared.compared, compared.differing
-        for one in newest.compare_rows(mysql_log.read_rows(cursor, scope.target)):
-            found.contradicting += 1
-            if len(found.contradictions) < MAX_SHOWN:
-                found.contradictions.append(one)
-    return found
+        recount.compared, recount.differing = compared.compared, compared.differing
+        for key in newest.compare_rows(mysql_log.read_rows(cursor, scope.target)):
+            recount.contradicting += 1
+            if len(recount.contradictions) < MAX_SHOWN:
+                recount.contradictions.append(key)
+    return recount
 
 
 def find_contradictions(cursor: Cursor, *, archives: bool = True) -> Iterator[Contradiction]:
@@ -236,13 +236,13 @@ def _compare(
 ) -> Recount:
     """Compare both; a missing entry is 0."""
     both = sorted(
-        one
-        for one in counted.keys() | counters.keys()
-        if one.column not in exclude and (scope is None or scope.has(one))
+        key
+        for key in counted.keys() | counters.keys()
+        if key.column not in exclude and (scope is None or scope.has(key))
     )
     differing = [
-        CounterDifference(one, counters.get(one, 0), counted.get(one, 0))
-        for one in both
-        if counters.get(one, 0) != counted.get(one, 0)
+        CounterDifference(key, counters.get(key, 0), counted.get(key, 0))
+        for key in both
+        if counters.get(key, 0) != counted.get(key, 0)
     ]
     return Recount(len(both), differing)

@@ -105,10 +105,10 @@ def read_manifest(name: str) -> Manifest:
 
 def day_in(name: str) -> date:
     """Return the day of the manifest of that name. Raises ValueError."""
-    found = _MANIFEST.fullmatch(name)
-    if found is None:
+    match = _MANIFEST.fullmatch(name)
+    if match is None:
         raise ValueError(f"{name} is not a manifest")
-    return date.fromisoformat(found[1])
+    return date.fromisoformat(match[1])
 
 
 def put_progress(day: date, progress: ArchiveProgress) -> None:
@@ -120,10 +120,10 @@ def read_progress(day: date, goal: Checksum) -> ArchiveProgress:
     """Return the progress of the archive of ``day`` with checksum ``goal``; empty without a
     readable one. Raises ObjectsDown."""
     try:
-        found = PROGRESS.decode(objects.get(f"{_folder(day)}progress.json").decode())
+        progress = PROGRESS.decode(objects.get(f"{_folder(day)}progress.json").decode())
     except (ObjectMissing, ValueError):
         return ArchiveProgress(goal, ())
-    return found if found.goal == goal else ArchiveProgress(goal, ())
+    return progress if progress.goal == goal else ArchiveProgress(goal, ())
 
 
 def _folder(day: date) -> str:

@@ -1,18 +1,18 @@
---[[ claim: reserve one place below a user's limit, if the total and the claims leave one.
+--[[ claim: reserve one slot below a user's limit, if the total and the claims leave one.
 
   KEYS[1]  {<shard>}:user:<id>:counters  hash: version, value (JSON by column)
   KEYS[2]  {<shard>}:user:<id>:claims    zset: member -> time of its claim, microseconds
   KEYS[3]  {<shard>}:user:<id>:claim:<nonce>  string: the reply to this claim, for a repeat of the command
   ARGV[1]  column: the total in value that is limited
   ARGV[2]  limit: the maximum of the total and the claims
-  ARGV[3]  member: what the place is reserved for
+  ARGV[3]  member: what the slot is reserved for
   ARGV[4]  TTL of a claim, milliseconds
   ARGV[5]  TTL of the reply, milliseconds: longer than the delay of any repeat
   ARGV[6]  deadline of the caller, microseconds on the clock of this node: no caller would release a later claim
 
   Bounded by: 5,000 claims of a user, the limit of follows.
 
-  Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no place is left),
+  Returns {'CLAIMED', time of the claim, time of the member's earlier claim or 0}, {'LIMITED'} (no slot is left),
           {'LATE'} (past the deadline), or {'COLD'} (Redis lacks the counters, or the total in them: project them, then try again)
 
   Safe to repeat: a repeat has the same nonce and gets the first reply while the member has a claim. ]]

@@ -2,14 +2,14 @@
 
   KEYS[1]  {<shard>}:user:<id>:<timeline>  zset: <post>:<author>, star:<author>, floor, building, built, requested
   ARGV[1]  time of the first post, microseconds since 1970, or +inf
-  ARGV[2]  post after which the page begins, among those of that time: 19 digits; '' for all of them
+  ARGV[2]  post after which the page begins, among the posts of that time: 19 digits; '' for all of them
   ARGV[3]  count: maximum number of posts
   ARGV[4]  ttl of a timeline that was read, milliseconds
   ARGV[5]  ttl of a timeline that is not built, milliseconds
   ARGV[6]  minimum time between two requests for a rebuild, microseconds
   ARGV[7]  age at which a rebuild is due, microseconds
 
-  Bounded by: ARGV[3] posts, those of one microsecond, and the 5,000 stars that one user may follow.
+  Bounded by: ARGV[3] posts, the posts of one microsecond, and the 5,000 stars that one user may follow.
 
   Returns {floor, rebuild_due, {star:<author>, ...}, {member, score, member, score, ...}}
     floor  the time above which the timeline is complete; 0 if it is not built
@@ -35,20 +35,20 @@ end
 if not built then return {0, rebuild_due, {}, {}} end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 
-local count, found, from = tonumber(ARGV[3]), {}, ARGV[1]
+local count, entries, from = tonumber(ARGV[3]), {}, ARGV[1]
 local above = string.sub(floor, 2) -- the string: a number would lose digits
 if ARGV[2] ~= '' then
   if tonumber(from) > tonumber(above) then
     local ties = redis.call('ZRANGE', KEYS[1], from, from, 'BYSCORE', 'REV')
     for i = 1, #ties do
-      if ties[i] < ARGV[2] and #found < 2 * count then
-        found[#found + 1] = ties[i]
-        found[#found + 1] = from
+      if ties[i] < ARGV[2] and #entries < 2 * count then
+        entries[#entries + 1] = ties[i]
+        entries[#entries + 1] = from
       end
     end
   end
   from = '(' .. from
 end
 local rest = redis.call('ZRANGE', KEYS[1], from, '(' .. above, 'BYSCORE', 'REV', 'LIMIT', 0, count, 'WITHSCORES')
-for i = 1, math.min(#rest, 2 * count - #found) do found[#found + 1] = rest[i] end
-return {tonumber(above), rebuild_due, redis.call('ZRANGE', KEYS[1], 0, 0, 'BYSCORE'), found}
+for i = 1, math.min(#rest, 2 * count - #entries) do entries[#entries + 1] = rest[i] end
+return {tonumber(above), rebuild_due, redis.call('ZRANGE', KEYS[1], 0, 0, 'BYSCORE'), entries}

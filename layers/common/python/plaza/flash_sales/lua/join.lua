@@ -14,7 +14,7 @@
   Returns {code, count}
     code   JOINED; COLD, the state is not in Redis; STALE_GENERATION, another generation has begun; or why the buyer
            is refused: WITHDRAWN, the voucher is; NOT_OPEN, the sale has not begun or is over; and unless the buyer
-           has an order, a place or an offer, LOADING, not yet live; UNITS_LEFT; FULL
+           has an order, a position or an offer, LOADING, not yet live; UNITS_LEFT; FULL
     count  of JOINED: buyers that were added
 
   Safe to repeat: a buyer stays at the first seq. ]]

@@ -5,7 +5,7 @@
   KEYS[3]  {<shard>}:voucher:<id>:<generation>:offers    zset: buyer -> when the offer ends, microseconds since 1970
   ARGV[1]  generation
   ARGV[2]  time to accept an offer, microseconds
-  ARGV[3]  1: only offers that have ended; 0: any place
+  ARGV[3]  1: only offers that have ended; 0: any position
   ARGV[4...]  buyers; none: only offer units
 
   Bounded by: 500 buyers.

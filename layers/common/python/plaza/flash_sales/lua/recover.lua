@@ -1,4 +1,4 @@
---[[ recover: remove overdue entries from the recovery list, and append those of pending orders again.
+--[[ recover: remove overdue entries from the recovery list, and append entries of pending orders again.
 
   KEYS[1]  {<shard>}:voucher:<id>:sale                   hash: generation, ...
   KEYS[2]  {<shard>}:voucher:<id>:<generation>:recovery  list: order:buyer:second, when reserved or recovered

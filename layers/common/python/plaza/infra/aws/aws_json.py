@@ -1,7 +1,7 @@
 """A client of AWS services with a JSON protocol over one persistent connection, without botocore.
 
 It sends to SQS and reads from Secrets Manager over HTTP/1.1, signed with Signature Version 4.
-Requests equal those of botocore byte for byte, except headers that are not signed, for about a
+Requests equal botocore's byte for byte, except headers that are not signed, for about a
 tenth of the CPU; and a function that needs no other call of AWS saves the import of botocore, which
 takes longer than all of its own imports.
 
@@ -79,7 +79,7 @@ SECRETS_MANAGER = Service(
 
 
 class Credentials(NamedTuple):
-    """Credentials of AWS; ``token`` is '' for those of an IAM user."""
+    """Credentials of AWS; ``token`` is '' for an IAM user."""
 
     access_key: str
     secret_key: str
@@ -214,7 +214,7 @@ class AwsJsonClient:
 def make_client(service: Service, queue_url: str | None = None) -> AwsJsonClient | None:
     """Return a client with the credentials and region in the environment of a Lambda function.
     None if the environment lacks them, or if its credentials expire. ``queue_url`` has the address
-    of SQS, which may be that of another region's."""
+    of SQS, which may belong to another region."""
     env = os.environ
     region = env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION")
     access_key, secret_key = env.get("AWS_ACCESS_KEY_ID"), env.get("AWS_SECRET_ACCESS_KEY")
@@ -284,7 +284,7 @@ def _find_code(head: bytes, reply: bytes) -> str:
     if query_error := _find_header(head, b"x-amzn-query-error"):
         return query_error.decode("latin-1").partition(";")[0]
     try:
-        found = json.loads(reply).get("__type", "")
+        code = json.loads(reply).get("__type", "")
     except (ValueError, AttributeError):
-        found = ""
-    return str(found).rpartition("#")[2] or "Unknown"
+        code = ""
+    return str(code).rpartition("#")[2] or "Unknown"

@@ -89,7 +89,7 @@ def list_keys(prefix: str) -> Iterator[str]:
                 Bucket=_bucket(), Prefix=prefix, **token
             )
         )
-        yield from (found["Key"] for found in page.get("Contents", ()))
+        yield from (item["Key"] for item in page.get("Contents", ()))
         if not page.get("IsTruncated"):
             return
         token = {"ContinuationToken": page["NextContinuationToken"]}

@@ -75,14 +75,14 @@ def list_keys(text: str) -> list[str]:
 def find_key(
     secret_id: str, is_right: Callable[[str], bool], min_age_s: float | None = None
 ) -> str | None:
-    """Return the key for which ``is_right`` is true, None if there is none. Before, a secret that
-    was fetched ``min_age_s`` ago (``MIN_REFRESH_S``) is fetched again, because it may be rotated.
-    Raises SecretsDown; then the cached keys stay."""
-    found = next(filter(is_right, read_keys(secret_id)), None)
+    """Return the key for which ``is_right`` is true, None if there is none. If no cached key is
+    right and the secret is older than ``min_age_s`` (by default ``MIN_REFRESH_S``), fetches it once
+    more: it may be rotated. Raises SecretsDown; then the cached keys stay."""
+    key = next(filter(is_right, read_keys(secret_id)), None)
     entry = _cache.get(secret_id)
     now_s, age_s = clock.monotonic_s(), MIN_REFRESH_S if min_age_s is None else min_age_s
-    if found is not None or (entry and now_s - entry.fetched_s < age_s):
-        return found
+    if key is not None or (entry and now_s - entry.fetched_s < age_s):
+        return key
     if entry:
         _cache.put(secret_id, entry._replace(fetched_s=now_s))
     _cache.put(secret_id, _Entry(_fetch(secret_id), now_s))

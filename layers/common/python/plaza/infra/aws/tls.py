@@ -10,7 +10,7 @@ from plaza.infra.runtime.settings import BadSettings
 
 @lru_cache(maxsize=2)
 def verifying_context(ca_file: str | None) -> ssl.SSLContext:
-    """Return the context that trusts the CAs in ``ca_file``, by default those of the system.
+    """Return the context that trusts the CAs in ``ca_file``, by default the system's.
 
     Shared by all connections of the process: to load the system's certificates takes 30 ms of CPU.
     Raises BadSettings if the file is missing or has no certificate.

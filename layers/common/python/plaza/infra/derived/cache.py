@@ -26,14 +26,14 @@ from typing import Annotated, Generic, NamedTuple, TypeVar
 from plaza.infra.derived import projections
 from plaza.infra.derived.projections import Projection
 from plaza.infra.queues.messages import message_codec
-from plaza.infra.queues.queue import Queue, QueueDown
+from plaza.infra.queues.queue import Queue
 from plaza.infra.redis import redis
 from plaza.infra.redis.redis import RedisDown, RunAll
 from plaza.infra.runtime import clock
 from plaza.infra.runtime.clock import Deadline
 from plaza.infra.runtime.codec import MAX_VERSION, TEXT, Codec, Meta, Struct
 from plaza.infra.runtime.errors import Unavailable
-from plaza.infra.runtime.observability import error_fields, record
+from plaza.infra.runtime.observability import record
 
 T = TypeVar("T")
 
@@ -101,8 +101,8 @@ def read_all(
     RedisDown."""
     now_s = clock.now_s()
     return [
-        found and _decode_value(*found, codec, now_s)
-        for found in projections.read_all(keys, TEXT, source)
+        entry and _decode_value(*entry, codec, now_s)
+        for entry in projections.read_all(keys, TEXT, source)
     ]
 
 
@@ -167,12 +167,7 @@ def drop_all(versions: Mapping[str, int]) -> None:
 
 def schedule_drop(versions: Mapping[str, int]) -> bool:
     """Queue a second drop in 1 s; return False if the queue is unavailable. One call."""
-    try:
-        DROPS.send(CacheDrops(dict(versions)), delay_s=DROP_AGAIN_S)
-    except QueueDown as error:
-        record("delayed_drop_not_queued", {"delayed_drops_not_queued": 1}, **error_fields(error))
-        return False
-    return True
+    return DROPS.try_send(CacheDrops(dict(versions)), delay_s=DROP_AGAIN_S)
 
 
 @DROPS.consumer

@@ -17,7 +17,7 @@ from plaza.infra.runtime import clock
 from plaza.infra.runtime.errors import Unavailable
 from plaza.infra.runtime.process import Lazy
 
-EPOCH_S = 1_735_689_600  # 2025-01-01 UTC
+START_S = 1_735_689_600  # 2025-01-01 UTC
 BLOCK_SIZE = 100
 _DAY_S = 86_400
 _MAX_ATTEMPTS = 20
@@ -49,17 +49,17 @@ def new_id() -> int:
     block.next += 1
     # Around midnight the clocks may differ by a day; a serial is unique within its own day.
     seconds = min(max(now_s, block.day * _DAY_S), (block.day + 1) * _DAY_S - 1)
-    return (seconds - EPOCH_S) << 32 | serial
+    return (seconds - START_S) << 32 | serial
 
 
 def created_at_s(record_id: int) -> int:
     """Return when an id was made, in seconds since 1970, by the clock of its process."""
-    return (record_id >> 32) + EPOCH_S
+    return (record_id >> 32) + START_S
 
 
 def first_id_at(at_s: int) -> int:
     """Return the lowest id that could be made in the second ``at_s`` since 1970."""
-    return (at_s - EPOCH_S) << 32
+    return (at_s - START_S) << 32
 
 
 def _lease() -> _Block:

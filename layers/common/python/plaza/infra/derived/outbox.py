@@ -101,14 +101,14 @@ def find_due(index_key: Callable[[int], str], before_us: int, limit: int) -> lis
         ]
     )
     members = [member for ahead in replies[1::2] for member in ahead]
-    found = redis.pipeline(
+    pages = redis.pipeline(
         [
             ("ZRANGE", key, "-inf", before_us, "BYSCORE", "LIMIT", first, size)
             for key, count in zip(keys, replies[::2], strict=True)
             for first, size in _choose_ranks(count, limit)
         ]
     )
-    return [*members, *(member for part in found for member in part)]
+    return [*members, *(member for part in pages for member in part)]
 
 
 def _choose_ranks(count: int, limit: int) -> list[tuple[int, int]]:
@@ -130,7 +130,7 @@ def measure(index_key: Callable[[int], str]) -> OutboxDepth:
         oldest = ("ZRANGE", key, "-inf", now_us, "BYSCORE", "LIMIT", 0, 1, "WITHSCORES")
         commands += [("ZCARD", key), oldest]
     replies = redis.pipeline(commands)
-    times_us = [float(found[1]) for found in replies[1::2] if found]
+    times_us = [float(first[1]) for first in replies[1::2] if first]
     age_s = (now_us - min(times_us, default=now_us)) / 1e6
     return OutboxDepth(sum(replies[::2]), round(age_s, 1))
 
@@ -161,15 +161,15 @@ def sweep(
     while members and sent < max_entries and not deadline.has_passed:
         pages = read_pages(members[:_MEMBERS_PER_ROUND], grace_us)
         del members[:_MEMBERS_PER_ROUND]
-        done: list[SweptPage[M, E]] = []
+        swept: list[SweptPage[M, E]] = []
         for group in _group_pages(pages):
             entries = [entry for page in group for entry in page.entries]
             accepted = send_all(entries, deadline)
             sent += accepted
             if accepted == len(entries):
-                done += group
-        confirm_all([page.progress for page in done])
-        members += [page.member for page in done if page.has_more]
+                swept += group
+        confirm_all([page.progress for page in swept])
+        members += [page.member for page in swept if page.has_more]
         outboxes += len(pages)
         if repair:
             repair(pages)

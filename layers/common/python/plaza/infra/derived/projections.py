@@ -62,8 +62,8 @@ def read_pair(
     first: tuple[str, Codec[T]], second: tuple[str, Codec[U]], source: RunAll = redis.run_all
 ) -> tuple[tuple[int, T] | None, tuple[int, U] | None]:
     """Return (version, value) of two keys with a codec each; otherwise as ``read_all``."""
-    found = _read([first[0], second[0]], [first[1], second[1]], source)
-    return found[0], found[1]
+    values = _read([first[0], second[0]], [first[1], second[1]], source)
+    return values[0], values[1]
 
 
 def read_command(key: str) -> Command:
@@ -111,7 +111,7 @@ def announce_reads(keys: Sequence[str]) -> list[str]:
             )
         ]
     )
-    return [str(found) for found in replies[2::5]]
+    return [str(token) for token in replies[2::5]]
 
 
 def store_read(projections: Sequence[Projection], fences: Sequence[str]) -> None:
@@ -146,30 +146,30 @@ def read_through(
     trip for ``announce``. Raises what ``read_mysql`` raises.
     """
     try:
-        found = read_redis(ids)
+        values = read_redis(ids)
     except RedisDown:
         return read_mysql(ids)
-    if missing := [i for i in ids if i not in found]:
+    if missing := [i for i in ids if i not in values]:
         if announce:
             try:
                 store = partial(store, announced=announce(missing))
             except RedisDown:
-                return found | read_mysql(missing)
+                return values | read_mysql(missing)
         else:
             store = partial(store, create=True)
         fresh = read_mysql(missing)
         with suppress(RedisDown):
             store(fresh)
-        found |= fresh
-    return found
+        values |= fresh
+    return values
 
 
 def _read(keys: Sequence[str], codecs: Sequence[Codec[Any]], source: RunAll) -> list[Any]:
     replies = source((), [read_command(key) for key in keys])
-    found = list(map(parse_reply, replies, codecs))
-    if source is replicas.run_all and None in found:
+    values = list(map(parse_reply, replies, codecs))
+    if source is replicas.run_all and None in values:
         return _read(keys, codecs, redis.run_all)
-    return found
+    return values
 
 
 def _call(projections: Sequence[Projection], create: bool) -> Call:

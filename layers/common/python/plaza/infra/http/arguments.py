@@ -37,8 +37,8 @@ class _Argument(NamedTuple):
 def reader_of(function: Callable[..., Any]) -> Callable[[Event], dict[str, Any]]:
     """Return what reads the arguments of a route's function. It raises InvalidRequest, NotFound."""
     types = get_type_hints(function, include_extras=True)
-    found = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
-    arguments = sorted(found, key=lambda argument: _SOURCES.index(argument.source))
+    analysed = [_analyse(p, types[name]) for name, p in signature(function).parameters.items()]
+    arguments = sorted(analysed, key=lambda argument: _SOURCES.index(argument.source))
 
     def read(event: Event) -> dict[str, Any]:
         try:
@@ -64,18 +64,23 @@ def _read_all(arguments: list[_Argument], event: Event) -> dict[str, Any]:
     values: dict[str, Any] = {}
     errors: list[dict[str, str]] = []
     for argument in arguments:
-        place = (argument.source, *([] if argument.source == "body" else [argument.alias]))
+        field_path = (argument.source, *([] if argument.source == "body" else [argument.alias]))
         value = _find(argument, event)
         if value is None and argument.default is not Parameter.empty:
             values[argument.name] = argument.default
         elif value is None:
-            errors.append(_describe(place, "Field required"))
+            errors.append(_describe(field_path, "Field required"))
         else:
             try:
                 values[argument.name] = argument.type.validate_python(value)
             except ValidationError as error:
-                found = error.errors(include_url=False, include_context=False, include_input=False)
-                errors += [_describe((*place, *one["loc"]), one["msg"]) for one in found]
+                problems = error.errors(
+                    include_url=False, include_context=False, include_input=False
+                )
+                errors += [
+                    _describe((*field_path, *problem["loc"]), problem["msg"])
+                    for problem in problems
+                ]
     known = [argument.alias for argument in arguments if argument.source == "query"]
     errors += find_unknown_parameters(event, known)
     if not errors:
@@ -116,7 +121,7 @@ def _read_body(event: Event) -> Any:
         raise BadInput("body", "contains a number with too many digits") from None
 
 
-def _describe(place: tuple[str | int, ...], message: str) -> dict[str, str]:
+def _describe(field_path: tuple[str | int, ...], message: str) -> dict[str, str]:
     """Return one error; pydantic puts ``Value error, `` before the text of a ValueError."""
-    field = ".".join(str(part) for part in place)
+    field = ".".join(str(part) for part in field_path)
     return {"field": field, "detail": message.removeprefix("Value error, ")}

@@ -1,4 +1,4 @@
-"""Requests of an Application Load Balancer, answered as those of API Gateway are.
+"""Requests of an Application Load Balancer, answered as requests of API Gateway are.
 
 The load balancer matches a path to a function (infra/balancer_rules.json) and does no more. What
 API Gateway does besides is done here: it finds the route and its parameters, answers preflights and
@@ -87,24 +87,24 @@ def _find_route(app: PlazaResolver, method: str, path: str) -> tuple[str, dict[s
 @cache
 def _patterns_of(app: PlazaResolver) -> Mapping[tuple[str, int], Sequence[tuple[str, list[str]]]]:
     """Return the routes by method and number of segments; a name before an ``{id}``."""
-    found: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
+    patterns: dict[tuple[str, int], list[tuple[str, list[str]]]] = {}
     for key in sorted(app.endpoints):
         method, _, path = key.partition(" ")
         pattern = path.split("/")
-        found.setdefault((method, len(pattern)), []).append((key, pattern))
+        patterns.setdefault((method, len(pattern)), []).append((key, pattern))
         if method == "GET":
-            found.setdefault(("HEAD", len(pattern)), []).append((f"HEAD {path}", pattern))
-    return found
+            patterns.setdefault(("HEAD", len(pattern)), []).append((f"HEAD {path}", pattern))
+    return patterns
 
 
 def _decode_query(sent: Mapping[str, Sequence[str]] | None) -> dict[str, str]:
     """Return the decoded parameters; the load balancer sends them as they are in the URL."""
-    found: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, values in (sent or {}).items():
         name = unquote_plus(name, errors="replace")
         decoded = [unquote_plus(value, errors="replace") for value in values]
-        found[name] = ",".join([found[name], *decoded] if name in found else decoded)
-    return found
+        parameters[name] = ",".join([parameters[name], *decoded] if name in parameters else decoded)
+    return parameters
 
 
 def _read_address(headers: Mapping[str, Sequence[str]]) -> str:

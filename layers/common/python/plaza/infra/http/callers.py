@@ -16,7 +16,7 @@ class Caller(NamedTuple):
     """A user, or why the token has no session (``malformed``, ``unknown``, ``unavailable``).
 
     Both are None for an anonymous caller. ``wait_ms`` above 0: rate limited for that time.
-    ``quota`` is that of the rate limit after the request; None if it was not limited.
+    ``quota`` is the rate limit's after the request; None if it was not limited.
     """
 
     user_id: int | None = None

@@ -1,6 +1,6 @@
 """The address of a client: of the connection, or as the edge reports it.
 
-Behind CloudFront the connection is that of CloudFront. The edge (deploy/edge.yaml) sends the
+Behind CloudFront the connection comes from CloudFront. The edge (deploy/edge.yaml) sends the
 client's address, and a secret that proves that it is the edge: every client can send the header.
 """
 
@@ -21,7 +21,7 @@ SECRET_HEADER = "x-origin-secret"  # noqa: S105 - the name of a header
 def read_client_ip(event: Mapping[str, Any]) -> str:
     """Return the IP address of the client of a request, which no header of a client can change.
 
-    Without an edge it is that of the connection. Raises Forbidden if all clients must come through
+    Without an edge it is the connection's. Raises Forbidden if all clients must come through
     the edge, and this request did not; SecretsDown.
     """
     address = str(event["requestContext"]["http"]["sourceIp"])

@@ -160,7 +160,7 @@ class PlazaResolver(APIGatewayHttpResolver):
     parameters. Then middlewares run, if there are some, and the function. Each route declares its
     ``security``: ``BEARER``, ``ADMIN``, ``OPTIONAL`` or ``PUBLIC``. With ``admits_unknown_tokens``
     the routes themselves refuse tokens without a session. ``paths`` are the paths that a 405 knows,
-    with their methods; by default those of the routes. ``names`` are paths of other functions whose
+    with their methods; by default the app's routes. ``names`` are paths of other functions whose
     last part API Gateway takes for an id of a route of this one, with their methods.
     """
 
@@ -193,8 +193,14 @@ class PlazaResolver(APIGatewayHttpResolver):
             added = len(self._route_keys) - count
             newest = self._dynamic_routes if "<" in args[0] else self._static_routes
             for route in newest[-added:]:
-                stops = [one for one in route.middlewares if isinstance(one, StoppedBy)]
-                route.middlewares = [one for one in route.middlewares if one not in stops]
+                stops = [
+                    middleware
+                    for middleware in route.middlewares
+                    if isinstance(middleware, StoppedBy)
+                ]
+                route.middlewares = [
+                    middleware for middleware in route.middlewares if middleware not in stops
+                ]
                 if route.security is None:
                     raise TypeError(f"{route.method} {args[0]} declares no security")
                 switch = stops[0].switch if stops else None
@@ -291,15 +297,15 @@ class PlazaResolver(APIGatewayHttpResolver):
         return NotFound(f"Path {path[:200]} does not exist.")
 
     def _own_paths(self) -> dict[str, set[str]]:
-        found = {path: set(methods) for path, methods in self._names.items()}
+        paths = {path: set(methods) for path, methods in self._names.items()}
         for key in self.endpoints:
             method, _, path = key.partition(" ")
-            found.setdefault(path, set()).add(method)
-        return found
+            paths.setdefault(path, set()).add(method)
+        return paths
 
 
 def fits(pattern: Sequence[str], segments: Sequence[str]) -> bool:
-    """Return whether the segments of a path fit those of a pattern, of which some are ``{id}``."""
+    """Return whether the segments of a path fit a pattern, whose segments may be ``{id}``."""
     return len(pattern) == len(segments) and all(
         part == segment or (part[:1] == "{" and segment != "")
         for part, segment in zip(pattern, segments, strict=True)
@@ -456,11 +462,11 @@ def _add_cache_headers(event: Event, response: dict[str, Any], caller: Caller) -
         response["headers"]["cache-control"] = "no-store"
         return
     tag = f'"{hashlib.sha256(response["body"].encode()).hexdigest()[:32]}"'
-    # A weak tag: it is that of the compressed response, too.
+    # A weak tag: it is valid for the compressed response, too.
     response["headers"] |= {"etag": f"W/{tag}", "vary": "authorization, accept-encoding"}
     response["headers"].setdefault("cache-control", "no-cache")
     sent = event["headers"].get("if-none-match", "").split(",")
-    if tag in {one.strip().removeprefix("W/") for one in sent}:
+    if tag in {sent_tag.strip().removeprefix("W/") for sent_tag in sent}:
         response.update(statusCode=HTTPStatus.NOT_MODIFIED.value, body="")
 
 
@@ -481,9 +487,9 @@ def _add_limit_headers(response: dict[str, Any], caller: Caller) -> None:
 def _compress(event: Event, response: dict[str, Any]) -> None:
     """Compress a response that is longer than a packet, if the client accepts gzip.
 
-    Not a response that could have a secret, whose length would depend on text of others in it:
-    tokens and codes are in responses to POST and PUT, a phone number is in the export. The other
-    risk, a foreign page that sends the requests of a user, does not exist without cookies.
+    Never compresses a response that mixes a secret with text that an attacker controls (BREACH):
+    tokens and codes are in responses to POST and PUT, a phone number is in the export. CSRF does
+    not apply: sessions are not cookies.
     """
     body, route = response["body"], event["routeKey"]
     if (

@@ -19,7 +19,7 @@ def sign(purpose: str, text: str) -> str:
 
 
 def is_signed(purpose: str, text: str, signature: str) -> bool:
-    """Return whether ``signature`` is that of ``text``, with the secret or the one before.
+    """Return whether ``signature`` signs ``text``, with the secret or the one before.
     Raises as ``sign``."""
 
     def has_signed(key: str) -> bool:

@@ -48,8 +48,8 @@ def check_text(text: str) -> str:
 
 
 def _check(text: str, forbidden: re.Pattern[str]) -> str:
-    if found := forbidden.search(text):
-        raise ValueError(f"U+{ord(found[0]):04X} at {found.start()} is a control character")
+    if match := forbidden.search(text):
+        raise ValueError(f"U+{ord(match[0]):04X} at {match.start()} is a control character")
     if not _visible.search(text):
         raise ValueError("has no visible character")
     return text

@@ -78,8 +78,8 @@ def read_end() -> BinlogPosition:
             " ('log_bin', 'binlog_format', 'binlog_row_image')"
         )
     )
-    wanted = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
-    for name, value in wanted.items():
+    required = {"log_bin": "ON", "binlog_format": "ROW", "binlog_row_image": "FULL"}
+    for name, value in required.items():
         if name in current and current[name].upper() != value:
             raise BinlogUnusable(f"{name} is {current[name]}, not {value}")
     [row] = _read_status()
@@ -177,11 +177,11 @@ def _decode_rows(event: Any) -> Iterator[RowChange]:
 def _read_status() -> list[tuple[Any, ...]]:
     """Read the binlog status: MySQL 8.4 and MariaDB accept different names of the statement."""
     try:
-        found = mysql.fetch_all("SHOW MASTER STATUS")
+        rows = mysql.fetch_all("SHOW MASTER STATUS")
     except pymysql.err.ProgrammingError as error:
         if error.args[0] != _PARSE_ERROR:
             raise
-        found = mysql.fetch_all("SHOW BINARY LOG STATUS")
-    if not found:
+        rows = mysql.fetch_all("SHOW BINARY LOG STATUS")
+    if not rows:
         raise BinlogUnusable("binary logging is off")
-    return found
+    return rows

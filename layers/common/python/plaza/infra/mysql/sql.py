@@ -14,7 +14,7 @@ from pathlib import Path
 
 from plaza.infra.runtime.observability import REQUEST_ID
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNIX_START = datetime(1970, 1, 1, tzinfo=UTC)
 _US = timedelta(microseconds=1)
 _COMMENT = re.compile(r"^\s*--.*\n", re.MULTILINE)
 
@@ -71,12 +71,12 @@ def render_request_id(request_id: str | None) -> str:
 
 def to_us(at: datetime) -> int:
     """Convert a DATETIME(6), a naive time in UTC, to microseconds since 1970."""
-    return (at.replace(tzinfo=UTC) - _EPOCH) // _US
+    return (at.replace(tzinfo=UTC) - _UNIX_START) // _US
 
 
 def from_us(at_us: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
-    return _EPOCH + at_us * _US
+    return _UNIX_START + at_us * _US
 
 
 @cache

@@ -42,8 +42,8 @@ class MessageCodec(Codec[T]):
 
     def _check_protocol(self, protocol: int, text: str) -> None:
         with suppress(ValueError, RecursionError):
-            if (found := _read_protocol(text).protocol) != protocol:
-                raise UnknownProtocol(f"a message of protocol {found}")
+            if (sent := _read_protocol(text).protocol) != protocol:
+                raise UnknownProtocol(f"a message of protocol {sent}")
 
 
 def message_codec(

@@ -41,7 +41,7 @@ _RETRY = RetryPolicy()
 
 
 class _FailedMessage(NamedTuple):
-    """A message that was not handled, and the decision about it."""
+    """One failed message of a batch, and the decision about it."""
 
     record: dict[str, Any]
     delivery: Delivery
@@ -75,7 +75,7 @@ class QueueProcessor(BatchProcessor, Generic[T]):
 
     @paused_collection()
     def process(self) -> list[tuple[Any, ...]]:
-        """Decode the messages and handle them as one batch. Those that Lambda shall leave in the
+        """Decode the messages and handle them as one batch. Those that Lambda leaves in the
         queue are failures."""
         good: list[tuple[dict[str, Any], T]] = []
         left: list[dict[str, Any]] = []
@@ -97,8 +97,8 @@ class QueueProcessor(BatchProcessor, Generic[T]):
     def _handle_all(
         self, good: list[tuple[dict[str, Any], T]], undone: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
-        """Handle decoded messages; add those that were not handled to ``undone``. Return those of
-        them that are still in the queue."""
+        """Handle decoded messages; add the failed ones to ``undone``. Return the failed ones that
+        are still in the queue."""
         hidden: list[dict[str, Any]] = []
         todo, splits = [good] if good else [], 0
         while todo:
@@ -138,23 +138,25 @@ def _record_batch(
 ) -> None:
     """Record the messages that were handled, their lag and the ids of their requests."""
     again = {message["messageId"] for message in failed}
-    done = [message for message in messages if message["messageId"] not in again]
-    if not done:
+    handled = [message for message in messages if message["messageId"] not in again]
+    if not handled:
         return
     now_s = clock.now_s()
-    sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in done)
+    sent_ms = (read_sent_ms(message, int(now_s * 1000)) for message in handled)
     lag_s = max(0.0, round(now_s - min(sent_ms) / 1000, 3))
     record(
         "batch_consumed",
-        {"batch_size": len(done), "consumer_lag_s": lag_s},
+        {"batch_size": len(handled), "consumer_lag_s": lag_s},
         queue=queue,
-        **_requests_of(done),
+        **_requests_of(handled),
     )
 
 
 def _requests_of(messages: Sequence[dict[str, Any]]) -> dict[str, list[str]]:
     """Return the log field ``request_ids``: each id once, in order; no field without any."""
-    ids = [found for message in messages if (found := read_request_id(message)) is not None]
+    ids = [
+        request_id for message in messages if (request_id := read_request_id(message)) is not None
+    ]
     return {"request_ids": list(dict.fromkeys(ids))} if ids else {}
 
 
@@ -167,9 +169,9 @@ def _back_off(
     for message in messages:
         delivery = read_delivery(message, now_ms)
         undone.append(_FailedMessage(message, delivery, decide(delivery, error, retry, now_ms)))
-    dead = [one for one in undone if one.decision.action is Action.DEAD_LETTER]
-    again = [one for one in undone if one.decision.action is Action.SEND_AGAIN]
-    waits_s = [(now_ms - one.delivery.waiting_since_ms) / 1000 for one in undone]
+    dead = [failed for failed in undone if failed.decision.action is Action.DEAD_LETTER]
+    again = [failed for failed in undone if failed.decision.action is Action.SEND_AGAIN]
+    waits_s = [(now_ms - failed.delivery.waiting_since_ms) / 1000 for failed in undone]
     record(
         "batch_failed",
         {
@@ -178,16 +180,16 @@ def _back_off(
             "longest_wait_s": max(0.0, round(max(waits_s), 1)),
         },
         queue=queue,
-        receives=max(one.delivery.receives for one in undone),
-        attempts=max(one.decision.attempts for one in undone),
+        receives=max(failed.delivery.receives for failed in undone),
+        attempts=max(failed.decision.attempts for failed in undone),
         **_requests_of(messages),
         **error_fields(error),
     )
     left = _send(dlq_of(queue), dead, {CAUSE: dead_letters.render_cause(error)})
     left += _send(queue, again)
-    hidden = [one for one in undone if one.decision.action is Action.HIDE]
-    waiting = [(one.record, one.decision.delay_s) for one in hidden]
-    waiting += [(one.record, retry.back_off_s[-1]) for one in left]
+    hidden = [failed for failed in undone if failed.decision.action is Action.HIDE]
+    waiting = [(failed.record, failed.decision.delay_s) for failed in hidden]
+    waiting += [(failed.record, retry.back_off_s[-1]) for failed in left]
     _hide(queue, waiting)
     return [message for message, _ in waiting]
 
@@ -198,25 +200,27 @@ def _send(
     """Send messages to ``queue`` with ``added`` attributes; return those that SQS refused.
     If the process dies before Lambda deletes the originals, a message is duplicated, never lost."""
     left: list[_FailedMessage] = []
-    for part in sqs.split(messages, lambda one: sqs.count_bytes(one.record["body"])):
+    for part in sqs.split(messages, lambda failed: sqs.count_bytes(failed.record["body"])):
         outgoing = [
-            Outgoing(one.record["body"], _attributes(one, added or {}), one.decision.delay_s)
-            for one in part
+            Outgoing(
+                failed.record["body"], _attributes(failed, added or {}), failed.decision.delay_s
+            )
+            for failed in part
         ]
         try:
             refused = sqs.send_batch(queue, outgoing)
         except QueueDown as down:
             record("move_failed", queue=queue, **error_fields(down))
             return [*left, *messages[messages.index(part[0]) :]]
-        left += [part[place] for place in refused]
+        left += [part[index] for index in refused]
     return left
 
 
-def _attributes(one: _FailedMessage, added: Mapping[str, str]) -> dict[str, str]:
+def _attributes(failed: _FailedMessage, added: Mapping[str, str]) -> dict[str, str]:
     """Return the attributes of a message that is sent again, with its attempts so far."""
-    delivery, (action, _, attempts) = one.delivery, one.decision
-    carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: one.record["messageId"]}
-    for name, part in one.record.get("messageAttributes", {}).items():
+    delivery, (action, _, attempts) = failed.delivery, failed.decision
+    carried = {FIRST_SENT: str(delivery.sent_ms), ORIGINAL: failed.record["messageId"]}
+    for name, part in failed.record.get("messageAttributes", {}).items():
         if "stringValue" in part:
             carried[name] = part["stringValue"]
     if attempts:

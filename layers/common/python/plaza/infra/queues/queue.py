@@ -24,6 +24,7 @@ from plaza.infra.queues.messages import MessageCodec
 from plaza.infra.queues.retries import RetryPolicy
 from plaza.infra.queues.sqs import QueueDown
 from plaza.infra.runtime.clock import Deadline
+from plaza.infra.runtime.observability import error_fields, record
 
 if TYPE_CHECKING:
     from plaza.infra.queues.processor import QueueProcessor
@@ -70,6 +71,21 @@ class Queue(Generic[T]):
     def send(self, message: T, delay_s: int = 0) -> None:
         """Send one message with a delay of ``delay_s``. One call. Raises QueueDown."""
         sqs.send(self.name, self.encode(message), delay_s)
+
+    def try_send(self, message: T, delay_s: int = 0) -> bool:
+        """Send as ``send``. Return False, and record it, if SQS refuses: the message is sent later,
+        or is not needed."""
+        try:
+            self.send(message, delay_s)
+        except QueueDown as error:
+            self.record_unsent(1, error)
+            return False
+        return True
+
+    def record_unsent(self, count: int, error: QueueDown) -> None:
+        """Record that SQS refused ``count`` messages, which are sent later or are not needed."""
+        metrics = {"messages_unsent": count}
+        record("message_unsent", metrics, queue=self.name, **error_fields(error))
 
     def send_all(self, messages: Iterable[T], deadline: Deadline | None = None) -> int:
         """Send messages, ten a call; return how many SQS accepted. See ``sqs.send_all``."""

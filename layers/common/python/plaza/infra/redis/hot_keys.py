@@ -92,13 +92,13 @@ def _trim(counts: Counter[str]) -> Counter[str]:
     return Counter(dict(counts.most_common(_MAX_COUNTED_KEYS // 2)))
 
 
-def _add_counts(place: str, counts: Sequence[tuple[str, int]]) -> list[Command]:
+def _add_counts(key: str, counts: Sequence[tuple[str, int]]) -> list[Command]:
     if not counts:
         return []
     return [
-        *(("ZINCRBY", place, count * SAMPLE_EVERY, member) for member, count in counts),
-        ("ZREMRANGEBYRANK", place, 0, -MAX_KEYS - 1),
-        ("EXPIRE", place, REPORT_TTL_S),
+        *(("ZINCRBY", key, count * SAMPLE_EVERY, member) for member, count in counts),
+        ("ZREMRANGEBYRANK", key, 0, -MAX_KEYS - 1),
+        ("EXPIRE", key, REPORT_TTL_S),
     ]
 
 

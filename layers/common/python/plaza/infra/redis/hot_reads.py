@@ -39,19 +39,19 @@ class HotReads(HotCache[K, V]):
     ) -> dict[K, V]:
         """Return key -> value from memory, for the others from ``load(keys, source)``.
         Raises as ``load``."""
-        wanted = list(dict.fromkeys(keys))
-        found = self.get_all(wanted)
-        if missing := [key for key in wanted if key not in found]:
+        unique = list(dict.fromkeys(keys))
+        values = self.get_all(unique)
+        if missing := [key for key in unique if key not in values]:
             loaded = load(missing, self.source_of(missing))
             self.put_all(loaded)
-            found |= loaded
-        return found
+            values |= loaded
+        return values
 
     def _is_warm(self, key: K) -> bool:
         return self.count_reads(key) >= WARM_PER_S
 
     def _find(self, key: K) -> tuple[V, float] | None:
-        found = super()._find(key)
-        if found is not None:
+        entry = super()._find(key)
+        if entry is not None:
             sampler.sample_spared("memory", lambda: self._name(key))
-        return found
+        return entry

@@ -180,7 +180,7 @@ REDIS = Dependency(
     # After a failover an old connection leads to a replica, a new one to the master.
     retries=(RetryRule(_is_read_only),),
 )
-MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over that of this process
+MAX_CLOCK_LEAD_US = 1_000_000  # of a node's clock over this process's
 _TAGS = [f"{{{shard}" for shard in range(SHARDS)]
 _MAX_REIGN_AGE_S = 1.0  # a reign is read again with the next command after this time
 # Lower case: redis-py parses the reply to INFO, and would read a reign of digits as a number.
@@ -221,7 +221,9 @@ def connect(url: str, *, cluster: bool, to_replicas: bool = False) -> Any:
         "socket_timeout": timeout_s,
         "socket_connect_timeout": timeout_s,
     }
-    if to_replicas:  # their clock is not that of the node that decides, and they have no reign
+    if (
+        to_replicas
+    ):  # their clock differs from the clock of the node that decides, and they have no reign
         if cluster:
             return connect_cluster(url, load_balancing_strategy=RANDOM_REPLICA, **options)
     elif cluster:
@@ -260,8 +262,8 @@ def _read_node_info(connection: Any) -> None:
 def _read_field(name: str, info: str | bytes) -> str:
     """Return the value of a field in a reply of INFO, "" without it."""
     text = info if isinstance(info, str) else info.decode()
-    found = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}:(\w+)", text, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _is_role_due(name: str) -> bool:
@@ -337,15 +339,15 @@ def _take_reports(commands: Sequence[Command]) -> list[Command]:
     """Return what to send along with ``commands``, mostly nothing."""
     reports = sampler.sample(commands)
     if unreported and REDIS.state == "closed" and (key := key_of_command(commands[0])):
-        place = breakers_key(tag_of(key) + "}")
+        reports_key = breakers_key(tag_of(key) + "}")
         members = (
             (change.at_ms, f"{change.dependency}:{FUNCTION}:{_process.get()}:{change.state}")
             for change in unreported
         )
         reports += [
-            ("ZADD", place, *(part for member in members for part in member)),
-            ("ZREMRANGEBYRANK", place, 0, -MAX_BREAKER_REPORTS - 1),
-            ("EXPIRE", place, BREAKER_REPORT_TTL_S),
+            ("ZADD", reports_key, *(part for member in members for part in member)),
+            ("ZREMRANGEBYRANK", reports_key, 0, -MAX_BREAKER_REPORTS - 1),
+            ("EXPIRE", reports_key, BREAKER_REPORT_TTL_S),
         ]
         unreported.clear()
     return reports

@@ -52,20 +52,20 @@ def run_all(calls: Sequence[Call], commands: Sequence[Command] = ()) -> list[Any
     if missing := [tag for tag in tags if tag not in beats]:
         return _read_with_beats(missing, calls, commands)
     try:
-        found = redis.run_all_on_replicas(
+        replies = redis.run_all_on_replicas(
             [("GET", _beat_key(tag)) for tag in tags], calls, commands
         )
     except (RedisError, RedisClusterException, OSError) as error:
         record("replica_failed", {"replica_failed": 1}, error_type=type(error).__name__)
         _avoided.put(_ALL, True, AVOID_S)
         return redis.run_all(calls, commands)
-    if any(int(beat or 0) < beats[tag] for tag, beat in zip(tags, found, strict=False)):
+    if any(int(beat or 0) < beats[tag] for tag, beat in zip(tags, replies, strict=False)):
         record("replica_behind", {"replica_behind": 1})
         _avoided.put(_ALL, True, MAX_AGE_S)
         return redis.run_all(calls, commands)
     for key in keys:
         sampler.sample_spared("replica", partial(str, key))
-    return found[len(tags) :]
+    return replies[len(tags) :]
 
 
 def _read_with_beats(
@@ -75,10 +75,10 @@ def _read_with_beats(
     began_s = clock.monotonic_s()
     adding: list[Command] = [("INCR", _beat_key(tag)) for tag in tags]
     replies = redis.run_all(calls, [*commands, *adding])
-    found = len(replies) - len(tags)
-    for tag, beat in zip(tags, replies[found:], strict=True):
+    beats_at = len(replies) - len(tags)
+    for tag, beat in zip(tags, replies[beats_at:], strict=True):
         _beats.put(tag, int(beat), MAX_AGE_S - (clock.monotonic_s() - began_s))
-    return replies[:found]
+    return replies[:beats_at]
 
 
 def _beat_key(tag: str) -> str:

@@ -36,7 +36,7 @@ MAX_VERSION = 2**53 - 1  # the largest integer that a Lua number stores exactly
 ASCII = r"^[\x00-\x7f]*$"
 ID = Annotated[int, Meta(ge=1, le=MAX_ID)]
 VERSION = Annotated[int, Meta(ge=1, le=MAX_VERSION)]
-_ERRORS = (ValueError, TypeError, RecursionError)  # of a decoder; those of msgspec are ValueErrors
+_ERRORS = (ValueError, TypeError, RecursionError)  # of a decoder; msgspec's are ValueErrors
 
 values_of = astuple
 _declared: dict[str, Codec[Any]] = {}
@@ -124,7 +124,7 @@ def json_functions(
 
 def record_codec(name: str, kind: type[T], optional: Collection[str] = ()) -> Codec[T]:
     """Return a codec of a NamedTuple or dataclass, as an object with a field for each of its own.
-    All fields are required but the ``optional`` ones, whose default is that of the type."""
+    All fields are required but the ``optional`` ones, whose default is the type's."""
     make: Any = kind
     if issubclass(kind, tuple):
         row = _define(make, optional)
@@ -146,7 +146,7 @@ def list_codec(name: str, kind: type[T], optional: Collection[str] = ()) -> Code
 
 def row_type(kind: Any, optional: Collection[str] = (), **types: Any) -> Any:
     """Return a Struct with the fields of a NamedTuple or dataclass, encoded as an array; ``types``
-    replace those of fields."""
+    replace the fields' codecs."""
     return _define(kind, optional, types, array_like=True)
 
 
@@ -156,13 +156,13 @@ def _define(
     types: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> Any:
-    found = get_type_hints(kind, include_extras=True) | dict(types)
+    hints = get_type_hints(kind, include_extras=True) | dict(types)
     if issubclass(kind, tuple):
         defaults = dict.fromkeys(kind._fields) | kind._field_defaults
     else:
-        defaults = {one.name: one.default for one in fields(kind)}
+        defaults = {field.name: field.default for field in fields(kind)}
     columns = [
-        (name, found[name], default) if name in optional else (name, found[name])
+        (name, hints[name], default) if name in optional else (name, hints[name])
         for name, default in defaults.items()
     ]
     return defstruct(kind.__name__, columns, frozen=True, gc=False, **options)

@@ -1,10 +1,10 @@
 """Calls to Redis, MySQL, SQS and S3, each declared once, by its module, as a ``Dependency``.
 
 ``Dependency.call`` repeats work by rules, counts failures for a circuit breaker, and raises errors
-of Plaza instead of those of a client library. After five failures in a row the breaker opens for
+of Plaza instead of a client library's. After five failures in a row the breaker opens for
 two seconds; then it lets one call through.
 
-A breaker is that of one process. Its changes wait in ``unreported`` until they are sent along with
+A breaker belongs to one process. Its changes wait in ``unreported`` until they are sent along with
 a command to Redis (``infra.redis.redis``).
 """
 
@@ -136,7 +136,7 @@ class Dependency:
         return str(self.breaker.current_state)
 
     def call(self, work: Callable[[], T], *retries: RetryRule) -> T:
-        """Return the result of ``work``; ``retries`` apply besides those of the dependency.
+        """Return the result of ``work``; ``retries`` apply besides the dependency's.
         Raises ``down``, the result of ``translate``, and any other error of ``work``."""
         try:
             with self._turn:  # threads that share a client take turns

@@ -1,4 +1,4 @@
-"""Logs and metrics of all functions: ``logger`` and ``metrics``, which are those of Powertools.
+"""Logs and metrics of all functions: ``logger`` and ``metrics``, which are Powertools'.
 
     @logger.inject_lambda_context(correlation_id_path=CORRELATION_ID)
     @metrics.log_metrics(capture_cold_start_metric=True)
@@ -98,7 +98,7 @@ class LineFormatter(BasePowertoolsFormatter):
 
 
 class LineMetrics(EphemeralMetrics):
-    """Metrics in lines of ``logger``: Lambda drops lines without a level as it does those of INFO.
+    """Metrics in lines of ``logger``: Lambda drops lines without a level as it drops lines of INFO.
 
     A metric with one value is a number, not a list, so that a query can compare it.
     """
@@ -139,7 +139,7 @@ logger = Logger(service=SERVICE, logger_formatter=_formatter, logger_handler=_St
 metrics = Metrics(provider=LineMetrics(namespace=NAMESPACE))
 metrics.service = None  # the only dimension is the function
 metrics.set_default_dimensions(function=FUNCTION)
-_lines = logging.getLogger(SERVICE)  # that of ``logger``
+_lines = logging.getLogger(SERVICE)  # the one of ``logger``
 _lines.propagate = False
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:  # warnings of libraries are lines, too
     logging.basicConfig(handlers=logger.handlers, level=logging.WARNING, force=True)

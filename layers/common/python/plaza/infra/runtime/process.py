@@ -31,7 +31,7 @@ def on_reset(reset: Callable[[], object]) -> None:
 
 
 def reset_process() -> None:
-    """Reset all state to that of a new process, and close its connections. For tests."""
+    """Reset all state as in a new process, and close its connections. For tests."""
     for reset in _resets:
         reset()
     clear_caches()
@@ -112,7 +112,7 @@ class LocalCache(Generic[K, V]):
         return {key: entry[0] for key in keys if (entry := self._find(key))}
 
     def get_or_load(self, key: K, load: Callable[[], V]) -> V:
-        """Return the value of ``key``, or cache and return that of ``load``. Raises as ``load``."""
+        """Return the value of ``key``; load and cache it if it is missing. Raises as ``load``."""
         entry = self._find(key)
         if entry:
             return entry[0]

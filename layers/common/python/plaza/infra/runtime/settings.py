@@ -54,16 +54,16 @@ class Settings:
     """All settings, typed. ``queues`` maps the name of a queue (``reactions``) to its URL.
 
     ``redis_secret_id`` and ``mysql_secret_id`` are secrets ``{"username", "password"}``;
-    ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for those of the system.
+    ``redis_ca`` and ``mysql_ca`` are files of CA certificates, None for the system's.
 
-    ``redis_reader_url`` is the address of replicas, in a cluster that of any nodes; None: all reads
+    ``redis_reader_url`` is the address of replicas, in a cluster of any nodes; None: all reads
     go to masters.
 
     Only the sign-in function has the settings of text messages; it and the functions with signed
     cursors and ids of visitors have ``auth_secret_id``; only the functions of the vote log and of
     orders have ``archive_bucket``. ``origin_secret_id`` is the secret that the edge sends. Both
     secrets are ``{"current", "previous"}``. ``review_weights`` and ``review_halves`` are of the
-    components of a review's score (docs/ranking.md). ``allowed_origins`` are those of web clients,
+    components of a review's score (docs/ranking.md). ``allowed_origins``: of web clients,
     in lower case (``*``: all); none where API Gateway answers preflights.
     ``sms_countries`` are ISO 3166 codes (``*``: all), ``sms_number_types`` are types of the library
     phonenumbers in lower case.

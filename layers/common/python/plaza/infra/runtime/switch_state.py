@@ -48,7 +48,7 @@ class Switches:
 
 
 SWITCHES: Codec[Switches] = json_codec("switches", Switches, order="sorted")
-"""Equal switches are equal texts. Those of another version are ignored or normal."""
+"""Equal switches are equal texts. Switches of another version are ignored or normal."""
 
 _REASONS = {
     Switch.COMMENTS: "New comments are switched off.",
@@ -95,7 +95,7 @@ def require(switch: Switch, parameters: Mapping[str, str] | None = None) -> None
     """Raise SwitchedOff if ``switch`` stops a request with these ``parameters`` of the path."""
     switches = _copy.switches
     if switches.read_only:
-        raise SwitchedOff("Plaza is read-only at present.")
+        raise SwitchedOff("Plaza is in read-only mode.")
     if switch is Switch.WRITES:
         return
     if switch is Switch.ORDERS:

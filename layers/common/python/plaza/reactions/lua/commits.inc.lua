@@ -25,13 +25,13 @@ end
 -- Removes the outbox entries that rows of MySQL confirm, and sets the base of the others if the rows are a new commit.
 local function confirm_entries(meta, outbox, actors, versions, states, is_new)
   if meta.outbox_count == 0 then return end
-  local entries, done, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
+  local entries, confirmed, moved = redis.call('HMGET', outbox, unpack(actors)), {}, {}
   local match, sub = string.match, string.sub -- locals are faster than globals
   for i, entry in ipairs(entries) do
     if entry then
       local want, entry_version, at, base = match(entry, '^(%d):(%d+):()(%d)')
       if tonumber(versions[i]) >= tonumber(entry_version) then
-        done[#done + 1] = actors[i]
+        confirmed[#confirmed + 1] = actors[i]
         meta.delta = meta.delta - (want - base)
       elseif is_new and base ~= states[i] then
         moved[#moved + 1] = actors[i]
@@ -40,9 +40,9 @@ local function confirm_entries(meta, outbox, actors, versions, states, is_new)
       end
     end
   end
-  if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
+  if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end
   if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
-  meta.outbox_count = meta.outbox_count - #done
+  meta.outbox_count = meta.outbox_count - #confirmed
 end
 
 -- Updates recent from rows. It may contain actors below the floor until they are evicted.

@@ -16,7 +16,7 @@
   ARGV[6]  maximum of entries in the outbox
   ARGV[7]  member: the target's name in outboxes
   ARGV[8]  expected state: the actor's row in MySQL, 1 or 0; missing when it was not read
-  ARGV[9]  db_version at which the expected state was read; missing likewise
+  ARGV[9]  db_version at which the expected state was read; missing without one
 
   Bounded by: 5 bits of a Bloom filter.
 
@@ -53,7 +53,7 @@ local version = newest + 1
 if now > version then version = now end
 local version_text = string.format('%d', version)
 
--- Lua creates functions in each run, so those of a branch are included in it.
+-- Lua creates functions in each run, so the functions of a branch are included in it.
 local since = redis.call('ZSCORE', recent, actor)
 local base
 if since then

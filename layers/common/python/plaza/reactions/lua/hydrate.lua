@@ -4,7 +4,7 @@
   KEYS[2]  {<shard>}:<kind>:<target>:outbox   hash: actor -> want:version:base:nonce
   KEYS[3]  {<shard>}:<kind>:<target>:recent   zset: actor -> version, the newest saved actors
   KEYS[4]  {<shard>}:<kind>:<target>:bloom    bitmap: Bloom filter of an earlier load, deleted
-  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: likewise
+  KEYS[5]  {<shard>}:<kind>:<target>:filling  bitmap: as KEYS[4]
   KEYS[6]  {<shard>}:<kind>:<target>:ahead    hash: db_version -> total|rows, commits that arrived since the lease
   KEYS[7]  {<shard>}:<kind>:<target>:fence    string: newest db_version reported while the target was not loaded
   KEYS[8]  {<shard>}:<kind>:<target>:lease    string: token of the caller that loads the target

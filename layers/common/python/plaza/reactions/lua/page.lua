@@ -8,7 +8,7 @@
   ARGV[3]  asc or desc
   ARGV[4]  count: minimum of actors, if there are so many; of actors with the last version all are in the page
 
-  Bounded by: ARGV[4] actors, and those of equal versions.
+  Bounded by: ARGV[4] actors, and actors of equal versions.
 
   Returns {complete, actor, version, actor, version, ...}, or false when the target is not loaded
     complete  1 when recent has all actors; 2 when the page is the cached first page of the earliest; else 0
@@ -42,19 +42,19 @@ local function page_from(from)
   return range(from, last_of_all, 'REV', 'LIMIT', 0, count, 'WITHSCORES')
 end
 -- Actors with the first version do not count: the caller may have listed them already.
-local begin, found = {}, nil
+local begin, actors = {}, nil
 if tonumber(ARGV[2]) and math.abs(tonumber(ARGV[2])) ~= math.huge then
   begin = range(ARGV[2], ARGV[2], 'WITHSCORES')
-  found = page_from('(' .. ARGV[2])
+  actors = page_from('(' .. ARGV[2])
 else
-  found = page_from(ARGV[2])
+  actors = page_from(ARGV[2])
 end
-found = complete_ties(KEYS[2], found)
-for i = 1, #begin do found[#found + 1] = begin[i] end
-if complete then return {1, unpack(found)} end
+actors = complete_ties(KEYS[2], actors)
+for i = 1, #begin do actors[#actors + 1] = begin[i] end
+if complete then return {1, unpack(actors)} end
 -- recent has all saved actors above the floor; MySQL has the others.
 local floor, above = tonumber(m[3]), {}
-for i = 1, #found, 2 do
-  if tonumber(found[i + 1]) > floor then above[#above + 1] = found[i]; above[#above + 1] = found[i + 1] end
+for i = 1, #actors, 2 do
+  if tonumber(actors[i + 1]) > floor then above[#above + 1] = actors[i]; above[#above + 1] = actors[i + 1] end
 end
 return {0, unpack(above)}

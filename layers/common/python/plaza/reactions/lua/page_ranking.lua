@@ -13,20 +13,20 @@
 
   Safe to repeat: it only reads. ]]
 if redis.call('EXISTS', KEYS[2]) == 0 then return false end
-local place, count, cap = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
-if ARGV[1] ~= '' then place = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[1], '+inf') end
-local found = {}
+local rank, count, cap = 0, tonumber(ARGV[3]), tonumber(ARGV[4])
+if ARGV[1] ~= '' then rank = redis.call('ZCOUNT', KEYS[1], '(' .. ARGV[1], '+inf') end
+local posts = {}
 -- Many posts may have as many likes as the last one: skip them, 100 at a time.
-while #found < 2 * count and place < cap do
-  local page = redis.call('ZRANGE', KEYS[1], place, math.min(place + 99, cap - 1), 'REV', 'WITHSCORES')
+while #posts < 2 * count and rank < cap do
+  local page = redis.call('ZRANGE', KEYS[1], rank, math.min(rank + 99, cap - 1), 'REV', 'WITHSCORES')
   if #page == 0 then break end
   for i = 1, #page, 2 do
     local is_before = ARGV[1] ~= '' and page[i + 1] == ARGV[1] and page[i] >= ARGV[2]
-    if not is_before and #found < 2 * count then
-      found[#found + 1] = page[i]
-      found[#found + 1] = page[i + 1]
+    if not is_before and #posts < 2 * count then
+      posts[#posts + 1] = page[i]
+      posts[#posts + 1] = page[i + 1]
     end
   end
-  place = place + 100
+  rank = rank + 100
 end
-return found
+return posts

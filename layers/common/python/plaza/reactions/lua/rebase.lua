@@ -31,14 +31,14 @@ for actor, version, state in string.gmatch(ARGV[4], '(%d+) (%d+) (%d)') do
   local i = #actors + 1
   actors[i], versions[i], states[i] = actor, version, state
 end
-local entries, done, moved = {}, {}, {}
+local entries, confirmed, moved = {}, {}, {}
 if #actors > 0 then entries = redis.call('HMGET', outbox, unpack(actors)) end
 for i, entry in ipairs(entries) do
   if entry then
     local want, entry_version, at, base = string.match(entry, '^(%d):(%d+):()(%d)')
     local state = states[i]
     if tonumber(versions[i]) >= tonumber(entry_version) then
-      done[#done + 1] = actors[i]
+      confirmed[#confirmed + 1] = actors[i]
     else
       if base ~= state then
         moved[#moved + 1] = actors[i]
@@ -49,7 +49,7 @@ for i, entry in ipairs(entries) do
     end
   end
 end
-if #done > 0 then redis.call('HDEL', outbox, unpack(done)) end
+if #confirmed > 0 then redis.call('HDEL', outbox, unpack(confirmed)) end
 if #moved > 0 then redis.call('HSET', outbox, unpack(moved)) end
 redis.call('HSET', loading, 'token', ARGV[1], 'page', page, 'delta', delta, 'outbox_count', outbox_count,
   'version', string.format('%.0f', newest))

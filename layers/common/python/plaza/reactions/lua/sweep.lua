@@ -52,15 +52,15 @@ if cursor == '0' then began_us, oldest_us = now_us, now_us end
 
 local indexed_us = math.min(now_us, tonumber(redis.call('ZSCORE', index, member) or now_us))
 local page = redis.call('HSCAN', outbox, cursor, 'COUNT', ARGV[4])
-local found = {code, meta and string.format('%.0f', meta.db_version) or '0', progress, '', ''}
+local result = {code, meta and string.format('%.0f', meta.db_version) or '0', progress, '', ''}
 for i = 1, #page[2], 2 do
   local version = tonumber(string.match(page[2][i + 1], ':(%d+):'))
   if is_due(version, swept_us, now_us, grace_us, max_wait_us) then
-    found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
+    result[#result + 1], result[#result + 2] = page[2][i], page[2][i + 1]
   end
   oldest_us = math.min(oldest_us, is_ahead(version, now_us) and indexed_us or version)
 end
 local is_done = page[1] == '0'
-found[4] = string.format('%.0f:%.0f:%s:%.0f', is_done and began_us or swept_us, began_us, page[1], oldest_us)
-if is_done then found[5] = string.format('%.0f', has_entries and oldest_us or indexed_us) end
-return found
+result[4] = string.format('%.0f:%.0f:%s:%.0f', is_done and began_us or swept_us, began_us, page[1], oldest_us)
+if is_done then result[5] = string.format('%.0f', has_entries and oldest_us or indexed_us) end
+return result

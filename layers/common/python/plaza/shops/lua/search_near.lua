@@ -6,7 +6,7 @@
   ARGV[2]  latitude
   ARGV[3]  radius, metres
   ARGV[4]  distance after which the page begins, tenths of a millimetre
-  ARGV[5]  shop after which the page begins, among those of that distance
+  ARGV[5]  shop after which the page begins, among the shops at that distance
   ARGV[6]  count: maximum number of shops to return
   ARGV[7]  maximum number of cells to count
   ARGV[8]  maximum number of shops to measure
@@ -77,10 +77,10 @@ end
 
 local function read(cell)
   local last = cell.first + cell.side * cell.side - 1
-  local found = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
-  for i = 1, #found, 2 do
-    local shop = found[i]
-    local distance = floor(cell_place_distance(x, y, cos_y, cell, tonumber(found[i + 1])) * 10000 + 0.5)
+  local members = redis.call('ZRANGE', places, cell.first, last, 'BYSCORE', 'LIMIT', 0, cell.shops, 'WITHSCORES')
+  for i = 1, #members, 2 do
+    local shop = members[i]
+    local distance = floor(cell_place_distance(x, y, cos_y, cell, tonumber(members[i + 1])) * 10000 + 0.5)
     if distance <= max_distance and (distance > after or distance == after and is_lower(after_shop, shop)) then
       push(distance, shop)
     end
