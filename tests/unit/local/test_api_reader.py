@@ -9,27 +9,11 @@ import pytest
 from cli.paths import CommandError
 from local.load import crowd
 from local.load.api_reader import ApiReader
-from local.load.crowd import Answer, Client
-from local.load.requests import Call
+from local.load.crowd import Client
+from tests.unit.local.test_player import FakeApi
 
 T = TypeVar("T")
-Given = tuple[int, dict[str, Any]] | Exception
 Ask = Callable[..., Any]
-
-
-class FakeApi:
-    """Gives the given answers in order, and records the requests."""
-
-    def __init__(self, *answers: Given) -> None:
-        self.answers = list(answers)
-        self.sent: list[tuple[str, Any, int | None]] = []
-
-    async def exchange(self, client: Client, call: Call, user_id: int | None) -> Answer:
-        self.sent.append((call.path, call.body, user_id))
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return Answer(*answer, {})
 
 
 @pytest.fixture
@@ -58,7 +42,8 @@ def test_body_is_sent_and_returned_by_a_user_or_none(ask: Ask) -> None:
     api = FakeApi((200, {"id": "7"}), (200, {"id": "7"}))
     assert ask(api, lambda reader: reader.fetch("/me", user_id=7)) == {"id": "7"}
     assert ask(api, lambda reader: reader.fetch("/me", body={"a": 1})) == {"id": "7"}
-    assert api.sent == [("/me", None, 7), ("/me", {"a": 1}, None)]
+    assert [(call.path, call.body) for call in api.sent] == [("/me", None), ("/me", {"a": 1})]
+    assert api.users == [7, None]
 
 
 def test_final_refusal_raises_an_error(ask: Ask) -> None:
@@ -77,7 +62,7 @@ def test_list_is_read_to_its_end(ask: Ask) -> None:
         (200, {"items": [3], "next": None}),
     )
     assert ask(api, lambda reader: reader.read_list("/all")) == [1, 2, 3]
-    assert [path for path, *_ in api.sent] == [
+    assert [call.path for call in api.sent] == [
         "/all?limit=100",
         "/all?limit=100&cursor=b",
         "/all?limit=100&cursor=c",

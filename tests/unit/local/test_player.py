@@ -26,9 +26,11 @@ class FakeApi:
     def __init__(self, *answers: Given) -> None:
         self.answers = list(answers)
         self.sent: list[Call] = []
+        self.users: list[int | None] = []
 
     async def exchange(self, client: Client, call: Call, user_id: int | None) -> Answer:
         self.sent.append(call)
+        self.users.append(user_id)
         await asyncio.sleep(0)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
