@@ -379,20 +379,20 @@ def send_once(base_url: str, token: str, call: Call) -> Answer:
 def require_connections(count: int) -> None:
     """Raise CommandError unless this machine allows so many connections to one server.
 
-    The soft limit of open files is raised to the hard one.
+    The soft limit of open files is raised as needed.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    limits = {"open files (ulimit -Hn)": hard - _SPARE_FILES}
+    limits = {}
+    if hard != resource.RLIM_INFINITY:
+        limits["open files (ulimit -Hn)"] = hard - _SPARE_FILES
     if _PORTS.exists():
         first, last = map(int, _PORTS.read_text().split())
         limits["ports (ip_local_port_range)"] = last - first
-    what, limit = min(limits.items(), key=lambda pair: pair[1])
-    if count > limit:
-        raise CommandError(
-            f"{count:,} connections are more than the {limit:,} of the limit of {what}"
-        )
+    for name, limit in limits.items():
+        if count > limit:
+            raise CommandError(f"{count:,} connections: the limit of {name} allows {limit:,}")
+    if resource.RLIM_INFINITY != soft < count + _SPARE_FILES:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (count + _SPARE_FILES, hard))
 
 
 def parse_answer(received: bytes | bytearray) -> Answer | None:

@@ -1,6 +1,9 @@
 """The load driver: who acts when, what is counted, and the parts of a response."""
 
 import asyncio
+from contextlib import nullcontext
+from pathlib import Path
+from resource import RLIM_INFINITY
 
 import pytest
 
@@ -30,9 +33,36 @@ def test_error_of_a_member_ends_the_crowd() -> None:
     asyncio.run(use())
 
 
-def test_more_connections_than_the_machine_allows_are_refused() -> None:
-    with pytest.raises(CommandError, match=r"10,000,000 connections are more than .* limit of"):
-        require_connections(10_000_000)
+@pytest.mark.parametrize(
+    ("files", "ports", "refused", "soft"),
+    [
+        ((1_024, 5_000), "32768 60999", "4,801 connections: the limit of open files .* 4,800", 0),
+        ((1_024, RLIM_INFINITY), "1 4801", "the limit of ports .* allows 4,800", 0),
+        ((1_024, 5_001), "32768 60999", "", 5_001),
+        ((1_024, RLIM_INFINITY), "32768 60999", "", 5_001),
+        ((RLIM_INFINITY, RLIM_INFINITY), "32768 60999", "", 0),
+        ((8_000, 9_000), "32768 60999", "", 0),
+    ],
+)
+def test_connections_are_limited_by_files_and_ports(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    files: tuple[int, int],
+    ports: str,
+    refused: str,
+    soft: int,
+) -> None:
+    """``soft``: the new soft limit, 0 if it stays."""
+    new: list[int] = []
+    monkeypatch.setattr("local.load.crowd.resource.getrlimit", lambda _: files)
+    monkeypatch.setattr(
+        "local.load.crowd.resource.setrlimit", lambda _, limits: new.append(limits[0])
+    )
+    (tmp_path / "ports").write_text(ports)
+    monkeypatch.setattr(crowd, "_PORTS", tmp_path / "ports")
+    with pytest.raises(CommandError, match=refused) if refused else nullcontext():
+        require_connections(4_801)
+    assert sum(new) == soft
 
 
 def test_mean_in_flight_is_weighted_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
