@@ -146,7 +146,7 @@ class Report:
             "stores_agree": self.stores_agree,
             "killed": self.disruption.killed,
             "database_outage_s": round(self.disruption.outage_s, 1),
-            "clicked_s": round(self.tally.took_s, 1),
+            "repeated": self.result.clicks - self.options.buyers * self.options.clicks,
             "took_s": round(self.took_s, 1),
             "clicks_at_once": self.options.clicks_at_once,
             "in_flight_mean": round(in_flight, 1),
@@ -252,15 +252,16 @@ def show(report: Report, out: Console) -> None:
         f"[bold]{options.stock:,} vouchers, {options.buyers:,} people,"
         f" {options.clicks} clicks each[/bold], {options.clicks_at_once:,} at once"
     )
-    clicks, took_s = options.buyers * options.clicks, report.tally.took_s
-    speed = f"{clicks / max(took_s, 1e-9):,.0f}/s; {result.clicks - clicks:,} repeated"
+    repeated = result.clicks - options.buyers * options.clicks
+    speed = result.clicks / max(report.took_s, 1e-9)
     left, pending, sold = report.record.redis
     stores_agree = (
         f"left {left:,} = {report.record.stock:,}, sold {sold:,} = {report.success:,},"
         f" pending {pending:,}"
     )
     rows: list[tuple[str, str, str | bool]] = [
-        ("clicks", f"{clicks:,} in {took_s:,.1f} s, {speed}", ""),
+        ("clicks", f"{result.clicks:,} in {report.took_s:,.1f} s, {speed:,.0f}/s", ""),
+        ("repeated later", f"{repeated:,}", ""),
         ("in flight", report.tally.describe_in_flight(), ""),
         ("click to answer", str(read_percentiles(result.latencies_s)), ""),
         ("click to decision", str(read_percentiles(result.decision_s)), ""),
